@@ -1,0 +1,25 @@
+<?php
+
+/**
+ * Loads the library where there is no Composer: `require 'php/client/autoload.php';`.
+ *
+ * Does what Composer does from composer.json: classes of the namespace Pagewell
+ * from src/ (PSR-4), and the functions at once. Harmless beside Composer: what is
+ * loaded already is not loaded again.
+ */
+
+declare(strict_types=1);
+
+spl_autoload_register(static function (string $class): void {
+    if (!str_starts_with($class, 'Pagewell\\')) {
+        return;
+    }
+    $file = __DIR__ . '/src/' . strtr(substr($class, strlen('Pagewell\\')), '\\', '/') . '.php';
+    if (is_file($file)) {
+        require $file;
+    }
+});
+
+if (!function_exists('Pagewell\\uses')) {
+    require __DIR__ . '/src/functions.php';
+}

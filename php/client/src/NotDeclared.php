@@ -1,0 +1,40 @@
+<?php
+
+/**
+ * Why a page that may have called uses() is not offered for storing.
+ *
+ * One case each, in the order in which they are looked for. The page is delivered as it
+ * is; it is just made anew for everybody.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** A reason, with the name under which it is shown. */
+enum NotDeclared: string
+{
+    /** Neither uses() nor freshFor() was called. */
+    case Nothing = 'nothing-declared';
+
+    /** The answer to a POST, PUT … is never stored. */
+    case Method = 'method';
+
+    /** The page failed: a status from 400, other than 404 and 410, or a fatal error under way. */
+    case Failed = 'failed';
+
+    /** A session was open: the page may show what belongs to one visitor. */
+    case Session = 'session';
+
+    /** The response sets a cookie. */
+    case SetCookie = 'set-cookie';
+
+    /** The application itself has said `no-store` or `private`. */
+    case CacheControl = 'cache-control';
+
+    /** freshFor(0). */
+    case ZeroLifetime = 'zero-lifetime';
+
+    /** More tags than Pagewell takes; a list that is cut would make the page outlive a change. */
+    case TooManyTags = 'too-many-tags';
+}

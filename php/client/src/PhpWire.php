@@ -1,0 +1,67 @@
+<?php
+
+/**
+ * The response that PHP itself sends: header(), http_response_code(), the session.
+ *
+ * PHP has room for one function to be called before the header section is sent. An
+ * application that registers its own afterwards takes that place; its pages then go
+ * undeclared and are not stored. Changes do not depend on it: they are set at once.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Speaks to PHP. */
+final class PhpWire implements Wire
+{
+    public function method(): ?string
+    {
+        $method = $_SERVER['REQUEST_METHOD'] ?? null;
+        return in_array(PHP_SAPI, ['cli', 'phpdbg', 'embed'], true) || !is_string($method) ? null : strtoupper($method);
+    }
+
+    public function isSent(): bool
+    {
+        return $this->method() !== null && headers_sent();
+    }
+
+    public function response(): Response
+    {
+        return new Response(
+            method: $this->method() ?? 'GET',
+            status: http_response_code() ?: 200,
+            lines: headers_list(),
+            session: $this->sessionWasOpen(),
+            failed: $this->hasFailed(),
+        );
+    }
+
+    public function set(array $lines, ?string $replace = null): void
+    {
+        if ($replace !== null) {
+            header_remove($replace);
+        }
+        foreach ($lines as $line) {
+            header($line, false);
+        }
+    }
+
+    public function beforeSending(callable $then): void
+    {
+        header_register_callback($then);
+    }
+
+    /** Also true after session_write_close(): the page was made with it all the same. */
+    private function sessionWasOpen(): bool
+    {
+        return isset($_SESSION) || (function_exists('session_id') && session_id() !== '');
+    }
+
+    /** With display_errors on, PHP sends its message with status 200. */
+    private function hasFailed(): bool
+    {
+        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+        return ((error_get_last()['type'] ?? 0) & $fatal) !== 0;
+    }
+}

@@ -1,0 +1,91 @@
+<?php
+
+/**
+ * A response that is never sent: for the tests of an application that declares its data.
+ *
+ *     $wire = RecordingWire::install(method: 'POST');
+ *     $comments->add(4, 'Ada', 'First!');          // calls changed('comments', news: 4)
+ *     self::assertSame([...], $wire->lines());
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Keeps what it is told. */
+final class RecordingWire implements Wire
+{
+    /** @var list<string> */
+    private array $lines = [];
+
+    /** @var (callable(): void)|null */
+    private $then = null;
+
+    private bool $sent = false;
+
+    /**
+     * @param string|null $method  of the pretended request; null pretends that there is none
+     * @param int         $status  of its response
+     * @param bool        $session whether a session is open
+     */
+    public function __construct(
+        private readonly ?string $method = 'GET',
+        private readonly int $status = 200,
+        private readonly bool $session = false,
+    ) {
+    }
+
+    /** Makes uses(), freshFor() and changed() speak to a new wire from here on, and returns it. */
+    public static function install(?string $method = 'GET', int $status = 200, bool $session = false): self
+    {
+        $wire = new self($method, $status, $session);
+        Outgoing::begin($wire);
+        return $wire;
+    }
+
+    /** Pretends that the header section goes out. */
+    public function send(): void
+    {
+        if (!$this->sent && $this->then !== null) {
+            ($this->then)();
+        }
+        $this->sent = true;
+    }
+
+    /**
+     * @return list<string> the lines set so far; those that say what a page uses come with send()
+     */
+    public function lines(): array
+    {
+        return $this->lines;
+    }
+
+    public function method(): ?string
+    {
+        return $this->method;
+    }
+
+    public function isSent(): bool
+    {
+        return $this->sent;
+    }
+
+    public function response(): Response
+    {
+        return new Response($this->method ?? 'GET', $this->status, $this->lines, $this->session);
+    }
+
+    public function set(array $lines, ?string $replace = null): void
+    {
+        $kept = $replace === null ? $this->lines : array_filter(
+            $this->lines,
+            static fn (string $line): bool => strcasecmp(explode(':', $line, 2)[0], $replace) !== 0,
+        );
+        $this->lines = [...array_values($kept), ...$lines];
+    }
+
+    public function beforeSending(callable $then): void
+    {
+        $this->then = $then;
+    }
+}

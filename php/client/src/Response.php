@@ -1,0 +1,64 @@
+<?php
+
+/**
+ * What the library looks at in a response before it adds to it.
+ *
+ * A value: made by Wire::response() just before the header section goes out, or by hand.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** A response about to be sent, as far as it matters here. */
+final class Response
+{
+    /**
+     * @param string       $method  of the request, upper case
+     * @param int          $status  three digits
+     * @param list<string> $lines   field lines set so far, `Name: value`
+     * @param bool         $session a session was open while the page was made
+     * @param bool         $failed  PHP ended with a fatal error
+     */
+    public function __construct(
+        public readonly string $method = 'GET',
+        public readonly int $status = 200,
+        public readonly array $lines = [],
+        public readonly bool $session = false,
+        public readonly bool $failed = false,
+    ) {
+    }
+
+    /** Whether a field of this name is set. */
+    public function has(string $field): bool
+    {
+        return $this->values($field) !== [];
+    }
+
+    /**
+     * @return list<string> the values of the lines with this name, in order
+     */
+    public function values(string $field): array
+    {
+        $values = [];
+        foreach ($this->lines as $line) {
+            [$name, $value] = explode(':', $line, 2) + ['', ''];
+            if (strcasecmp(trim($name), $field) === 0) {
+                $values[] = trim($value);
+            }
+        }
+        return $values;
+    }
+
+    /** Whether the application's own Cache-Control forbids a shared cache to store this (RFC 9111 section 5.2.2). */
+    public function forbidsStoring(): bool
+    {
+        foreach (explode(',', implode(',', $this->values('Cache-Control'))) as $directive) {
+            $name = strtolower(trim(explode('=', $directive, 2)[0]));
+            if ($name === 'no-store' || $name === 'private') {
+                return true;
+            }
+        }
+        return false;
+    }
+}

@@ -1,0 +1,40 @@
+<?php
+
+/**
+ * Where the field lines of the running request go.
+ *
+ * Two forms: PhpWire speaks to PHP itself, RecordingWire keeps what it is told, for tests.
+ * A framework with response objects can do without: Declaration and Changes make lines.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** The response to the running request, to be written to. */
+interface Wire
+{
+    /** The method of the request, upper case; null where there is no request (a command). */
+    public function method(): ?string;
+
+    /** Whether the header section has been sent. */
+    public function isSent(): bool;
+
+    /** The response as it stands. */
+    public function response(): Response;
+
+    /**
+     * Sets field lines.
+     *
+     * @param list<string> $lines   `Name: value`
+     * @param string|null  $replace name of a field whose earlier lines go first
+     */
+    public function set(array $lines, ?string $replace = null): void;
+
+    /**
+     * Has a function called once, right before the header section is sent.
+     *
+     * @param callable(): void $then
+     */
+    public function beforeSending(callable $then): void;
+}
