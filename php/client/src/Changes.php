@@ -16,7 +16,7 @@ namespace Pagewell;
 /** Collects what a request has changed. */
 final class Changes
 {
-    /** From so many ids of one kind on, `kind:*` stands for all of them. */
+    /** The most ids of one kind that are named; from there on `kind:*` stands for all of them. */
     public const IDS_MAX = 200;
 
     /** @var array<string, true> tags of kinds, `news` */
@@ -72,7 +72,7 @@ final class Changes
     {
         $any = Tag::any($kind);
         $ids = $this->ids[$kind] ?? [];
-        $widest = isset($ids[$any]) || $tag === $any || count($ids) >= self::IDS_MAX;
-        $this->ids[$kind] = $widest ? [$any => true] : $ids + [$tag => true];
+        $ids[$tag] = true;
+        $this->ids[$kind] = isset($ids[$any]) || count($ids) > self::IDS_MAX ? [$any => true] : $ids;
     }
 }

@@ -1,0 +1,80 @@
+<?php
+
+/**
+ * The vectors that Pagewell's reader of these fields checks too: contract/php-headers.json.
+ *
+ * Each is run twice: through the plain objects, and through the functions on a recorded wire.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use Pagewell\Changes;
+use Pagewell\Declaration;
+use Pagewell\RecordingWire;
+use Pagewell\Response;
+use PHPUnit\Framework\TestCase;
+
+final class ContractTest extends TestCase
+{
+    /** @return iterable<string, array{array<string, mixed>}> */
+    public static function vectors(): iterable
+    {
+        $text = file_get_contents(__DIR__ . '/../../../contract/php-headers.json');
+        foreach (json_decode((string) $text, true, 32, JSON_THROW_ON_ERROR)['vectors'] as $vector) {
+            yield $vector['name'] => [$vector];
+        }
+    }
+
+    /**
+     * @dataProvider vectors
+     *
+     * @param array<string, mixed> $vector
+     */
+    public function testTheObjectsMakeExactlyTheseLines(array $vector): void
+    {
+        $declaration = new Declaration();
+        $changes = new Changes();
+        foreach ($vector['calls'] as $call) {
+            [$word, $arguments, $named] = $call + [2 => []];
+            ($word === 'changed' ? $changes : $declaration)->$word(...$arguments, ...$named);
+        }
+        $response = new Response(
+            method: $vector['request']['method'],
+            status: $vector['response']['status'] ?? 200,
+            lines: $vector['response']['lines'] ?? [],
+            session: $vector['response']['session'] ?? false,
+        );
+
+        self::assertSame($vector['lines'], [...$declaration->lines($response), ...$changes->lines()]);
+        self::assertSame($vector['refused'] ?? null, $declaration->refusal($response)?->value);
+        self::assertSame($vector['invalidated'] ?? [], $changes->tags());
+        if (!isset($vector['refused'])) {
+            self::assertSame($vector['tags'] ?? [], $declaration->tags());
+        }
+    }
+
+    /**
+     * @dataProvider vectors
+     *
+     * @param array<string, mixed> $vector
+     */
+    public function testTheFunctionsSendExactlyTheseLines(array $vector): void
+    {
+        $wire = RecordingWire::install(
+            $vector['request']['method'],
+            $vector['response']['status'] ?? 200,
+            $vector['response']['session'] ?? false,
+        );
+        $own = $vector['response']['lines'] ?? [];
+        $wire->set($own);
+        foreach ($vector['calls'] as $call) {
+            [$word, $arguments, $named] = $call + [2 => []];
+            ('Pagewell\\' . $word)(...$arguments, ...$named);
+        }
+        $wire->send();
+
+        self::assertSame([...$own, ...$vector['lines']], $wire->lines());
+    }
+}

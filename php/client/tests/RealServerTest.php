@@ -1,0 +1,114 @@
+<?php
+
+/**
+ * The library in a PHP that really sends headers: the built-in web server, on a port of
+ * the system's choice, stopped by its process id.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use PHPUnit\Framework\TestCase;
+
+final class RealServerTest extends TestCase
+{
+    /** @var resource */
+    private static $process;
+
+    /** @var resource */
+    private static $log;
+
+    private static string $address;
+
+    public static function setUpBeforeClass(): void
+    {
+        $command = [PHP_BINARY, '-d', 'output_buffering=0', '-S', '127.0.0.1:0', __DIR__ . '/site/index.php'];
+        $process = proc_open($command, [2 => ['pipe', 'w']], $pipes);
+        self::assertIsResource($process);
+        self::$process = $process;
+        // Kept open: its log of the few requests below stays far under what a pipe holds.
+        self::$log = $pipes[2];
+        do {
+            [$ready, $none] = [[self::$log], []];
+            $line = stream_select($ready, $none, $none, 10) === 1 ? fgets(self::$log) : false;
+            self::assertIsString($line, 'php -S did not say within ten seconds where it listens');
+        } while (!preg_match('~\((http://127\.0\.0\.1:\d+)\) started~', $line, $found));
+        self::$address = $found[1];
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        proc_terminate(self::$process);
+        fclose(self::$log);
+        proc_close(self::$process);
+    }
+
+    public function testADeclaredPage(): void
+    {
+        [$fields, $body] = $this->ask('GET', '/declared');
+        self::assertSame('declared', $body);
+        self::assertSame(['"news:4", "news:*"'], $fields['cache-groups']);
+        self::assertSame(['max-age=31536000'], $fields['pagewell-cache-control']);
+        self::assertSame(['no-cache'], $fields['cache-control']);
+    }
+
+    public function testHeadDeclaresTheSame(): void
+    {
+        self::assertSame(['"news:4", "news:*"'], $this->ask('HEAD', '/declared')[0]['cache-groups']);
+    }
+
+    /** @dataProvider pagesNotOffered */
+    public function testAPageThatIsNotOffered(string $path, ?string $cacheControl): void
+    {
+        [$fields] = $this->ask('GET', $path);
+        self::assertNotSame([], $fields);
+        self::assertArrayNotHasKey('cache-groups', $fields);
+        self::assertArrayNotHasKey('pagewell-cache-control', $fields);
+        self::assertSame($cacheControl === null ? null : [$cacheControl], $fields['cache-control'] ?? null);
+    }
+
+    /** @return iterable<string, array{string, string|null}> */
+    public static function pagesNotOffered(): iterable
+    {
+        yield 'nothing declared' => ['/undeclared', null];
+        yield 'a session, closed again' => ['/session', 'private, no-cache'];
+        yield 'a fatal error shown with status 200' => ['/fatal', null];
+        yield 'an error status' => ['/failed', null];
+    }
+
+    public function testAUseAfterTheHeadersIsRefused(): void
+    {
+        [$fields, $body] = $this->ask('GET', '/too-late');
+        self::assertSame('begun, refused', $body);
+        self::assertSame(['"news:4", "news:*"'], $fields['cache-groups']);
+    }
+
+    public function testAChange(): void
+    {
+        [$fields] = $this->ask('POST', '/change');
+        self::assertSame(['"comments", "comments:*", "news:4"'], $fields['cache-group-invalidation']);
+        self::assertArrayNotHasKey('cache-groups', $fields);
+    }
+
+    public function testAChangeIsSaidEvenWhenTheScriptDiesAndTheCallbackIsGone(): void
+    {
+        self::assertSame(['"news", "news:4"'], $this->ask('POST', '/change-and-fail')[0]['cache-group-invalidation']);
+    }
+
+    /** @return array{array<string, list<string>>, string} fields by lower-case name, and the body */
+    private function ask(string $method, string $path): array
+    {
+        $options = stream_context_create(['http' => [
+            'method' => $method, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 10, 'content' => '',
+        ]]);
+        $body = file_get_contents(self::$address . $path, false, $options);
+        self::assertIsString($body);
+        $fields = [];
+        foreach (array_slice($http_response_header, 1) as $line) {
+            [$name, $value] = explode(':', $line, 2);
+            $fields[strtolower($name)][] = trim($value);
+        }
+        return [$fields, $body];
+    }
+}

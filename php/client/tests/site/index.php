@@ -1,0 +1,62 @@
+<?php
+
+/**
+ * A site of one script for RealServerTest: what it does is asked for by path.
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/../bootstrap.php';
+
+use function Pagewell\changed;
+use function Pagewell\uses;
+
+ini_set('display_errors', '1');
+ini_set('log_errors', '0');
+ini_set('session.save_path', sys_get_temp_dir());
+
+switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
+    case '/declared':
+        uses('news', 4);
+        echo 'declared';
+        break;
+    case '/undeclared':
+        echo 'undeclared';
+        break;
+    case '/session':
+        uses('news', 4);
+        session_cache_limiter('');
+        session_start();
+        session_write_close();
+        echo 'session';
+        break;
+    case '/fatal':
+        uses('news', 4);
+        no_such_function();
+        break;
+    case '/failed':
+        uses('news', 4);
+        http_response_code(503);
+        break;
+    case '/too-late':
+        uses('news', 4);
+        echo 'begun';
+        flush();
+        try {
+            uses('comments');
+        } catch (Pagewell\UseAfterHeaders) {
+            echo ', refused';
+        }
+        break;
+    case '/change':
+        changed('comments', news: 4);
+        http_response_code(303);
+        header('Location: /declared');
+        break;
+    case '/change-and-fail':
+        changed('news', 4);
+        header_register_callback(static function (): void {
+        });
+        no_such_function();
+        break;
+}
