@@ -1,1 +1,30 @@
-//! fastcgi
+//! FastCGI 1.0 as a web server speaks it to a responder (php-fpm, fcgiwrap, any program), without
+//! I/O: bytes in, typed events out, and the other way round. Who owns a socket calls in here.
+//!
+//! One connection carries one request at a time, always under request id 1 (php-fpm answers
+//! `FCGI_MPXS_CONNS` with 0). Nothing holds a whole record, content or request; what must be held
+//! (params, a response head) has a bound, and every refusal has a name.
+//!
+//! Sources: the FastCGI Specification 1.0 (29 April 1996), cited as "FastCGI §…"; CGI/1.1, RFC 3875.
+//! Not here: sockets, pools, time limits, logging, routing; roles other than the responder.
+
+pub mod cgi_head;
+pub mod cgi_params;
+pub mod completeness;
+pub mod pairs;
+pub mod params;
+pub mod peer;
+pub mod record;
+pub mod response;
+pub mod stdin;
+
+pub use cgi_head::{
+    CgiHead, CgiHeadReader, HeadLimits, HeadRefusal, HeadRefused, HeadStep, ResponseKind,
+};
+pub use cgi_params::{CgiRequest, Scheme, Script, ServerPlace, cgi_params};
+pub use completeness::{
+    CloseReason, Completeness, ContentFraming, IncompleteReason, Reuse, StdinSent,
+};
+pub use params::{AfterRequest, Params, ParamsLimits, ParamsRefused};
+pub use response::{EndRequest, Event, ProtocolError, ProtocolStatus, ResponseReader};
+pub use stdin::{ABORT_REQUEST, STDIN_CHUNK_MAX, STDIN_END, split_stdin, stdin_header};

@@ -1,0 +1,344 @@
+//! What a responder sends back, record by record: STDOUT, STDERR, END_REQUEST (FastCGI §3.3, §5).
+//!
+//! | state   | takes                                    | next                              |
+//! |---------|------------------------------------------|-----------------------------------|
+//! | Header  | 8 bytes                                  | Content, End, Skip or Refused     |
+//! | Content | what is there of STDOUT or STDERR        | Content, then Skip (the padding)  |
+//! | End     | the 8 bytes of END_REQUEST               | Trailing                          |
+//! | Skip    | padding, and management records          | Header                            |
+//! | Trailing| the padding of END_REQUEST               | Ended                             |
+//! | Ended   | nothing: a further byte is refused       | Refused                           |
+//!
+//! Content is handed out as it arrives, cut from the caller's buffer without copying; no record is
+//! waited for. One reader serves one request; a kept connection gets a new one.
+//! A refusal is final, and the connection cannot be used again. Not here: what STDOUT means.
+
+use crate::record::{
+    BODY_LEN, HEADER_LEN, MANAGEMENT_ID, REQUEST_ID, RecordHeader, RecordType, VERSION,
+};
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Most bytes of management records, headers included, that are skipped within one request.
+pub const IGNORED_BYTES_MAX: usize = 65_536;
+
+/// What a responder has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Bytes of the CGI response, never empty; see [`crate::CgiHeadReader`].
+    Stdout(Bytes),
+    /// Bytes for the log, never empty; cut anywhere, not at line ends.
+    Stderr(Bytes),
+    /// The request has ended; nothing follows.
+    End(EndRequest),
+}
+
+/// The content of END_REQUEST (FastCGI §5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndRequest {
+    /// The program's own status: for a CGI program its exit status. php-fpm always sends 0.
+    pub app_status: u32,
+    /// How the protocol saw the request end.
+    pub protocol_status: ProtocolStatus,
+}
+
+/// How a request ended (FastCGI §5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolStatus {
+    /// `FCGI_REQUEST_COMPLETE`: the normal end.
+    RequestComplete,
+    /// `FCGI_CANT_MPX_CONN`: a second request on a connection that takes one at a time.
+    CannotMultiplex,
+    /// `FCGI_OVERLOADED`: out of some resource; the same request may succeed later.
+    Overloaded,
+    /// `FCGI_UNKNOWN_ROLE`: not a responder.
+    UnknownRole,
+    /// A number that the specification does not define.
+    Other(u8),
+}
+
+impl ProtocolStatus {
+    /// The status with this number.
+    pub fn from_number(number: u8) -> ProtocolStatus {
+        match number {
+            0 => ProtocolStatus::RequestComplete,
+            1 => ProtocolStatus::CannotMultiplex,
+            2 => ProtocolStatus::Overloaded,
+            3 => ProtocolStatus::UnknownRole,
+            other => ProtocolStatus::Other(other),
+        }
+    }
+
+    /// The number as sent.
+    pub fn number(self) -> u8 {
+        match self {
+            ProtocolStatus::RequestComplete => 0,
+            ProtocolStatus::CannotMultiplex => 1,
+            ProtocolStatus::Overloaded => 2,
+            ProtocolStatus::UnknownRole => 3,
+            ProtocolStatus::Other(number) => number,
+        }
+    }
+
+    /// The status's name, for logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProtocolStatus::RequestComplete => "request-complete",
+            ProtocolStatus::CannotMultiplex => "cannot-multiplex",
+            ProtocolStatus::Overloaded => "overloaded",
+            ProtocolStatus::UnknownRole => "unknown-role",
+            ProtocolStatus::Other(_) => "unknown-protocol-status",
+        }
+    }
+}
+
+/// Why a responder's bytes were refused. The blame is the origin's; a retry goes to another
+/// connection, and only where the request may be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolError {
+    /// Not FastCGI, or another version: the first byte of a record was not 1.
+    VersionUnsupported {
+        /// The byte found.
+        version: u8,
+    },
+    /// A record of a request that we did not send. Its content could be somebody else's page.
+    RequestIdWrong {
+        /// The request id found.
+        request_id: u16,
+    },
+    /// A record of our request of a type that a responder does not send.
+    TypeUnexpected {
+        /// The type's number.
+        type_number: u8,
+    },
+    /// An END_REQUEST whose content is not 8 bytes.
+    EndLengthWrong {
+        /// Its content length in bytes.
+        content_len: u16,
+    },
+    /// STDOUT went on after the empty record that ends it (FastCGI §3.3).
+    StdoutAfterItsEnd,
+    /// More management records than [`IGNORED_BYTES_MAX`] allows.
+    TooMuchIgnored,
+    /// Bytes after END_REQUEST, with no request under way.
+    BytesAfterEnd,
+}
+
+impl ProtocolError {
+    /// The reason's name, for logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProtocolError::VersionUnsupported { .. } => "version-unsupported",
+            ProtocolError::RequestIdWrong { .. } => "request-id-wrong",
+            ProtocolError::TypeUnexpected { .. } => "record-type-unexpected",
+            ProtocolError::EndLengthWrong { .. } => "end-length-wrong",
+            ProtocolError::StdoutAfterItsEnd => "stdout-after-its-end",
+            ProtocolError::TooMuchIgnored => "too-much-ignored",
+            ProtocolError::BytesAfterEnd => "bytes-after-end",
+        }
+    }
+}
+
+impl std::fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ProtocolError::VersionUnsupported { version } => {
+                write!(f, "not a FastCGI 1.0 record (it begins with byte {version})")
+            }
+            ProtocolError::RequestIdWrong { request_id } => {
+                write!(f, "a record for request id {request_id}, which was never sent")
+            }
+            ProtocolError::TypeUnexpected { type_number } => {
+                write!(f, "a record of type {type_number}, which a responder does not send")
+            }
+            ProtocolError::EndLengthWrong { content_len } => {
+                write!(f, "an END_REQUEST record of {content_len} bytes instead of 8")
+            }
+            ProtocolError::StdoutAfterItsEnd => f.write_str("STDOUT went on after its end"),
+            ProtocolError::TooMuchIgnored => f.write_str("too many management records"),
+            ProtocolError::BytesAfterEnd => f.write_str("bytes after END_REQUEST"),
+        }
+    }
+}
+
+impl std::error::Error for ProtocolError {}
+
+/// Reads the response to one request.
+#[derive(Clone, Debug)]
+pub struct ResponseReader {
+    state: State,
+    stdout: Stdout,
+    /// Bytes of management records so far, headers included.
+    ignored_bytes: usize,
+    end: Option<EndRequest>,
+}
+
+impl ResponseReader {
+    /// A reader for the response to the request that was just sent.
+    pub fn new() -> ResponseReader {
+        ResponseReader { state: State::Header, stdout: Stdout::Open, ignored_bytes: 0, end: None }
+    }
+
+    /// Takes what can be taken from the front of `input`, up to the next event. `Ok(None)` means
+    /// that more bytes are needed; `input` then holds less than a record's header, or END_REQUEST's
+    /// unfinished content: at most 7 bytes.
+    ///
+    /// # Errors
+    /// The bytes are not a response to our request: see [`ProtocolError`]. The same error is then
+    /// returned for good.
+    pub fn read(&mut self, input: &mut BytesMut) -> Result<Option<Event>, ProtocolError> {
+        let event = self.step_until_event(input);
+        if let Err(error) = event {
+            self.state = State::Refused(error);
+        }
+        event
+    }
+
+    /// The END_REQUEST record, once it has been read.
+    pub fn end(&self) -> Option<EndRequest> {
+        self.end
+    }
+
+    /// Whether the connection stands at the end of this response, padding and all, so that another
+    /// request may be sent on it if the rest allows (see [`crate::Reuse`]).
+    pub fn at_end(&self) -> bool {
+        matches!(self.state, State::Ended | State::Trailing { left: 0 })
+    }
+
+    fn step_until_event(&mut self, input: &mut BytesMut) -> Result<Option<Event>, ProtocolError> {
+        loop {
+            match self.state {
+                State::Header => {
+                    let Some(header) = RecordHeader::peek(input) else { return Ok(None) };
+                    input.advance(HEADER_LEN);
+                    self.state = self.begin_record(header)?;
+                }
+                State::Content { left: 0, padding, .. } => {
+                    self.state = State::Skip { left: padding }
+                }
+                State::Content { stream, left, padding } => {
+                    let Some(chunk) = take(input, left) else { return Ok(None) };
+                    self.state = State::Content { stream, left: left - chunk.len(), padding };
+                    return Ok(Some(match stream {
+                        Stream::Stdout => Event::Stdout(chunk.freeze()),
+                        Stream::Stderr => Event::Stderr(chunk.freeze()),
+                    }));
+                }
+                State::End { padding } => {
+                    let Some(body) = input.first_chunk::<BODY_LEN>().copied() else {
+                        return Ok(None);
+                    };
+                    input.advance(BODY_LEN);
+                    let end = decode_end(body);
+                    self.end = Some(end);
+                    let skipped = take(input, padding).map_or(0, |bytes| bytes.len());
+                    self.state = State::Trailing { left: padding - skipped };
+                    return Ok(Some(Event::End(end)));
+                }
+                State::Skip { left: 0 } => self.state = State::Header,
+                State::Skip { left } => {
+                    let Some(skipped) = take(input, left) else { return Ok(None) };
+                    self.state = State::Skip { left: left - skipped.len() };
+                }
+                State::Trailing { left: 0 } => self.state = State::Ended,
+                State::Trailing { left } => {
+                    let Some(skipped) = take(input, left) else { return Ok(None) };
+                    self.state = State::Trailing { left: left - skipped.len() };
+                }
+                State::Ended if input.is_empty() => return Ok(None),
+                State::Ended => return Err(ProtocolError::BytesAfterEnd),
+                State::Refused(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What a record's header leads to.
+    fn begin_record(&mut self, header: RecordHeader) -> Result<State, ProtocolError> {
+        if header.version != VERSION {
+            return Err(ProtocolError::VersionUnsupported { version: header.version });
+        }
+        let (left, padding) = (usize::from(header.content_len), usize::from(header.padding_len));
+        match header.request_id {
+            REQUEST_ID => {}
+            // FastCGI §4: management records answer what a web server asked. We ask nothing, so
+            // whatever their type they tell us nothing, and they do not concern the request.
+            MANAGEMENT_ID => return self.ignore(left + padding),
+            request_id => return Err(ProtocolError::RequestIdWrong { request_id }),
+        }
+        match RecordType::from_number(header.type_number) {
+            // FastCGI §3.3: a stream ends with an empty record. A responder may also leave that
+            // out and send END_REQUEST, as php-fpm does.
+            Some(RecordType::Stdout) if left == 0 => {
+                self.stdout = Stdout::Closed;
+                Ok(State::Skip { left: padding })
+            }
+            Some(RecordType::Stdout) => match self.stdout {
+                Stdout::Open => Ok(State::Content { stream: Stream::Stdout, left, padding }),
+                Stdout::Closed => Err(ProtocolError::StdoutAfterItsEnd),
+            },
+            // STDERR is a stream of its own and may outlive STDOUT. That it should go on after
+            // its own end is not worth a page: nothing of it reaches one.
+            Some(RecordType::Stderr) => {
+                Ok(State::Content { stream: Stream::Stderr, left, padding })
+            }
+            Some(RecordType::EndRequest) if left == BODY_LEN => Ok(State::End { padding }),
+            Some(RecordType::EndRequest) => {
+                Err(ProtocolError::EndLengthWrong { content_len: header.content_len })
+            }
+            // FastCGI §4.2 has new types only among management records. An unknown record of a
+            // request may be part of its response, and skipping it would store half a page.
+            _ => Err(ProtocolError::TypeUnexpected { type_number: header.type_number }),
+        }
+    }
+
+    fn ignore(&mut self, bytes: usize) -> Result<State, ProtocolError> {
+        self.ignored_bytes += HEADER_LEN + bytes;
+        if self.ignored_bytes > IGNORED_BYTES_MAX {
+            return Err(ProtocolError::TooMuchIgnored);
+        }
+        Ok(State::Skip { left: bytes })
+    }
+}
+
+impl Default for ResponseReader {
+    fn default() -> ResponseReader {
+        ResponseReader::new()
+    }
+}
+
+/// Where in the table above the reader stands. Lengths in bytes.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Header,
+    Content { stream: Stream, left: usize, padding: usize },
+    End { padding: usize },
+    Skip { left: usize },
+    Trailing { left: usize },
+    Ended,
+    Refused(ProtocolError),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stdout {
+    Open,
+    Closed,
+}
+
+/// Takes up to `most` bytes off the front, or `None` when there are none.
+fn take(input: &mut BytesMut, most: usize) -> Option<BytesMut> {
+    let len = input.len().min(most);
+    (len > 0).then(|| input.split_to(len))
+}
+
+/// FastCGI §5.5: application status, protocol status, three reserved bytes.
+fn decode_end(body: [u8; BODY_LEN]) -> EndRequest {
+    EndRequest {
+        app_status: u32::from_be_bytes([body[0], body[1], body[2], body[3]]),
+        protocol_status: ProtocolStatus::from_number(body[4]),
+    }
+}
