@@ -1,1 +1,47 @@
-//! harness
+//! Starts the real servers that the tests, the demo and the bench need, and stops them again.
+//!
+//! Each server gets a private directory ([`PrivateDir`]), a Unix socket in it or a free port, and a
+//! file for what it says. Readiness is seen by connecting, within a bound; a server that does not
+//! come up is an error that shows its last words. Each is stopped by its own process id when it is
+//! dropped, and by a watcher ([`keeper`](mod@self)) when the program that started it dies first.
+//! Works as root (the servers then run as their own users) and as an ordinary user.
+//!
+//! Besides: a small blocking HTTP client, a closed-loop load generator, and the CPU time of a tree
+//! of processes. Not here: what the servers are given to serve, and any judgement of what they
+//! answer. This crate may block, sleep and read the clock; nothing of it is linked into the product.
+
+mod address;
+mod client;
+mod clock;
+pub mod cpu;
+mod directory;
+mod error;
+mod find;
+mod histogram;
+mod keeper;
+mod load;
+mod mariadb;
+mod memcached;
+mod nginx;
+mod pagewell;
+mod php_fpm;
+mod process;
+mod reply;
+mod users;
+
+pub use address::{Address, Stream, free_port};
+pub use client::{Client, ClientError, Request};
+pub use clock::{Deadline, Stopwatch};
+pub use directory::PrivateDir;
+pub use error::{StartError, StartReason};
+pub use find::{binary, program};
+pub use histogram::Histogram;
+pub use load::{Load, LoadReport, Until};
+pub use mariadb::{MariaDb, MariaDbOptions};
+pub use memcached::Memcached;
+pub use nginx::{Nginx, NginxConf};
+pub use pagewell::Pagewell;
+pub use php_fpm::{PhpFpm, PoolOptions};
+pub use process::{Process, Stopped, Wait};
+pub use reply::Response;
+pub use users::{Account, am_root};

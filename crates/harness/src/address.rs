@@ -1,0 +1,150 @@
+//! Where a server listens: a TCP address or a Unix socket, as text and as a connection.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// `127.0.0.1:8080`.
+    Tcp(SocketAddr),
+    /// `unix:/path`.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Connects, at most `within`; reads and writes on it are bounded by the same time each.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn connect(&self, within: Duration) -> io::Result<Stream> {
+        match self {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, within)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(within))?;
+                stream.set_write_timeout(Some(within))?;
+                Ok(Stream::Tcp(stream))
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(within))?;
+                stream.set_write_timeout(Some(within))?;
+                Ok(Stream::Unix(stream))
+            }
+        }
+    }
+
+    /// Whether somebody accepts a connection there now.
+    #[must_use]
+    pub fn accepts(&self) -> bool {
+        self.connect(Duration::from_secs(1)).is_ok()
+    }
+
+    /// The TCP port, if it has one.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Address::Tcp(address) => Some(address.port()),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address::Tcp(address)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// Reads `host:port`, `http://host:port`, `unix:/path` and `http+unix:/path`.
+    fn from_str(text: &str) -> Result<Address, String> {
+        let text = text.trim();
+        let bare = ["http://", "http+"].iter().find_map(|start| text.strip_prefix(start));
+        let bare = bare.unwrap_or(text).trim_end_matches('/');
+        if let Some(path) = bare.strip_prefix("unix:") {
+            return Ok(Address::Unix(PathBuf::from(path)));
+        }
+        bare.parse().map(Address::Tcp).map_err(|error| format!("{text}: {error}"))
+    }
+}
+
+/// A connection of either kind.
+#[derive(Debug)]
+pub enum Stream {
+    /// Over TCP, with Nagle's algorithm off.
+    Tcp(TcpStream),
+    /// Over a Unix socket.
+    Unix(UnixStream),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A TCP port of 127.0.0.1 that nobody listens on now.
+///
+/// Somebody may take it before it is used. Servers that can choose a port themselves should;
+/// for the others a start that finds the port taken is tried again with another.
+///
+/// # Errors
+/// Those of the system.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_servers_print_them() {
+        let tcp: Address = "http://127.0.0.1:8080/".parse().expect("an address");
+        assert_eq!(tcp.port(), Some(8080));
+        assert_eq!(tcp, "127.0.0.1:8080".parse().expect("an address"));
+        let unix: Address = "unix:/tmp/a.sock".parse().expect("an address");
+        assert_eq!(unix.to_string(), "unix:/tmp/a.sock");
+        assert!("localhost".parse::<Address>().is_err());
+    }
+
+    #[test]
+    fn a_free_port_accepts_nothing() {
+        let port = free_port().expect("a port");
+        assert!(!Address::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).accepts());
+    }
+}

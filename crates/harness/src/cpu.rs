@@ -1,0 +1,150 @@
+//! What a process and its descendants use, read from `/proc`: CPU time, memory, descriptors; and
+//! the choice of the cores that a thread runs on.
+//!
+//! CPU time is in ticks of 10 ms on Linux: measure over seconds. The time of children that have
+//! ended and been waited for is counted with their parent, so that a sum never falls back while the
+//! root of the tree lives.
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+
+/// CPU seconds (user and system) that `pid` and all its descendants have used.
+#[must_use]
+pub fn seconds(pid: u32) -> f64 {
+    let ticks: u64 = tree(pid).iter().map(|process| process.ticks).sum();
+    let per_second = rustix::param::clock_ticks_per_second();
+    #[allow(clippy::cast_precision_loss, reason = "2^52 ticks are a million years")]
+    let seconds = ticks as f64 / per_second as f64;
+    seconds
+}
+
+/// Resident memory of `pid` and all its descendants, in bytes; shared pages count once for each.
+#[must_use]
+pub fn rss_bytes(pid: u32) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    tree(pid).iter().map(|process| process.rss_pages * page).sum()
+}
+
+/// Resident memory of `pid` alone, in bytes.
+#[must_use]
+pub fn rss_bytes_alone(pid: u32) -> u64 {
+    look(pid).map_or(0, |process| process.rss_pages * rustix::param::page_size() as u64)
+}
+
+/// How many descriptors `pid` alone has open.
+#[must_use]
+pub fn open_fds(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// The process ids of `pid` and all its descendants.
+#[must_use]
+pub fn descendants(pid: u32) -> Vec<u32> {
+    tree(pid).iter().map(|process| process.pid).collect()
+}
+
+/// Runs `f` with this thread, and whatever it starts, bound to one core.
+///
+/// # Errors
+/// Those of the system: no such core, or not allowed.
+pub fn on_core<T>(core: usize, f: impl FnOnce() -> T) -> io::Result<T> {
+    let before = sched_getaffinity(None)?;
+    let mut only = CpuSet::new();
+    only.set(core);
+    sched_setaffinity(None, &only)?;
+    let outcome = f();
+    sched_setaffinity(None, &before)?;
+    Ok(outcome)
+}
+
+/// Binds a process (its first thread) to one core.
+///
+/// # Errors
+/// Those of the system.
+pub fn bind(pid: u32, core: usize) -> io::Result<()> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let mut only = CpuSet::new();
+    only.set(core);
+    Ok(sched_setaffinity(raw, &only)?)
+}
+
+/// The cores this thread may run on.
+#[must_use]
+pub fn cores() -> Vec<usize> {
+    let allowed = sched_getaffinity(None);
+    allowed.map_or_else(
+        |_| vec![0],
+        |set| (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect(),
+    )
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    pid: u32,
+    parent: u32,
+    ticks: u64,
+    rss_pages: u64,
+}
+
+fn tree(root: u32) -> Vec<Seen> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut children: HashMap<u32, Vec<Seen>> = HashMap::new();
+    let mut found = Vec::new();
+    for seen in pids.filter_map(look) {
+        if seen.pid == root {
+            found.push(seen);
+        } else {
+            children.entry(seen.parent).or_default().push(seen);
+        }
+    }
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|seen| seen.pid) {
+        found.extend(children.remove(&parent).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+fn look(pid: u32) -> Option<Seen> {
+    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// proc(5): the name, in parentheses, may itself hold spaces and parentheses.
+fn parse(pid: u32, stat: &str) -> Option<Seen> {
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    // Fields 14 to 17 of the line: utime, stime, cutime, cstime; 24: rss.
+    let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
+    Some(Seen { pid, parent: u32::try_from(number(1)?).ok()?, ticks, rss_pages: number(21)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_is_passed_over() {
+        let stat = "7 (a) (b c) S 5 0 0 0 0 0 0 0 0 0 10 20 3 4 0 0 1 0 9 1000 42 0";
+        assert_eq!(parse(7, stat), Some(Seen { pid: 7, parent: 5, ticks: 37, rss_pages: 42 }));
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let pid = std::process::id();
+        assert!(descendants(pid).contains(&pid));
+        assert!(rss_bytes(pid) > 100_000);
+        assert!(open_fds(pid) >= 3);
+    }
+
+    #[test]
+    fn a_thread_is_bound_to_a_core_and_let_go_again() {
+        let before = cores();
+        let inside = on_core(before[0], cores).expect("its own core is allowed");
+        assert_eq!((inside, cores()), (vec![before[0]], before));
+    }
+}

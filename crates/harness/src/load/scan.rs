@@ -1,0 +1,213 @@
+//! Finds the end of a response, bytes as they come, with as little work as possible.
+//!
+//! Only what the end depends on is read (RFC 9112, 6.3): the status, `Content-Length`, `chunked`,
+//! `Connection: close`. Interim responses and HEAD are not expected: the load generator asks for
+//! neither. The head is kept until it is complete, the content is only counted.
+
+/// The longest head.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// What a piece of the response led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing yet.
+    More,
+    /// The end of the response.
+    End {
+        /// Its status code.
+        status: u16,
+        /// Whether the connection may be used again.
+        reusable: bool,
+    },
+    /// Bytes that are no response, or follow one.
+    Nonsense,
+}
+
+/// Where in a response the reading is.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    head: Vec<u8>,
+    status: u16,
+    closes: bool,
+    content: Content,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// The head is not complete.
+    #[default]
+    NotYet,
+    /// So many bytes are to come.
+    Length(usize),
+    /// The end of the connection is its end.
+    UntilClose,
+    /// In a chunk, with its end of line, of which so many bytes are to come.
+    Chunk(usize),
+    /// In the line of a chunk's size, of which this has been read.
+    Size { size: usize, digits_done: bool },
+    /// After the last chunk: in the trailer, so many bytes into a line.
+    Trailer { line_bytes: usize },
+}
+
+impl Scan {
+    /// Takes the next bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Found {
+        if self.content != Content::NotYet {
+            return self.content(bytes);
+        }
+        self.head.extend_from_slice(bytes);
+        let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
+            return if self.head.len() > HEAD_BYTES { Found::Nonsense } else { Found::More };
+        };
+        let head = std::mem::take(&mut self.head);
+        if self.begin(&head[..end]).is_none() {
+            return Found::Nonsense;
+        }
+        self.content(&head[end + 4..])
+    }
+
+    /// The connection was closed: the status, if that was the end of the response.
+    pub(super) fn closed(&self) -> Option<u16> {
+        (self.content == Content::UntilClose).then_some(self.status)
+    }
+
+    fn begin(&mut self, head: &[u8]) -> Option<()> {
+        let head = std::str::from_utf8(head).ok()?;
+        let mut lines = head.split("\r\n");
+        let status_line = lines.next()?;
+        self.status = status_line.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()?;
+        self.content = Content::UntilClose;
+        for line in lines {
+            let (name, value) = line.split_once(':')?;
+            match name.len() {
+                10 if name.eq_ignore_ascii_case("connection") => {
+                    self.closes = value.trim().eq_ignore_ascii_case("close");
+                }
+                14 if name.eq_ignore_ascii_case("content-length") => {
+                    self.content = Content::Length(value.trim().parse().ok()?);
+                }
+                17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                    self.content = Content::Size { size: 0, digits_done: false };
+                }
+                _ => {}
+            }
+        }
+        if matches!(self.status, 204 | 304) {
+            self.content = Content::Length(0);
+        }
+        Some(())
+    }
+
+    fn content(&mut self, mut bytes: &[u8]) -> Found {
+        loop {
+            match self.content {
+                Content::NotYet | Content::UntilClose => return Found::More,
+                Content::Length(left) if bytes.len() > left => return Found::Nonsense,
+                Content::Length(left) => {
+                    self.content = Content::Length(left - bytes.len());
+                    return if left == bytes.len() { self.end() } else { Found::More };
+                }
+                Content::Chunk(left) => {
+                    let here = left.min(bytes.len());
+                    bytes = &bytes[here..];
+                    self.content = match left - here {
+                        0 => Content::Size { size: 0, digits_done: false },
+                        left => Content::Chunk(left),
+                    };
+                }
+                Content::Size { .. } | Content::Trailer { .. } => {}
+            }
+            let Some((first, rest)) = bytes.split_first() else { return Found::More };
+            match self.content {
+                Content::Size { size, digits_done } => {
+                    let Some(next) = size_byte(size, digits_done, *first) else {
+                        return Found::Nonsense;
+                    };
+                    self.content = next;
+                    bytes = rest;
+                }
+                Content::Trailer { line_bytes } => {
+                    bytes = rest;
+                    match first {
+                        b'\n' if line_bytes == 0 && bytes.is_empty() => return self.end(),
+                        b'\n' if line_bytes == 0 => return Found::Nonsense,
+                        b'\n' => self.content = Content::Trailer { line_bytes: 0 },
+                        b'\r' => {}
+                        _ => self.content = Content::Trailer { line_bytes: line_bytes + 1 },
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn end(&self) -> Found {
+        Found::End { status: self.status, reusable: !self.closes }
+    }
+}
+
+/// One byte of a chunk's size line: hexadecimal digits, then perhaps extensions, then its end.
+fn size_byte(size: usize, digits_done: bool, byte: u8) -> Option<Content> {
+    match byte {
+        b'\n' if size == 0 => Some(Content::Trailer { line_bytes: 0 }),
+        b'\n' => Some(Content::Chunk(size.checked_add(2)?)),
+        _ if digits_done => Some(Content::Size { size, digits_done }),
+        b'\r' | b';' | b' ' => Some(Content::Size { size, digits_done: true }),
+        _ => {
+            let digit = char::from(byte).to_digit(16)? as usize;
+            let size = size.checked_mul(16)?.checked_add(digit)?;
+            Some(Content::Size { size, digits_done })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same answer must be found however the bytes are cut.
+    fn scan(wire: &[u8]) -> Found {
+        let whole = Scan::default().take(wire);
+        for cut in 1..wire.len() {
+            let mut scan = Scan::default();
+            let found = match scan.take(&wire[..cut]) {
+                Found::More => scan.take(&wire[cut..]),
+                early => early,
+            };
+            assert_eq!(found, whole, "cut after {cut} bytes");
+        }
+        whole
+    }
+
+    #[test]
+    fn ends_by_length_and_by_chunks() {
+        let end = Found::End { status: 200, reusable: true };
+        assert_eq!(scan(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"), end);
+        assert_eq!(
+            scan(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nA;x=1\r\n0123456789\r\n0\r\nT: 1\r\n\r\n"),
+            end
+        );
+        let closing = Found::End { status: 404, reusable: false };
+        assert_eq!(
+            scan(b"HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+            closing
+        );
+    }
+
+    #[test]
+    fn the_end_of_the_connection_counts_only_without_a_length() {
+        let mut scan = Scan::default();
+        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\n\r\nsome"), Found::More);
+        assert_eq!(scan.closed(), Some(200));
+        let mut scan = Scan::default();
+        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"), Found::More);
+        assert_eq!(scan.closed(), None);
+    }
+
+    #[test]
+    fn nonsense_is_seen() {
+        assert_eq!(Scan::default().take(b"hello\r\n\r\n"), Found::Nonsense);
+        let long = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nones";
+        assert_eq!(Scan::default().take(long), Found::Nonsense);
+    }
+}

@@ -1,0 +1,247 @@
+//! A private MariaDB: its own data directory and Unix socket, no network unless asked for.
+//!
+//! Statements go through the `mariadb` client's standard input, as whatever user runs this process:
+//! the server trusts that user by the socket's credentials, and nobody else, so no password of an
+//! administrator exists. Applications get accounts with [`MariaDb::create_database`]. A data
+//! directory that is already there is used as it is. As root, the server runs as `mysql`.
+//!
+//! For tests of faults it can be stopped, killed and started again on the same data.
+
+use crate::address::Address;
+use crate::process::{Process, Stopped};
+use crate::users::{self, Account};
+use crate::{PrivateDir, StartError, StartReason, find};
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// What to change about a server's start.
+#[derive(Debug, Clone, Default)]
+pub struct MariaDbOptions {
+    /// A TCP port of 127.0.0.1 to listen on besides the socket; `None` for no network at all.
+    pub port: Option<u16>,
+    /// Further options of `mariadbd`, as on its command line: `--log-bin`.
+    pub options: Vec<String>,
+}
+
+/// A running (or, for a test of faults, stopped) private MariaDB.
+#[derive(Debug)]
+pub struct MariaDb {
+    // Dropped in this order: the process before its directory.
+    process: Option<Process>,
+    options: MariaDbOptions,
+    account: Option<Account>,
+    socket: PathBuf,
+    data_dir: PathBuf,
+    dir: PrivateDir,
+}
+
+impl MariaDb {
+    /// Makes a data directory in `dir` unless it is there, and starts a server on it.
+    ///
+    /// # Errors
+    /// `NotInstalled`, or whatever kept it from becoming ready.
+    pub fn start(dir: PrivateDir) -> Result<MariaDb, StartError> {
+        Self::start_with(dir, MariaDbOptions::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As for [`MariaDb::start`].
+    pub fn start_with(dir: PrivateDir, options: MariaDbOptions) -> Result<MariaDb, StartError> {
+        let account = users::for_server(&["mysql", "nobody"]);
+        let data_dir = dir.part("data", account.as_ref())?;
+        let socket = dir.part("run", account.as_ref()).and_then(|_| dir.socket("run/db.sock"))?;
+        open_to_all(socket.parent().unwrap_or(dir.path()))?;
+        if !data_dir.join("mysql").is_dir() {
+            install(&data_dir, &dir.path().join("install.log"), account.as_ref())?;
+        }
+        let mut server = MariaDb { process: None, options, account, socket, data_dir, dir };
+        server.start_again()?;
+        Ok(server)
+    }
+
+    /// Its Unix socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its process id; `None` while it is stopped.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// The end of what it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    /// Runs statements as the administrator; returns the rows, columns between tabs.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn sql(&self, statements: &str) -> Result<String, StartError> {
+        self.sql_in("", statements)
+    }
+
+    /// The same in a database.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn sql_in(&self, database: &str, statements: &str) -> Result<String, StartError> {
+        let refused = |why: &str| StartError::new("mariadb", StartReason::Refused, why.trim_end());
+        let fault = |error: std::io::Error| refused(&error.to_string());
+        let input = self.spooled(statements).map_err(fault)?;
+        let mut command = self.client()?;
+        if !database.is_empty() {
+            command.arg(database);
+        }
+        let Output { status, stdout, stderr } = command.stdin(input).output().map_err(fault)?;
+        if status.success() {
+            return Ok(String::from_utf8_lossy(&stdout).into_owned());
+        }
+        Err(refused(&String::from_utf8_lossy(&stderr)))
+    }
+
+    /// Makes a database, unless it is there, and an account that may do everything in it.
+    /// The three are plain words and a password without quotes.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn create_database(
+        &self,
+        name: &str,
+        user: &str,
+        password: &str,
+    ) -> Result<(), StartError> {
+        self.sql(&format!(
+            "CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4;
+             CREATE USER IF NOT EXISTS `{user}`@localhost;
+             ALTER USER `{user}`@localhost IDENTIFIED BY '{password}';
+             GRANT ALL ON `{name}`.* TO `{user}`@localhost;"
+        ))
+        .map(|_| ())
+    }
+
+    /// Stops it in good order; its data stay.
+    pub fn stop(&mut self) -> Option<Stopped> {
+        self.process.take().map(|mut process| process.stop())
+    }
+
+    /// Kills it as a crash would; its data stay as they were.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+        }
+    }
+
+    /// Starts it (again) on its data; nothing happens if it runs.
+    ///
+    /// # Errors
+    /// As for [`MariaDb::start`].
+    pub fn start_again(&mut self) -> Result<(), StartError> {
+        if self.process.is_some() {
+            return Ok(());
+        }
+        // A socket that a killed server left behind would look like a server that refuses.
+        let _ = fs::remove_file(&self.socket);
+        let log = self.dir.path().join("mariadbd.log");
+        let mut process = Process::spawn("mariadbd", &mut self.command()?, &log)?;
+        let address = Address::Unix(self.socket.clone());
+        process.wait_ready(READY_WITHIN, || address.accepts())?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    fn command(&self) -> Result<Command, StartError> {
+        let mut command = Command::new(find::program(&["mariadbd", "mysqld"])?);
+        command.arg("--no-defaults");
+        command.arg(option("datadir", &self.data_dir));
+        command.arg(option("socket", &self.socket));
+        command.arg(option("pid-file", &self.data_dir.join("mariadbd.pid")));
+        command.args(["--innodb-buffer-pool-size=64M", "--skip-name-resolve"]);
+        command.args(["--character-set-server=utf8mb4", "--skip-log-bin"]);
+        match self.options.port {
+            Some(port) => {
+                command.args(["--bind-address=127.0.0.1".into(), format!("--port={port}")])
+            }
+            None => command.arg("--skip-networking"),
+        };
+        if let Some(account) = &self.account {
+            command.arg(format!("--user={}", account.name));
+        }
+        command.args(&self.options.options);
+        Ok(command)
+    }
+
+    fn client(&self) -> Result<Command, StartError> {
+        let mut command = Command::new(find::program(&["mariadb", "mysql"])?);
+        command.args(["--no-defaults", "--batch", "--skip-column-names"]);
+        command.arg("--default-character-set=utf8mb4").arg(option("socket", &self.socket));
+        if let Some(user) = users::current() {
+            command.arg(format!("--user={}", user.name));
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// The statements as a file that has no name any more: a pipe could block both sides.
+    fn spooled(&self, statements: &str) -> std::io::Result<File> {
+        let number = rustix::thread::gettid().as_raw_nonzero();
+        let path = self.dir.path().join(format!("statements.{number}"));
+        let mut file =
+            File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
+        fs::remove_file(&path)?;
+        file.write_all(statements.as_bytes())?;
+        file.rewind()?;
+        Ok(file)
+    }
+}
+
+fn option(name: &str, value: &Path) -> String {
+    format!("--{name}={}", value.display())
+}
+
+/// The socket is for every user's programs (php-fpm's); accounts keep the data apart.
+fn open_to_all(dir: &Path) -> Result<(), StartError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
+        .map_err(|error| StartError::new("mariadbd", StartReason::CannotPrepare, error))
+}
+
+/// Makes the system tables. The administrator is the user of this process, known by the socket;
+/// where that user has no name (some containers), it is root without a password.
+fn install(data_dir: &Path, log: &Path, account: Option<&Account>) -> Result<(), StartError> {
+    let name = "mariadb-install-db";
+    let mut command = Command::new(find::program(&[name, "mysql_install_db"])?);
+    command.args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"]);
+    command.arg(option("datadir", data_dir));
+    match users::current() {
+        Some(user) => {
+            command.arg("--auth-root-authentication-method=socket");
+            command.arg(format!("--auth-root-socket-user={}", user.name));
+        }
+        None => {
+            command.arg("--auth-root-authentication-method=normal");
+        }
+    }
+    if let Some(account) = account {
+        command.arg(format!("--user={}", account.name));
+    }
+    let mut process = Process::spawn(name, &mut command, log)?;
+    match process.wait(Duration::from_secs(120)) {
+        crate::Wait::Ended(status) if status.success() => Ok(()),
+        crate::Wait::Ended(status) => {
+            Err(process.fault(StartReason::CannotPrepare, &status.to_string()))
+        }
+        crate::Wait::Running => Err(process.fault(StartReason::NotReady, "not done in 120 s")),
+    }
+}

@@ -1,0 +1,93 @@
+//! A private memcached, on a Unix socket or a free port.
+
+use crate::address::{Address, free_port};
+use crate::process::{Process, Stopped};
+use crate::users;
+use crate::{PrivateDir, StartError, StartReason, find};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::time::Duration;
+
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How often a start is tried when somebody takes the port in between.
+const PORT_ATTEMPTS: usize = 4;
+
+/// A running memcached.
+#[derive(Debug)]
+pub struct Memcached {
+    process: Process,
+    address: Address,
+    _dir: PrivateDir,
+}
+
+impl Memcached {
+    /// Starts one with `memory_mb` MiB on a Unix socket in `dir`.
+    ///
+    /// # Errors
+    /// `NotInstalled`, or whatever kept it from becoming ready.
+    pub fn start(dir: PrivateDir, memory_mb: u32) -> Result<Memcached, StartError> {
+        let account = users::for_server(&["memcache", "nobody"]);
+        dir.give_to(account.as_ref())?;
+        let socket = dir.socket("memcached.sock")?;
+        let mut command = command(memory_mb)?;
+        command.arg("-s").arg(&socket).args(["-a", "0666"]);
+        Self::run(dir, &mut command, Address::Unix(socket))
+    }
+
+    /// Starts one on a free port of 127.0.0.1, TCP only.
+    ///
+    /// # Errors
+    /// As for [`Memcached::start`].
+    pub fn start_on_port(memory_mb: u32) -> Result<Memcached, StartError> {
+        let mut attempts = PORT_ATTEMPTS;
+        loop {
+            let port = free_port()
+                .map_err(|error| StartError::new("memcached", StartReason::CannotPrepare, error))?;
+            let mut command = command(memory_mb)?;
+            command.args(["-l", "127.0.0.1", "-U", "0", "-p", &port.to_string()]);
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let dir = PrivateDir::temporary("memcached")?;
+            match Self::run(dir, &mut command, address.into()) {
+                Err(error) if attempts > 1 && error.detail.contains("in use") => attempts -= 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Stops it.
+    pub fn stop(&mut self) -> Stopped {
+        self.process.stop()
+    }
+
+    fn run(
+        dir: PrivateDir,
+        command: &mut Command,
+        address: Address,
+    ) -> Result<Memcached, StartError> {
+        let log = dir.path().join("memcached.log");
+        let mut process = Process::spawn("memcached", command, &log)?;
+        process.wait_ready(READY_WITHIN, || address.accepts())?;
+        Ok(Memcached { process, address, _dir: dir })
+    }
+}
+
+fn command(memory_mb: u32) -> Result<Command, StartError> {
+    let mut command = Command::new(find::program(&["memcached"])?);
+    command.args(["-m", &memory_mb.to_string()]);
+    if let Some(account) = users::for_server(&["memcache", "nobody"]) {
+        command.args(["-u", &account.name]);
+    }
+    Ok(command)
+}

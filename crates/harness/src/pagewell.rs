@@ -1,0 +1,195 @@
+//! The real `pagewell`, started as an operator would start it.
+//!
+//! Ready means that it has said so: the lines `listening on …` and `control on …` on its standard
+//! output name the real addresses, so that tests ask for port 0. What it prints is kept; its
+//! standard error goes to a log that is shown when the start fails.
+
+use crate::address::Address;
+use crate::clock::Deadline;
+use crate::process::{Output, Process, Stopped, Wait};
+use crate::{PrivateDir, StartError, StartReason, cpu};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, Command};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// How often, while no line comes, it is asked whether the process still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A running Pagewell.
+#[derive(Debug)]
+pub struct Pagewell {
+    process: Process,
+    address: Address,
+    admin: Address,
+    dir: PrivateDir,
+}
+
+impl Pagewell {
+    /// Starts `binary serve` with these arguments; where they name no address, it listens on free
+    /// ports.
+    ///
+    /// # Errors
+    /// `Ended` or `NotReady`, with the end of its log; `PortTaken` when it says so.
+    pub fn start<S: AsRef<str>>(binary: &Path, args: &[S]) -> Result<Pagewell, StartError> {
+        let mut command = Command::new(binary);
+        command.arg("serve").args(args.iter().map(AsRef::as_ref));
+        for option in ["--listen", "--admin"] {
+            if !args.iter().any(|arg| arg.as_ref().starts_with(option)) {
+                command.args([option, "127.0.0.1:0"]);
+            }
+        }
+        Self::start_command(PrivateDir::temporary("serve")?, &mut command)
+    }
+
+    /// Starts a command that the caller has made whole; its log is kept in `dir`.
+    ///
+    /// # Errors
+    /// As for [`Pagewell::start`].
+    pub fn start_command(dir: PrivateDir, command: &mut Command) -> Result<Pagewell, StartError> {
+        let log = dir.path().join("pagewell.log");
+        let mut process = Process::spawn_with("pagewell", command, &log, Output::Piped)?;
+        let lines = process.take_stdout().map(follow);
+        let Some(lines) = lines else {
+            return Err(process.fault(StartReason::CannotSpawn, "no standard output"));
+        };
+        let (address, admin) = wait_for_addresses(&mut process, &lines)?;
+        Ok(Pagewell { process, address, admin, dir })
+    }
+
+    /// Where it serves pages.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Where its control interface listens.
+    #[must_use]
+    pub fn admin(&self) -> &Address {
+        &self.admin
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Its private directory, with its log.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// CPU seconds that it and what it has started (php-fpm) have used.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
+        cpu::seconds(self.pid())
+    }
+
+    /// Its own resident memory, without what it has started, in bytes.
+    #[must_use]
+    pub fn rss_bytes(&self) -> u64 {
+        cpu::rss_bytes_alone(self.pid())
+    }
+
+    /// How many descriptors it has open.
+    #[must_use]
+    pub fn open_fds(&self) -> usize {
+        cpu::open_fds(self.pid())
+    }
+
+    /// The end of its log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Waits for its end, at most `within`.
+    pub fn wait(&mut self, within: Duration) -> Wait {
+        self.process.wait(within)
+    }
+
+    /// Asks it to drain and end, and waits for that.
+    pub fn stop(&mut self) -> Stopped {
+        self.process.stop()
+    }
+
+    /// Kills it as a crash would.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+}
+
+/// Reads its lines for as long as it writes any, so that it never blocks on a full pipe.
+fn follow(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, receiver): (Sender<String>, Receiver<String>) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Once nobody listens any more the lines are read and dropped.
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
+
+fn wait_for_addresses(
+    process: &mut Process,
+    lines: &Receiver<String>,
+) -> Result<(Address, Address), StartError> {
+    let deadline = Deadline::after(READY_WITHIN);
+    let (mut address, mut admin) = (None, None);
+    loop {
+        if let (Some(address), Some(admin)) = (&address, &admin) {
+            return Ok((Address::clone(address), Address::clone(admin)));
+        }
+        match lines.recv_timeout(LOOK_EVERY) {
+            Ok(line) => {
+                address = address.or_else(|| named(&line, "listening on "));
+                admin = admin.or_else(|| named(&line, "control on "));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                process.wait(LOOK_EVERY);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Wait::Ended(status) = process.wait(Duration::ZERO) {
+            return Err(ended(process, &status.to_string()));
+        }
+        if deadline.passed() {
+            return Err(process.fault(StartReason::NotReady, "it has not said where it listens"));
+        }
+    }
+}
+
+fn ended(process: &Process, status: &str) -> StartError {
+    let taken = process.log().to_ascii_lowercase().contains("in use");
+    let reason = if taken { StartReason::PortTaken } else { StartReason::Ended };
+    process.fault(reason, status)
+}
+
+fn named(line: &str, start: &str) -> Option<Address> {
+    line.trim().strip_prefix(start)?.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_lines_name_its_addresses() {
+        let address = named("listening on http://127.0.0.1:4711", "listening on ");
+        assert_eq!(address.and_then(|address| address.port()), Some(4711));
+        let unix = named("control on unix:/run/a.sock (0600)", "control on ");
+        assert_eq!(unix, Some(Address::Unix("/run/a.sock".into())));
+        assert_eq!(named("control on http://127.0.0.1:1", "listening on "), None);
+    }
+}
