@@ -9,9 +9,12 @@
 //! (LF, an `HTTP/1.1 200 OK` line, no CGI field at all). docs/decisions/0006-fastcgi.md argues each.
 //! Not here: following a local redirect, or removing fields for the cache's sake.
 
+mod fields;
+
 use bytes::{Buf, Bytes, BytesMut};
+use fields::Fields;
 use http::StatusCode;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderMap;
 use http::uri::PathAndQuery;
 
 /// Bounds on the head of a response.
@@ -208,7 +211,7 @@ impl CgiHeadReader {
             self.fields.status_line(line)?;
             return Ok(Line::Taken);
         }
-        if self.fields.taken == self.limits.fields {
+        if self.fields.taken() == self.limits.fields {
             return Err(HeadRefusal::TooManyFields);
         }
         self.fields.line(line)?;
@@ -231,157 +234,4 @@ impl Default for CgiHeadReader {
 enum Line {
     Taken,
     Blank,
-}
-
-/// The fields read so far.
-#[derive(Debug, Default)]
-struct Fields {
-    taken: usize,
-    status: Option<StatusCode>,
-    content_length: Option<u64>,
-    headers: HeaderMap,
-}
-
-impl Fields {
-    fn line(&mut self, line: &[u8]) -> Result<(), HeadRefusal> {
-        self.taken += 1;
-        if matches!(line[0], b' ' | b'\t') {
-            return Err(HeadRefusal::ContinuationLine);
-        }
-        let colon = line.iter().position(|byte| *byte == b':').ok_or(HeadRefusal::ColonMissing)?;
-        // RFC 3875 §6.3: no whitespace between name and colon. A token has none, so this sees it.
-        let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| HeadRefusal::NameInvalid)?;
-        let value = trim(&line[colon + 1..]);
-        // RFC 3875 §6.3: "A NULL field value is equivalent to a field not being sent."
-        if value.is_empty() {
-            return Ok(());
-        }
-        if name == "status" {
-            return self.set_status(status_code(value)?);
-        }
-        // RFC 3875 §6.3.4, RFC 9110 §7.6.1: fields of the connection are ours to write.
-        if is_of_connection(&name) {
-            return Ok(());
-        }
-        let value = HeaderValue::from_bytes(value).map_err(|_| HeadRefusal::ValueInvalid)?;
-        self.field(name, value)
-    }
-
-    /// RFC 3875 §6.3: "each CGI field MUST NOT appear more than once"; the same value once more
-    /// says nothing new, another one leaves nobody knowing which was meant. RFC 9110 §8.6 has the
-    /// same rule for `Content-Length`.
-    fn field(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), HeadRefusal> {
-        if name == header::CONTENT_LENGTH {
-            let length = content_length(value.as_bytes())?;
-            if self.content_length.is_some_and(|known| known != length) {
-                return Err(HeadRefusal::Contradiction);
-            }
-            self.content_length = Some(length);
-            self.headers.insert(name, HeaderValue::from(length));
-            return Ok(());
-        }
-        let single = name == header::LOCATION || name == header::CONTENT_TYPE;
-        match self.headers.get(&name).filter(|_| single) {
-            Some(known) if *known == value => return Ok(()),
-            Some(_) => return Err(HeadRefusal::Contradiction),
-            None => {}
-        }
-        self.headers.try_append(name, value).map_err(|_| HeadRefusal::TooManyFields)?;
-        Ok(())
-    }
-
-    /// `HTTP/1.1 404 Not Found` in the first line: PHP sends it instead of `Status` when
-    /// `cgi.rfc2616_headers` is on, programs for "non-parsed header" CGI (RFC 3875 §5) always do.
-    fn status_line(&mut self, line: &[u8]) -> Result<(), HeadRefusal> {
-        let space = line.iter().position(|byte| *byte == b' ').ok_or(HeadRefusal::StatusInvalid)?;
-        self.set_status(status_code(trim(&line[space..]))?)
-    }
-
-    fn set_status(&mut self, status: StatusCode) -> Result<(), HeadRefusal> {
-        if self.status.is_some_and(|known| known != status) {
-            return Err(HeadRefusal::Contradiction);
-        }
-        self.status = Some(status);
-        Ok(())
-    }
-
-    fn head(self, content: Bytes) -> CgiHead {
-        let kind = self.kind();
-        let status = self.status.unwrap_or(match kind {
-            // RFC 3875 §6.2.3: without a status, a client redirect is a 302.
-            ResponseKind::ClientRedirect => StatusCode::FOUND,
-            // RFC 3875 §6.3.3: without a status, 200 is assumed.
-            ResponseKind::Document | ResponseKind::LocalRedirect(_) => StatusCode::OK,
-        });
-        CgiHead {
-            kind,
-            status,
-            headers: self.headers,
-            content_length: self.content_length,
-            content,
-        }
-    }
-
-    /// RFC 3875 §6.2. A local redirect is a path in `Location` with neither a status nor other
-    /// fields (§6.2.2: "MUST NOT return any other header fields"; the two that describe content
-    /// are forgiven). PHP sends `Status: 302` along, and so never makes one: the path is then a
-    /// relative reference for the client (RFC 9110 §10.2.2). A program that sets a cookie besides
-    /// wants the client to see it. `//host/` is a host to every browser, so it is no local path.
-    fn kind(&self) -> ResponseKind {
-        let Some(location) = self.headers.get(header::LOCATION).map(HeaderValue::as_bytes) else {
-            return ResponseKind::Document;
-        };
-        let alone = self.status.is_none()
-            && self.headers.keys().all(|name| {
-                *name == header::LOCATION
-                    || *name == header::CONTENT_TYPE
-                    || *name == header::CONTENT_LENGTH
-            });
-        let local =
-            location.starts_with(b"/") && !location.starts_with(b"//") && !location.contains(&b'#');
-        match PathAndQuery::try_from(location) {
-            Ok(path) if alone && local => ResponseKind::LocalRedirect(path),
-            _ => ResponseKind::ClientRedirect,
-        }
-    }
-}
-
-/// RFC 3875 §6.3.3: three digits, then a reason phrase, which is dropped. 600–999 are no statuses
-/// of HTTP (RFC 9110 §15) but programs send them, and the client can make of them what it will.
-fn status_code(value: &[u8]) -> Result<StatusCode, HeadRefusal> {
-    let (code, rest) = value.split_first_chunk::<3>().ok_or(HeadRefusal::StatusInvalid)?;
-    if !matches!(rest.first(), None | Some(b' ' | b'\t')) {
-        return Err(HeadRefusal::StatusInvalid);
-    }
-    let status = StatusCode::from_bytes(code).map_err(|_| HeadRefusal::StatusInvalid)?;
-    if status.is_informational() { Err(HeadRefusal::StatusInformational) } else { Ok(status) }
-}
-
-/// RFC 9110 §8.6: digits and nothing else, no sign, no list.
-fn content_length(value: &[u8]) -> Result<u64, HeadRefusal> {
-    value
-        .iter()
-        .try_fold(0u64, |length, byte| match byte {
-            b'0'..=b'9' => length.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
-            _ => None,
-        })
-        .ok_or(HeadRefusal::ContentLengthInvalid)
-}
-
-fn is_of_connection(name: &HeaderName) -> bool {
-    *name == header::CONNECTION
-        || *name == header::TRANSFER_ENCODING
-        || *name == header::UPGRADE
-        || *name == header::TRAILER
-        || *name == header::TE
-        || name == "keep-alive"
-        || name == "proxy-connection"
-}
-
-/// Without spaces and tabs around it.
-fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
-        value = rest;
-    }
-    value
 }

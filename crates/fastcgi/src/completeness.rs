@@ -6,8 +6,10 @@
 //!
 //! Not here: whether a whole response may be stored; that is for the cache to decide.
 
+use crate::end_request::{EndRequest, ProtocolStatus};
 use crate::params::AfterRequest;
-use crate::response::{EndRequest, ProtocolStatus, ResponseReader};
+use crate::php_fatal::PhpFatal;
+use crate::response::ResponseReader;
 
 /// Whether the response carries the content its `Content-Length` speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub enum IncompleteReason {
     ContentShort,
     /// More content than `Content-Length` declares.
     ContentLong,
+    /// PHP reported on STDERR that the script has died.
+    PhpFatal,
 }
 
 impl IncompleteReason {
@@ -63,6 +67,7 @@ impl IncompleteReason {
             IncompleteReason::AppStatus(_) => "app-status-not-zero",
             IncompleteReason::ContentShort => "content-short",
             IncompleteReason::ContentLong => "content-long",
+            IncompleteReason::PhpFatal => "php-fatal-error",
         }
     }
 }
@@ -93,6 +98,16 @@ impl Completeness {
                 Completeness::Incomplete(IncompleteReason::ContentLong)
             }
             _ => Completeness::Complete,
+        }
+    }
+
+    /// The same judgement, but a response that seemed whole is not if PHP reported its death.
+    pub fn and_php(self, fatal: PhpFatal) -> Completeness {
+        match (self, fatal) {
+            (Completeness::Complete, PhpFatal::Reported) => {
+                Completeness::Incomplete(IncompleteReason::PhpFatal)
+            }
+            (judged, _) => judged,
         }
     }
 }

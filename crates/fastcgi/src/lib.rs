@@ -11,9 +11,11 @@
 pub mod cgi_head;
 pub mod cgi_params;
 pub mod completeness;
+pub mod end_request;
 pub mod pairs;
 pub mod params;
 pub mod peer;
+pub mod php_fatal;
 pub mod record;
 pub mod response;
 pub mod stdin;
@@ -25,6 +27,8 @@ pub use cgi_params::{CgiRequest, Scheme, Script, ServerPlace, cgi_params};
 pub use completeness::{
     CloseReason, Completeness, ContentFraming, IncompleteReason, Reuse, StdinSent,
 };
+pub use end_request::{EndRequest, ProtocolStatus};
 pub use params::{AfterRequest, Params, ParamsLimits, ParamsRefused};
-pub use response::{EndRequest, Event, ProtocolError, ProtocolStatus, ResponseReader};
+pub use php_fatal::{PhpFatal, PhpFatalWatch};
+pub use response::{Event, ProtocolError, ResponseReader};
 pub use stdin::{ABORT_REQUEST, STDIN_CHUNK_MAX, STDIN_END, split_stdin, stdin_header};

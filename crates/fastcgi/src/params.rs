@@ -2,8 +2,8 @@
 //!
 //! Invariant: a pair lies whole within one PARAMS record. The specification lets a pair run over
 //! a record's end; php-fpm decodes each record by itself and closes the connection on a pair cut
-//! in two. It also refuses a PARAMS record of more than 65,528 bytes, padding included. So records
-//! are filled with whole pairs up to that, and a pair that does not fit in one is refused here.
+//! in two, and on a record of more than 65,535 bytes with its padding. So records are filled with
+//! whole pairs up to 65,528 bytes, and a pair that does not fit in one is refused here.
 //!
 //! Pairs are kept as they will be sent, one buffer for all, so that opening a request is a copy.
 //! A request's start is small and is built whole; the content that follows never is.

@@ -6,13 +6,13 @@
 //! handed out as it arrives. After the end of STDIN, or an abort, the next BEGIN_REQUEST may come.
 //! Not here: the FCGI_FILTER role's file stream, several requests at once.
 
+use crate::end_request::EndRequest;
 use crate::pairs::{self, Pair};
 use crate::params::AfterRequest;
 use crate::record::{
     BODY_LEN, CONTENT_MAX, FLAG_KEEP_CONN, HEADER_LEN, MANAGEMENT_ID, RecordHeader, RecordType,
     VERSION,
 };
-use crate::response::EndRequest;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// Most bytes of PARAMS that a [`RequestReader`] takes for one request.
@@ -268,8 +268,7 @@ pub fn encode_stdout_end(request_id: u16, out: &mut BytesMut) {
 /// Appends END_REQUEST (FastCGI §5.5).
 pub fn encode_end(request_id: u16, end: EndRequest, out: &mut BytesMut) {
     out.put_slice(&RecordHeader::new(RecordType::EndRequest, request_id, 8).encode());
-    out.put_u32(end.app_status);
-    out.put_slice(&[end.protocol_status.number(), 0, 0, 0]);
+    out.put_slice(&end.encode());
 }
 
 /// Appends GET_VALUES_RESULT with these names and values (FastCGI §4.1), at most one record: pairs

@@ -15,8 +15,8 @@ pub const HEADER_LEN: usize = 8;
 pub const CONTENT_MAX: usize = 65_535;
 
 /// The largest content that keeps the next record on an 8-byte boundary without padding, in bytes
-/// (FastCGI §3.3 recommends the boundary). It is also the most that php-fpm takes, padding
-/// included, in a BEGIN_REQUEST or PARAMS record; a longer one and it closes the connection.
+/// (FastCGI §3.3 recommends the boundary). php-fpm closes the connection on a BEGIN_REQUEST or
+/// PARAMS record of more than 65,535 bytes *with* its padding; up to this size no padding does that.
 pub const ALIGNED_CONTENT_MAX: usize = 65_528;
 
 /// The request id of every request we send. Requests on one connection follow each other.

@@ -1,18 +1,16 @@
-//! What a responder sends back, record by record: STDOUT, STDERR, END_REQUEST (FastCGI §3.3, §5).
+//! What a responder sends back: STDOUT, STDERR, END_REQUEST (FastCGI §3.3, §5). Content is handed
+//! out as it arrives, cut from the caller's buffer without copying. One reader serves one request.
 //!
-//! | state   | takes                                    | next                              |
-//! |---------|------------------------------------------|-----------------------------------|
-//! | Header  | 8 bytes                                  | Content, End, Skip or Refused     |
-//! | Content | what is there of STDOUT or STDERR        | Content, then Skip (the padding)  |
-//! | End     | the 8 bytes of END_REQUEST               | Trailing                          |
-//! | Skip    | padding, and management records          | Header                            |
-//! | Trailing| the padding of END_REQUEST               | Ended                             |
-//! | Ended   | nothing: a further byte is refused       | Refused                           |
-//!
-//! Content is handed out as it arrives, cut from the caller's buffer without copying; no record is
-//! waited for. One reader serves one request; a kept connection gets a new one.
-//! A refusal is final, and the connection cannot be used again. Not here: what STDOUT means.
+//! | state    | takes                                   | next                              |
+//! |----------|-----------------------------------------|-----------------------------------|
+//! | Header   | 8 bytes                                 | Content, End, Skip, or Refused    |
+//! | Content  | what is there of STDOUT or STDERR       | Content, then Skip                |
+//! | Skip     | padding, or a management record         | Header                            |
+//! | End      | the 8 bytes of END_REQUEST              | Trailing                          |
+//! | Trailing | the padding of END_REQUEST              | Ended; any byte then is Refused   |
+//! | Refused  | nothing: the connection cannot be used  | Refused                           |
 
+use crate::end_request::EndRequest;
 use crate::record::{
     BODY_LEN, HEADER_LEN, MANAGEMENT_ID, REQUEST_ID, RecordHeader, RecordType, VERSION,
 };
@@ -30,65 +28,6 @@ pub enum Event {
     Stderr(Bytes),
     /// The request has ended; nothing follows.
     End(EndRequest),
-}
-
-/// The content of END_REQUEST (FastCGI §5.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndRequest {
-    /// The program's own status: for a CGI program its exit status. php-fpm always sends 0.
-    pub app_status: u32,
-    /// How the protocol saw the request end.
-    pub protocol_status: ProtocolStatus,
-}
-
-/// How a request ended (FastCGI §5.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProtocolStatus {
-    /// `FCGI_REQUEST_COMPLETE`: the normal end.
-    RequestComplete,
-    /// `FCGI_CANT_MPX_CONN`: a second request on a connection that takes one at a time.
-    CannotMultiplex,
-    /// `FCGI_OVERLOADED`: out of some resource; the same request may succeed later.
-    Overloaded,
-    /// `FCGI_UNKNOWN_ROLE`: not a responder.
-    UnknownRole,
-    /// A number that the specification does not define.
-    Other(u8),
-}
-
-impl ProtocolStatus {
-    /// The status with this number.
-    pub fn from_number(number: u8) -> ProtocolStatus {
-        match number {
-            0 => ProtocolStatus::RequestComplete,
-            1 => ProtocolStatus::CannotMultiplex,
-            2 => ProtocolStatus::Overloaded,
-            3 => ProtocolStatus::UnknownRole,
-            other => ProtocolStatus::Other(other),
-        }
-    }
-
-    /// The number as sent.
-    pub fn number(self) -> u8 {
-        match self {
-            ProtocolStatus::RequestComplete => 0,
-            ProtocolStatus::CannotMultiplex => 1,
-            ProtocolStatus::Overloaded => 2,
-            ProtocolStatus::UnknownRole => 3,
-            ProtocolStatus::Other(number) => number,
-        }
-    }
-
-    /// The status's name, for logs and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProtocolStatus::RequestComplete => "request-complete",
-            ProtocolStatus::CannotMultiplex => "cannot-multiplex",
-            ProtocolStatus::Overloaded => "overloaded",
-            ProtocolStatus::UnknownRole => "unknown-role",
-            ProtocolStatus::Other(_) => "unknown-protocol-status",
-        }
-    }
 }
 
 /// Why a responder's bytes were refused. The blame is the origin's; a retry goes to another
@@ -228,7 +167,7 @@ impl ResponseReader {
                         return Ok(None);
                     };
                     input.advance(BODY_LEN);
-                    let end = decode_end(body);
+                    let end = EndRequest::decode(body);
                     self.end = Some(end);
                     let skipped = take(input, padding).map_or(0, |bytes| bytes.len());
                     self.state = State::Trailing { left: padding - skipped };
@@ -333,12 +272,4 @@ enum Stdout {
 fn take(input: &mut BytesMut, most: usize) -> Option<BytesMut> {
     let len = input.len().min(most);
     (len > 0).then(|| input.split_to(len))
-}
-
-/// FastCGI §5.5: application status, protocol status, three reserved bytes.
-fn decode_end(body: [u8; BODY_LEN]) -> EndRequest {
-    EndRequest {
-        app_status: u32::from_be_bytes([body[0], body[1], body[2], body[3]]),
-        protocol_status: ProtocolStatus::from_number(body[4]),
-    }
 }

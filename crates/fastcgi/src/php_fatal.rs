@@ -1,0 +1,93 @@
+//! Notices on STDERR that PHP gave a page up half-way.
+//!
+//! A script that dies of a fatal error after its first output has been sent still ends, as php-fpm
+//! tells it, with status 200, `FCGI_REQUEST_COMPLETE` and application status 0. The one sign on the
+//! connection is the error's message on STDERR, there when `log_errors` is on and `error_log` not
+//! set. A response with it is not whole. An application that logs such words itself loses the
+//! storing of that response, nothing more.
+//! Not here: the log. Nothing is kept of STDERR but its last few bytes, as records cut anywhere.
+
+/// How PHP begins the messages after which a script does not go on.
+const MESSAGES: [&[u8]; 3] =
+    [b"PHP Fatal error:", b"PHP Parse error:", b"PHP Recoverable fatal error:"];
+
+/// Bytes to remember so that a message cut by a record's end is found: the longest, less one.
+const TAIL_BYTES: usize = MESSAGES[2].len() - 1;
+
+/// Whether PHP has reported a fatal error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PhpFatal {
+    /// Not on STDERR, so far.
+    #[default]
+    NotReported,
+    /// The script has died.
+    Reported,
+}
+
+/// Watches the STDERR of one request.
+#[derive(Clone, Debug, Default)]
+pub struct PhpFatalWatch {
+    tail: Vec<u8>,
+    fatal: PhpFatal,
+}
+
+impl PhpFatalWatch {
+    /// A watch at the beginning of STDERR.
+    pub fn new() -> PhpFatalWatch {
+        PhpFatalWatch::default()
+    }
+
+    /// Looks through the next bytes of STDERR.
+    pub fn push(&mut self, stderr: &[u8]) {
+        if self.fatal == PhpFatal::Reported {
+            return;
+        }
+        self.tail.extend_from_slice(&stderr[..stderr.len().min(TAIL_BYTES)]);
+        if has_message(&self.tail) || has_message(stderr) {
+            self.fatal = PhpFatal::Reported;
+        }
+        if stderr.len() > TAIL_BYTES {
+            self.tail.clear();
+            self.tail.extend_from_slice(&stderr[stderr.len() - TAIL_BYTES..]);
+        }
+        let excess = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..excess);
+    }
+
+    /// What has been seen so far.
+    pub fn fatal(&self) -> PhpFatal {
+        self.fatal
+    }
+}
+
+fn has_message(bytes: &[u8]) -> bool {
+    MESSAGES.iter().any(|message| bytes.windows(message.len()).any(|window| window == *message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_found_however_the_records_cut_it() {
+        let text =
+            b"PHP message: PHP Warning:  x; PHP message: PHP Recoverable fatal error:  Uncaught";
+        for piece in 1..text.len() {
+            let mut watch = PhpFatalWatch::new();
+            for chunk in text.chunks(piece) {
+                watch.push(chunk);
+                assert!(watch.tail.len() <= TAIL_BYTES);
+            }
+            assert_eq!(watch.fatal(), PhpFatal::Reported, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn warnings_and_other_words_are_no_fatal_error() {
+        let mut watch = PhpFatalWatch::new();
+        watch.push(b"PHP message: PHP Warning:  Undefined variable $fatal; PHP Fatal");
+        watch.push(b"PHP error:");
+        watch.push(b"Fatal error: of some other program");
+        assert_eq!(watch.fatal(), PhpFatal::NotReported);
+    }
+}
