@@ -67,7 +67,8 @@ fn ended(protocol_status: ProtocolStatus) -> ResponseReader {
     let mut bytes = BytesMut::new();
     peer::encode_end(1, EndRequest { app_status: 0, protocol_status }, &mut bytes);
     let mut reader = ResponseReader::new();
-    reader.read(&mut bytes).unwrap().unwrap();
+    let event = reader.read(&mut bytes).expect("a good record");
+    assert!(event.is_some(), "END_REQUEST is whole");
     reader
 }
 

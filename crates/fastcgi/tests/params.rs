@@ -86,6 +86,18 @@ fn the_longest_pair_fits_and_one_byte_more_does_not() {
 }
 
 #[test]
+fn a_record_is_filled_to_the_last_byte_that_php_fpm_takes() {
+    for (value_len, expected) in [(25, 1), (26, 2)] {
+        let mut params = Params::default();
+        params.push("N", vec![b'v'; PAIR_BYTES_MAX - 6]).unwrap();
+        params.push("N", vec![b'v'; value_len]).unwrap();
+        let records = records(&start(&params, AfterRequest::Close));
+        let filled = records.iter().filter(|(_, content)| content.len() > 8).count();
+        assert_eq!(filled, expected, "{} bytes of pairs", params.total_bytes());
+    }
+}
+
+#[test]
 fn the_total_is_bounded_and_a_refused_pair_leaves_no_trace() {
     let mut params = Params::new(ParamsLimits { total_bytes: 10, pair_bytes: 100 });
     params.push("A", "bcd").unwrap();

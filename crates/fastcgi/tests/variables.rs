@@ -4,12 +4,13 @@ use fastcgi::{
     CgiRequest, Params, ParamsLimits, ParamsRefused, Scheme, Script, ServerPlace, cgi_params,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use std::net::{IpAddr, SocketAddr};
 
 fn fields(list: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in list {
-        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
-        headers.append(name, HeaderValue::from_str(value).unwrap());
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a token");
+        headers.append(name, HeaderValue::from_str(value).expect("plain text"));
     }
     headers
 }
@@ -30,10 +31,10 @@ fn request(headers: &HeaderMap) -> CgiRequest<'_> {
             name: b"/index.php",
             path_info: b"",
         },
-        client: Some("192.0.2.1:4711".parse().unwrap()),
+        client: Some(SocketAddr::from(([192, 0, 2, 1], 4711))),
         server: ServerPlace {
             name: b"example.org",
-            addr: Some("192.0.2.80".parse().unwrap()),
+            addr: Some(IpAddr::from([192, 0, 2, 80])),
             port: 8080,
             software: "pagewell/0.1.0",
         },
