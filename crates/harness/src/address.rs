@@ -1,4 +1,7 @@
 //! Where a server listens: a TCP address or a Unix socket, as text and as a connection.
+//!
+//! Addresses are numbers: no name is ever looked up. Every connection is bounded in time, in its
+//! making and in each read and write.
 
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -1,5 +1,7 @@
 //! Where programs are: on the path, in the system directories that an ordinary user's path lacks,
 //! and the `pagewell` binary that was built beside the running test.
+//!
+//! Nothing is installed and nothing is run here; what is missing is an error that names it.
 
 use crate::{StartError, StartReason};
 use std::env;

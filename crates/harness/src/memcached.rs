@@ -1,4 +1,7 @@
 //! A private memcached, on a Unix socket or a free port.
+//!
+//! For comparisons and for tests of the protocol against the real thing. It holds nothing that
+//! outlives it. As root it runs as `memcache`, or `nobody`.
 
 use crate::address::{Address, free_port};
 use crate::process::{Process, Stopped};

@@ -1,0 +1,99 @@
+//! `cargo xtask tidy`: the rules of the house, as code.
+//!
+//! Each rule is a function from the repository's files to findings, and has tests that show it can
+//! find something. What the compiler, clippy and rustfmt can check is left to them. The same rules
+//! run as a test of this crate, so that `cargo test` fails where this task would.
+
+mod files;
+mod lexer;
+mod markdown;
+mod shape;
+mod words;
+
+use files::SourceFile;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Where the ratchet's records are.
+const RATCHET: &str = "xtask/tidy.toml";
+
+/// A place where a rule is broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    path: String,
+    line: usize,
+    rule: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.message)
+    }
+}
+
+fn finding(file: &SourceFile, line: usize, rule: &'static str, message: &str) -> Finding {
+    Finding { path: file.path.clone(), line, rule, message: message.to_owned() }
+}
+
+/// What all rules found, rule by rule.
+pub struct Outcome {
+    rules: Vec<(&'static str, Vec<Finding>)>,
+    notes: Vec<String>,
+    files: usize,
+}
+
+impl Outcome {
+    /// Everything that was found.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.rules.iter().flat_map(|(_, found)| found)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in self.findings() {
+            writeln!(f, "{finding}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        let failed = self.rules.iter().filter(|(_, found)| !found.is_empty()).count();
+        let passed = self.rules.len() - failed;
+        write!(f, "tidy: {} files, rules: {passed} passed, {failed} failed", self.files)
+    }
+}
+
+/// Runs all rules over the repository at `root`; `tasks` are the names of this program's tasks.
+///
+/// # Errors
+/// When the files cannot be read.
+pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
+    let files = files::read(root)?;
+    let recorded = fs::read_to_string(root.join(RATCHET))?;
+    let lengths = shape::lengths(&files);
+    let rules = vec![
+        ("opening", shape::openings(&files)),
+        ("length", shape::ratchet(&lengths, &recorded)),
+        ("name", words::names(&files)),
+        ("mention", words::mentions(&files)),
+        ("unwrap", words::unwraps(&files)),
+        ("white-space", words::white_space(&files)),
+        ("link", markdown::links(&files, root)),
+        ("command", markdown::commands(&files, tasks)),
+    ];
+    Ok(Outcome { rules, notes: shape::slack(&lengths, &recorded), files: files.len() })
+}
+
+/// Lowers the ratchet's records to what is true now.
+///
+/// # Errors
+/// When the files cannot be read or the record cannot be written.
+pub fn lower(root: &Path) -> io::Result<()> {
+    let files = files::read(root)?;
+    let path = root.join(RATCHET);
+    let recorded = fs::read_to_string(&path)?;
+    fs::write(path, shape::lowered(&shape::lengths(&files), &recorded))
+}

@@ -1,0 +1,190 @@
+//! Rules about the manual: its links lead somewhere, its commands exist.
+//!
+//! A link within the repository names a file that is there, and a heading that is in it. A command
+//! in the README's blocks is a target of the Makefile, a task of `cargo xtask`, or something that
+//! the `pagewell` binary lists in its help; the last is looked up only if the binary has been built.
+
+use super::files::SourceFile;
+use super::{Finding, finding};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+/// Links lead to files and headings that exist.
+pub fn links(files: &[SourceFile], root: &Path) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.extension() == "md") {
+        for (line, target) in targets(&file.text) {
+            if let Some(message) = dead(file, &target, files, root) {
+                found.push(finding(file, line, "link", &message));
+            }
+        }
+    }
+    found
+}
+
+/// The targets of links outside of code, with their lines.
+fn targets(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        }
+        if in_block {
+            continue;
+        }
+        // What stands between back-quotes is an example.
+        let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+        for (at, _) in prose.match_indices("](") {
+            if let Some((target, _)) = prose[at + 2..].split_once(')') {
+                let target = target.split_whitespace().next().unwrap_or_default();
+                found.push((number + 1, target.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+fn dead(file: &SourceFile, target: &str, files: &[SourceFile], root: &Path) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+    let to = if path.is_empty() {
+        PathBuf::from(&file.path)
+    } else {
+        normal(&Path::new(&file.path).parent().unwrap_or(Path::new("")).join(path))
+    };
+    if !root.join(&to).exists() {
+        return Some(format!("`{target}`: there is no {}", to.display()));
+    }
+    let to_file = files.iter().find(|file| Path::new(&file.path) == to)?;
+    let is_there = heading.is_empty() || headings(&to_file.text).contains(heading);
+    (!is_there).then(|| format!("`{target}`: {} has no such heading", to.display()))
+}
+
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+/// The names by which links know the headings of a text: small letters, hyphens, no punctuation.
+fn headings(text: &str) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let titles = text.lines().filter(|line| line.starts_with('#'));
+    for title in titles.map(|line| line.trim_start_matches('#').trim()) {
+        let slug: String = title
+            .to_lowercase()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect();
+        found.insert(slug);
+    }
+    found
+}
+
+/// The commands in the README exist. `tasks` are those of `cargo xtask`.
+pub fn commands(files: &[SourceFile], tasks: &[String]) -> Vec<Finding> {
+    let text = |path: &str| files.iter().find(|file| file.path == path);
+    let Some(readme) = text("README.md") else { return Vec::new() };
+    let make: HashSet<String> =
+        text("Makefile").map(|file| make_targets(&file.text)).unwrap_or_default();
+    let mut found = Vec::new();
+    for (line, command) in shown(&readme.text) {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let unknown = match words.as_slice() {
+            ["make", target, ..] => !make.contains(*target),
+            ["cargo", "xtask", task, ..] => !tasks.iter().any(|known| known == task),
+            [program, rest @ ..] if program.rsplit('/').next() == Some("pagewell") => {
+                !pagewell_knows(rest)
+            }
+            _ => false,
+        };
+        if unknown {
+            found.push(finding(readme, line, "command", &format!("`{command}`: no such command")));
+        }
+    }
+    found
+}
+
+/// The commands in blocks of code, without a prompt and without a remark after them.
+fn shown(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if in_block {
+            let line = line.trim().trim_start_matches("$ ");
+            let command = line.split(" #").next().unwrap_or_default().trim();
+            found.push((number + 1, command.to_owned()));
+        }
+    }
+    found
+}
+
+fn make_targets(text: &str) -> HashSet<String> {
+    let rules = text.lines().filter(|line| !line.starts_with(['\t', '#', '.', ' ']));
+    let names = rules.filter_map(|line| line.split_once(':')).map(|(names, _)| names);
+    names.flat_map(str::split_whitespace).map(str::to_owned).collect()
+}
+
+/// Whether the binary's help lists this subcommand and these options.
+fn pagewell_knows(words: &[&str]) -> bool {
+    let Ok(binary) = harness::binary() else { return true };
+    let Some((subcommand, rest)) = words.split_first() else { return true };
+    if subcommand.starts_with('-') {
+        return matches!(*subcommand, "--help" | "--version");
+    }
+    let Ok(output) = Command::new(binary).args([*subcommand, "--help"]).output() else {
+        return false;
+    };
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    let options = rest.iter().filter(|word| word.starts_with("--"));
+    let listed = |option: &&str| help.contains(option.split('=').next().unwrap_or_default());
+    output.status.success() && options.into_iter().all(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.into(), text: text.into() }
+    }
+
+    #[test]
+    fn dead_links_and_headings_are_found() {
+        let text = "# One, two\n[a](https://x.test/) [b](src/main.rs) [c](#one-two)\n\
+                    [d](none.md) `[e](none.md)` [f](#three)\n```\n[g](none.md)\n```\n";
+        let files = [file("README.md", text)];
+        let root = harness::PrivateDir::temporary("links").expect("a directory can be made");
+        std::fs::create_dir(root.path().join("src")).expect("a directory can be made");
+        for path in ["README.md", "src/main.rs"] {
+            std::fs::write(root.path().join(path), text).expect("a file can be written");
+        }
+        let lines: Vec<usize> = links(&files, root.path()).iter().map(|found| found.line).collect();
+        assert_eq!(lines, [3, 3]);
+    }
+
+    #[test]
+    fn unknown_commands_are_found() {
+        let readme = "make none\n```sh\n$ make demo  # shows it\nmake none\ncargo xtask tidy\n\
+                      cargo xtask none\ncurl -i x\n```\n";
+        let files = [file("Makefile", "demo: a\n\tx\n.PHONY: none\n"), file("README.md", readme)];
+        let found = commands(&files, &["tidy".to_owned()]);
+        let lines: Vec<usize> = found.iter().map(|found| found.line).collect();
+        assert_eq!(lines, [4, 6]);
+    }
+}
