@@ -1,0 +1,167 @@
+//! Judging what came against what the story expects. Each thing that is wrong is told by itself, so
+//! that one run shows all of them.
+
+use crate::blanks::{self, Blanks};
+use crate::cache_status::CacheStatus;
+use crate::client::Response;
+use crate::failure::Wrong;
+use crate::story::{BodyTest, Comparison, Expect, FieldTest, StatusTest, Text};
+use crate::transcript::shorten;
+use crate::wire::{Fields, joined};
+
+/// How much of a value is shown.
+const SHOWN: usize = 200;
+
+/// A value to keep: its name and its bytes.
+pub(crate) type Kept = (String, Vec<u8>);
+
+/// Judges an answer; gives what is wrong, and the values to keep when nothing is.
+/// `slack_seconds`: see [`crate::Subject::clock_slack`].
+pub(crate) fn response(
+    expect: &Expect,
+    response: &Response,
+    blanks: &Blanks,
+    slack_seconds: u64,
+) -> Result<Vec<Kept>, Vec<Wrong>> {
+    let mut wrong = Vec::new();
+    let mut kept = Vec::new();
+    wrong.extend(status(&expect.status, Some(response.status)).err());
+    if expect.interim && response.interim.is_empty() {
+        wrong.push(Wrong::new("an interim response", "none"));
+    }
+    if response.body.complete == expect.cut {
+        let words = ["content to its announced end", "content that is cut off"];
+        let [expected, got] = if expect.cut { [words[1], words[0]] } else { words };
+        wrong.push(Wrong::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
+    }
+    for test in &expect.fields {
+        match field(test, &response.fields, blanks) {
+            Err(_) if age_within(test, &response.fields, blanks, slack_seconds) => {}
+            Ok(keep) => kept.extend(keep),
+            Err(error) => wrong.push(error),
+        }
+    }
+    wrong.extend(expect.body.as_ref().and_then(|t| body(t, &response.body.bytes, blanks).err()));
+    let status = CacheStatus::read(response);
+    wrong.extend(expect.cache.iter().filter_map(|test| status.judge(test, slack_seconds).err()));
+    if wrong.is_empty() { Ok(kept) } else { Err(wrong) }
+}
+
+/// Judges a status; `None` is a connection that ended without an answer.
+pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
+    let (fits, expected) = match test {
+        StatusTest::OneOf(codes) => {
+            let words: Vec<_> = codes.iter().map(u16::to_string).collect();
+            (got.is_some_and(|code| codes.contains(&code)), words.join(" or "))
+        }
+        StatusTest::Class(class) => {
+            (got.is_some_and(|code| code / 100 == *class), format!("{class}xx"))
+        }
+        StatusTest::Any => (got.is_some(), "any status".into()),
+        StatusTest::NoAnswer => (got.is_none(), "no answer".into()),
+    };
+    let got = got.map_or("no answer".into(), |code| format!("status {code}"));
+    if fits { Ok(()) } else { Err(Wrong::new(format!("status {expected}"), got)) }
+}
+
+/// Judges a field; gives the value to keep, if the test says so. A name that was kept before must
+/// have the same value again.
+pub(crate) fn field(
+    test: &FieldTest,
+    fields: &Fields,
+    blanks: &Blanks,
+) -> Result<Option<Kept>, Wrong> {
+    let fill = |text: &Text| {
+        blanks::fill(&text.0, blanks).map_err(|why| Wrong::new("text that can be filled in", why))
+    };
+    let got = |name: &str| match joined(fields, name) {
+        Some(value) => format!("{name}: {}", shorten(&value, SHOWN)),
+        None => format!("no {name}"),
+    };
+    let (fits, name, expected) = match test {
+        FieldTest::Present(name) => (joined(fields, name).is_some(), name, name.clone()),
+        FieldTest::Absent(name) => (joined(fields, name).is_none(), name, format!("no {name}")),
+        FieldTest::Is(name, value) => {
+            let value = fill(value)?;
+            let line = fields.iter().any(|(n, v)| n == name && *v == value);
+            let fits = line || joined(fields, name).is_some_and(|all| all == value);
+            (fits, name, format!("{name}: {}", shorten(&value, SHOWN)))
+        }
+        FieldTest::Contains(name, part) => {
+            let part = fill(part)?;
+            let fits = joined(fields, name).is_some_and(|all| contains(&all, &part));
+            (fits, name, format!("{name} with {}", shorten(&part, SHOWN)))
+        }
+        FieldTest::Keep(name, kept) => {
+            let value = joined(fields, name);
+            match (value, blanks.kept.get(kept)) {
+                (Some(value), None) => return Ok(Some((kept.clone(), value))),
+                (value, Some(before)) => {
+                    let expected = format!("{name}: {}", shorten(before, SHOWN));
+                    (value.as_ref() == Some(before), name, expected)
+                }
+                (None, None) => (false, name, name.clone()),
+            }
+        }
+    };
+    if fits { Ok(None) } else { Err(Wrong::new(expected, got(name))) }
+}
+
+/// Whether the test is of `Age` and the value is higher by no more than the slack.
+fn age_within(test: &FieldTest, fields: &Fields, blanks: &Blanks, slack_seconds: u64) -> bool {
+    let FieldTest::Is(name, value) = test else { return false };
+    let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<u64>().ok();
+    let wanted = blanks::fill(&value.0, blanks).ok().and_then(|value| number(&value));
+    let got = joined(fields, "age").and_then(|value| number(&value));
+    match (name.as_str(), wanted, got) {
+        ("age", Some(wanted), Some(got)) => {
+            (wanted..=wanted.saturating_add(slack_seconds)).contains(&got)
+        }
+        _ => false,
+    }
+}
+
+/// Judges content.
+pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), Wrong> {
+    let (text, what) = match test {
+        BodyTest::Is(text) => (text, ""),
+        BodyTest::Contains(text) => (text, "with "),
+        BodyTest::Lacks(text) => (text, "without "),
+    };
+    let wanted = blanks::fill(&text.0, blanks)
+        .map_err(|why| Wrong::new("text that can be filled in", why))?;
+    let fits = match test {
+        BodyTest::Is(_) => got == wanted,
+        BodyTest::Contains(_) => contains(got, &wanted),
+        BodyTest::Lacks(_) => !contains(got, &wanted),
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(Wrong::new(
+            format!("content {what}| {}", shorten(&wanted, SHOWN)),
+            format!("content | {}", shorten(got, SHOWN)),
+        )),
+    }
+}
+
+fn contains(all: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || all.windows(part.len()).any(|window| window == part)
+}
+
+/// Whether `got` compares so with `wanted`; `slack`: by how much it may be lower.
+pub(crate) fn compares(comparison: Comparison, got: f64, wanted: f64, slack: f64) -> bool {
+    match comparison {
+        Comparison::Equal => (wanted - slack..=wanted).contains(&got),
+        Comparison::AtLeast => got >= wanted - slack,
+        Comparison::AtMost => got <= wanted,
+    }
+}
+
+/// A comparison as the story writes it.
+pub(crate) fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => "=",
+        Comparison::AtLeast => ">=",
+        Comparison::AtMost => "<=",
+    }
+}

@@ -1,0 +1,129 @@
+//! The steps that speak to the subject's control interface: JSON over HTTP on its admin address.
+//!
+//! | step | request | read from the answer |
+//! |---|---|---|
+//! | `stat`, `await stat` | `GET /v1/stats` | the number of that name; dots lead into nested tables |
+//! | `invalidate` | `POST /v1/invalidate` with `{"tags":[…]}`, `{"urls":[…]}` or `{"all":true}` | `dropped` |
+//! | `admin` | as written | as expected |
+
+use super::play::ask;
+use super::{Scene, describe};
+use crate::check::{compares, sign};
+use crate::client::{Client, Request};
+use crate::failure::Wrong;
+use crate::story::{Comparison, Expect, Invalidation, Message, Text};
+use crate::transcript::shorten;
+use serde_json::{Value, json};
+
+impl Scene {
+    /// A request to the control interface on a connection of its own.
+    pub(super) fn admin(&mut self, message: &Message, expect: &Expect) -> Result<(), Vec<Wrong>> {
+        let request = self.request(message)?;
+        let mut client = Client::new(self.subject.admin_address());
+        let answer = ask(&mut client, &request, self.deadline());
+        self.transcript.add(describe(&answer));
+        let judged = self.judge(&mut client, answer, expect);
+        client.leave();
+        judged
+    }
+
+    /// Judges a number of the statistics, at once or until it is so.
+    pub(super) fn stat(
+        &mut self,
+        wait: bool,
+        name: &str,
+        comparison: Comparison,
+        number: f64,
+    ) -> Result<(), Wrong> {
+        let expected = format!("{name}{}{number}", sign(comparison));
+        let mut got = String::new();
+        let deadline = self.deadline();
+        let mut judge = || match self.ask_json("GET", "/v1/stats", None) {
+            Err(wrong) => Some(Err(wrong)),
+            Ok(stats) => match number_at(&stats, name) {
+                None => {
+                    let all = shorten(stats.to_string().as_bytes(), 1000);
+                    Some(Err(Wrong::new(expected.clone(), format!("no such number in {all}"))))
+                }
+                Some(found) if compares(comparison, found, number, 0.0) => Some(Ok(())),
+                Some(found) => {
+                    got = format!("{name}={found}");
+                    None
+                }
+            },
+        };
+        let found = if wait { deadline.poll(judge) } else { judge() };
+        found.unwrap_or_else(|| Err(Wrong::new(expected, got)))
+    }
+
+    /// Invalidates, and judges how many pages were dropped.
+    pub(super) fn invalidate(
+        &mut self,
+        what: &Invalidation,
+        count: Option<u64>,
+    ) -> Result<(), Wrong> {
+        let names = |texts: &[Text]| -> Result<Vec<String>, Wrong> {
+            let fill = |text| self.fill(text).map_err(|mut wrong| wrong.remove(0));
+            texts.iter().map(|t| Ok(String::from_utf8_lossy(&fill(t)?).into_owned())).collect()
+        };
+        let content = match what {
+            Invalidation::Tags(tags) => json!({ "tags": names(tags)? }),
+            Invalidation::Urls(urls) => json!({ "urls": names(urls)? }),
+            Invalidation::All => json!({ "all": true }),
+        };
+        let answer = self.ask_json("POST", "/v1/invalidate", Some(&content))?;
+        self.transcript.add(format!("  came: {answer}"));
+        let dropped = answer.get("dropped").and_then(Value::as_u64);
+        match (count, dropped) {
+            (_, None) => Err(Wrong::new("the number of pages dropped", answer.to_string())),
+            (Some(count), Some(dropped)) if count != dropped => {
+                Err(Wrong::new(format!("{count} dropped"), format!("{dropped} dropped")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A request to the control interface whose answer is JSON.
+    fn ask_json(&self, method: &str, path: &str, content: Option<&Value>) -> Result<Value, Wrong> {
+        let what = format!("JSON from {method} {path}");
+        let mut fields = vec![("host".to_owned(), b"admin.test".to_vec())];
+        if content.is_some() {
+            fields.push(("content-type".to_owned(), b"application/json".to_vec()));
+        }
+        let body = content.map(|content| content.to_string().into_bytes());
+        let request = Request::http(method, path.as_bytes(), fields, body);
+        let mut client = Client::new(self.subject.admin_address());
+        let answer = ask(&mut client, &request, self.deadline());
+        client.leave();
+        let answer = answer.map_err(|trouble| Wrong::new(what.clone(), trouble.to_string()))?;
+        let got = || format!("{} | {}", answer.status, shorten(&answer.body.bytes, 300));
+        if answer.status != 200 {
+            return Err(Wrong::new(what, got()));
+        }
+        serde_json::from_slice(&answer.body.bytes).map_err(|_| Wrong::new(what, got()))
+    }
+}
+
+/// The number of that name: a key as it is, or a path of keys with dots between.
+fn number_at(stats: &Value, name: &str) -> Option<f64> {
+    let found = match stats.get(name) {
+        Some(found) => Some(found),
+        None => name.split('.').try_fold(stats, |table, key| table.get(key)),
+    };
+    found.and_then(Value::as_f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_flat_or_nested() {
+        let stats = json!({ "pages": 3, "a.b": 1, "bytes": { "index": 9 } });
+        assert_eq!(number_at(&stats, "pages"), Some(3.0));
+        assert_eq!(number_at(&stats, "a.b"), Some(1.0));
+        assert_eq!(number_at(&stats, "bytes.index"), Some(9.0));
+        assert_eq!(number_at(&stats, "bytes"), None);
+        assert_eq!(number_at(&stats, "other"), None);
+    }
+}

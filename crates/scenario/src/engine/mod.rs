@@ -1,0 +1,189 @@
+//! Plays one story: starts the origin and the subject, does each step, judges what comes, ends
+//! everything, in that order and whatever happens.
+//!
+//! One thread plays; each request sent with `&` has a thread of its own until its answer is
+//! collected. The end: clients leave, gates open, the subject is ended, the origin is ended.
+
+mod control;
+mod play;
+
+use crate::check;
+use crate::client::{Client, Response};
+use crate::deadline::{Deadline, WAIT, machine_now_ms};
+use crate::failure::{Failure, Wrong};
+use crate::origin::Origin;
+use crate::story::{Step, Story};
+use crate::transcript::{Transcript, shorten};
+use crate::wire::Trouble;
+use crate::{Config, StartSubject, Subject};
+use std::collections::HashMap;
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Plays a story.
+///
+/// # Errors
+/// The first step that did not go as the story says, or what could not be started or ended.
+pub fn run_story(story: &Story, start: &StartSubject) -> Result<(), Failure> {
+    run_story_within(story, start, WAIT)
+}
+
+/// As [`run_story`], with another bound on each wait than [`WAIT`].
+///
+/// # Errors
+/// As [`run_story`].
+pub fn run_story_within(
+    story: &Story,
+    start: &StartSubject,
+    wait: Duration,
+) -> Result<(), Failure> {
+    let transcript = Transcript::default();
+    let failure = |line, text: &str, wrong| Failure {
+        file: story.name.clone(),
+        line,
+        text: text.to_owned(),
+        wrong,
+        transcript: transcript.lines(),
+    };
+    let failed_to = |what: &str, why: String| failure(0, "", vec![Wrong::new(what, why)]);
+    let origin = Origin::start(transcript.clone())
+        .map_err(|e| failed_to("an origin that starts", e.to_string()))?;
+    let config = Config {
+        story: story.name.clone(),
+        toml: story.config.join("\n").replace("{origin}", &origin.address().to_string()),
+        origin: origin.address(),
+        flags: story.flags.clone(),
+        moves_clock: story.moves_clock(),
+    };
+    let subject = start(&config).map_err(|why| failed_to("a subject that starts", why))?;
+    let mut scene = Scene::new(subject, origin, transcript.clone(), wait);
+    let mut played = Ok(());
+    for step in &story.steps {
+        played = scene.step(step).map_err(|wrong| failure(step.line, &step.text, wrong));
+        if played.is_err() {
+            break;
+        }
+    }
+    let ended = scene.end();
+    match (played, ended) {
+        (Ok(()), Ok(())) => Ok(()),
+        (Ok(()), Err(wrong)) => Err(failure(0, "", vec![wrong])),
+        (Err(failure), Ok(())) => Err(failure),
+        (Err(mut failure), Err(wrong)) => {
+            failure.wrong.push(wrong);
+            Err(failure)
+        }
+    }
+}
+
+/// A request whose answer has not been collected.
+struct UnderWay {
+    thread: JoinHandle<()>,
+    answer: Receiver<(Client, Result<Response, Trouble>)>,
+    handle: Option<TcpStream>,
+}
+
+/// Everything that runs while a story is played.
+struct Scene {
+    subject: Box<dyn Subject>,
+    origin: Origin,
+    transcript: Transcript,
+    wait: Duration,
+    clients: HashMap<String, Client>,
+    under_way: HashMap<String, UnderWay>,
+    advanced: Duration,
+}
+
+impl Scene {
+    fn new(
+        subject: Box<dyn Subject>,
+        origin: Origin,
+        transcript: Transcript,
+        wait: Duration,
+    ) -> Scene {
+        Scene {
+            subject,
+            origin,
+            transcript,
+            wait,
+            clients: HashMap::new(),
+            under_way: HashMap::new(),
+            advanced: Duration::ZERO,
+        }
+    }
+
+    /// Plays one step, and looks for requests at the origin that the story has no rule for.
+    fn step(&mut self, step: &Step) -> Result<(), Vec<Wrong>> {
+        self.transcript.add(format!("{:>3}  {}", step.line, step.text));
+        self.tell_time();
+        let mut wrong = self.act(&step.action).err().unwrap_or_default();
+        wrong.extend(self.unexpected());
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    fn unexpected(&self) -> Option<Wrong> {
+        let requests = self.origin.take_unexpected();
+        let got = || format!("the origin got {}", shorten(requests.join(", ").as_bytes(), 300));
+        (!requests.is_empty())
+            .then(|| Wrong::new("only requests that the story has a rule for", got()))
+    }
+
+    /// Lets the blanks know the subject's time.
+    fn tell_time(&self) {
+        let moved = u64::try_from(self.advanced.as_millis()).unwrap_or(u64::MAX);
+        let own = || machine_now_ms().saturating_add(moved);
+        let now_ms = self.subject.now_ms().unwrap_or_else(own);
+        self.origin.with_blanks(|blanks| blanks.now_ms = now_ms);
+    }
+
+    fn deadline(&self) -> Deadline {
+        Deadline::after(self.wait)
+    }
+
+    fn slack_seconds(&self) -> u64 {
+        self.subject.clock_slack().as_secs()
+    }
+
+    /// Ends everything. The subject's own word, and a late request without a rule, count.
+    fn end(mut self) -> Result<(), Wrong> {
+        for client in self.clients.values_mut() {
+            client.leave();
+        }
+        for (_, under_way) in self.under_way.drain() {
+            if let Some(handle) = &under_way.handle {
+                let _ = handle.shutdown(Shutdown::Both);
+            }
+            let _ = under_way.thread.join();
+        }
+        let late = self.unexpected();
+        self.origin.down();
+        let finished = self.subject.finish();
+        match (finished, late) {
+            (Err(why), _) => Err(Wrong::new("a subject that ends well", why)),
+            (Ok(()), Some(wrong)) => Err(wrong),
+            (Ok(()), None) => Ok(()),
+        }
+    }
+}
+
+/// What came, in a line for the transcript.
+fn describe(response: &Result<Response, Trouble>) -> String {
+    match response {
+        Ok(response) => {
+            let status = response.field("cache-status").unwrap_or_default();
+            let shown = shorten(&response.body.bytes, 60);
+            format!("  came: {} | {shown} ; {}", response.status, shorten(&status, 200))
+        }
+        Err(trouble) => format!("  came: {trouble}"),
+    }
+}
+
+/// Judges the kind of ending that a story may expect: an answer, or none.
+fn judge_trouble(expect: &crate::story::Expect, trouble: &Trouble) -> Result<(), Vec<Wrong>> {
+    match trouble {
+        Trouble::Ended => check::status(&expect.status, None).map_err(|wrong| vec![wrong]),
+        trouble => Err(vec![Wrong::new("an answer", trouble.to_string())]),
+    }
+}

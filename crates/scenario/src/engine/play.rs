@@ -1,0 +1,212 @@
+//! The steps, one arm each, and the clients' requests behind them.
+
+use super::{Scene, UnderWay, describe, judge_trouble};
+use crate::blanks;
+use crate::check;
+use crate::client::{Client, Request, Response};
+use crate::deadline::Deadline;
+use crate::failure::Wrong;
+use crate::story::{Action, Expect, Message, Text};
+use crate::transcript::shorten;
+use crate::wire::{Fields, Trouble};
+use std::net::Shutdown;
+use std::sync::mpsc;
+
+/// How many times the bound of a wait a request sent with `&` may take: the waits between its
+/// sending and its collection are bounded one by one.
+const UNDER_WAY_WAITS: u32 = 12;
+
+type Judged = Result<(), Vec<Wrong>>;
+
+impl Scene {
+    /// Plays one action.
+    pub(super) fn act(&mut self, action: &Action) -> Judged {
+        match action {
+            Action::Rules(rules) => self.origin.add_rules(rules),
+            Action::Ask { client, message, expect } => return self.ask(client, message, expect),
+            Action::Send { client, message } => return self.send(client, message),
+            Action::Collect { client, expect } => return self.collect(client, expect),
+            Action::Repeat { client, message, expect } => {
+                return self.repeat(client, message, expect);
+            }
+            Action::More { client, expect } => return self.more(client, expect),
+            Action::Leave { client } => self.leave(client),
+            Action::Clock(by) => {
+                self.subject.advance(*by);
+                self.advanced += *by;
+            }
+            Action::OriginDown => self.origin.down(),
+            Action::OriginUp => {
+                let up = self.origin.up();
+                return up.map_err(|e| vec![Wrong::new("the origin up", e.to_string())]);
+            }
+            Action::AwaitHold { gate, count } => {
+                return one(self.origin.await_hold(gate, *count, self.deadline()));
+            }
+            Action::Release { gate } => self.origin.release(gate),
+            Action::OriginSaw { wait, count, only } => {
+                let until = wait.then(|| self.deadline());
+                return one(self.origin.saw(*count, only.as_ref(), until));
+            }
+            Action::OriginLast { only, fields, body } => {
+                let wrong = self.origin.last(only.as_ref(), fields, body.as_ref());
+                return if wrong.is_empty() { Ok(()) } else { Err(wrong) };
+            }
+            Action::Stat { wait, name, comparison, number } => {
+                return one(self.stat(*wait, name, *comparison, *number));
+            }
+            Action::Invalidate { what, count } => return one(self.invalidate(what, *count)),
+            Action::Admin { message, expect } => return self.admin(message, expect),
+        }
+        Ok(())
+    }
+
+    /// Fills the blanks of a text.
+    pub(super) fn fill(&self, text: &Text) -> Result<Vec<u8>, Vec<Wrong>> {
+        let filled = self.origin.with_blanks(|blanks| blanks::fill(&text.0, blanks));
+        filled.map_err(|why| vec![Wrong::new("text that can be filled in", why)])
+    }
+
+    /// Makes the request's bytes.
+    pub(super) fn request(&self, message: &Message) -> Result<Request, Vec<Wrong>> {
+        let (method, target, fields, body) = match message {
+            Message::Raw(text) => return Ok(Request::raw(self.fill(text)?)),
+            Message::Http { method, target, fields, body } => (method, target, fields, body),
+        };
+        let mut lines = Fields::new();
+        for (name, value) in fields {
+            lines.push((name.clone(), self.fill(value)?));
+        }
+        let body = body.as_ref().map(|body| self.fill(body)).transpose()?;
+        Ok(Request::http(method, &self.fill(target)?, lines, body))
+    }
+
+    fn client(&mut self, name: &str) -> Client {
+        let address = self.subject.address();
+        self.clients.remove(name).unwrap_or_else(|| Client::new(address))
+    }
+
+    fn ask(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
+        let request = self.request(message)?;
+        let mut client = self.client(name);
+        let deadline = self.deadline();
+        let answer = ask(&mut client, &request, deadline);
+        self.transcript.add(describe(&answer));
+        let judged = self.judge(&mut client, answer, expect);
+        self.clients.insert(name.to_owned(), client);
+        judged
+    }
+
+    fn more(&mut self, name: &str, expect: &Expect) -> Judged {
+        let mut client = self.client(name);
+        let answer = client.receive(self.deadline());
+        self.transcript.add(describe(&answer));
+        let judged = self.judge(&mut client, answer, expect);
+        self.clients.insert(name.to_owned(), client);
+        judged
+    }
+
+    /// Judges an answer, keeps the values it gives, and lets the client see the connection's end.
+    pub(super) fn judge(
+        &mut self,
+        client: &mut Client,
+        answer: Result<Response, Trouble>,
+        expect: &Expect,
+    ) -> Judged {
+        let response = match answer {
+            Ok(response) => response,
+            Err(trouble) => return judge_trouble(expect, &trouble),
+        };
+        let slack = self.slack_seconds();
+        let mut wrong = Vec::new();
+        self.origin.with_blanks(|blanks| match check::response(expect, &response, blanks, slack) {
+            Ok(kept) => blanks.kept.extend(kept),
+            Err(found) => wrong = found,
+        });
+        if !wrong.is_empty() {
+            for (name, value) in &response.fields {
+                self.transcript.add(format!("    {name}: {}", shorten(value, 200)));
+            }
+        }
+        if expect.closed {
+            let closed = client.await_close(self.deadline());
+            wrong.extend(closed.err().map(|why| Wrong::new("the connection closed", why)));
+        } else if response.ends_connection {
+            client.forget();
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Sends on a thread of its own; goes on once the request has been written.
+    fn send(&mut self, name: &str, message: &Message) -> Judged {
+        let request = self.request(message)?;
+        let mut client = self.client(name);
+        let sent = client.send(&request, self.deadline());
+        sent.map_err(|why| vec![Wrong::new("a request that can be sent", why)])?;
+        let handle = client.handle();
+        let (report, answer) = mpsc::channel();
+        let until = Deadline::after(self.wait * UNDER_WAY_WAITS);
+        let thread = std::thread::spawn(move || {
+            let read = client.receive(until);
+            // The story may have ended without the answer.
+            let _ = report.send((client, read));
+        });
+        self.under_way.insert(name.to_owned(), UnderWay { thread, answer, handle });
+        Ok(())
+    }
+
+    fn collect(&mut self, name: &str, expect: &Expect) -> Judged {
+        let Some(under_way) = self.under_way.get(name) else {
+            return Err(vec![Wrong::new("a request under way", format!("none of {name}"))]);
+        };
+        let Ok((mut client, answer)) = under_way.answer.recv_timeout(self.wait) else {
+            let got = format!("none came to {name} within {:?}", self.wait);
+            return Err(vec![Wrong::new("an answer", got)]);
+        };
+        self.under_way.remove(name);
+        self.transcript.add(describe(&answer));
+        let judged = self.judge(&mut client, answer, expect);
+        self.clients.insert(name.to_owned(), client);
+        judged
+    }
+
+    /// Asks until the answer is as expected; at the end gives what was wrong with the last one.
+    fn repeat(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
+        let mut last = Vec::new();
+        let until = self.deadline();
+        let found = until.poll(|| match self.ask(name, message, expect) {
+            Ok(()) => Some(()),
+            Err(wrong) => {
+                last = wrong;
+                None
+            }
+        });
+        found.ok_or(last)
+    }
+
+    fn leave(&mut self, name: &str) {
+        if let Some(under_way) = self.under_way.remove(name) {
+            if let Some(handle) = &under_way.handle {
+                let _ = handle.shutdown(Shutdown::Both);
+            }
+            let _ = under_way.thread.join();
+        }
+        if let Some(mut client) = self.clients.remove(name) {
+            client.leave();
+        }
+    }
+}
+
+/// Sends a request and reads the answer.
+pub(super) fn ask(
+    client: &mut Client,
+    request: &Request,
+    deadline: Deadline,
+) -> Result<Response, Trouble> {
+    client.send(request, deadline).map_err(Trouble::NotHttp)?;
+    client.receive(deadline)
+}
+
+fn one(judged: Result<(), Wrong>) -> Judged {
+    judged.map_err(|wrong| vec![wrong])
+}

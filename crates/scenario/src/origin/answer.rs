@@ -1,0 +1,182 @@
+//! Giving one answer as its rule says: holds, interim response, header section, content in its
+//! framing (RFC 9112 section 6), and the faults.
+
+use super::script::Shared;
+use crate::blanks;
+use crate::story::{Answer, AnswerKind, Framing, Text};
+use crate::transcript::shorten;
+use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
+
+/// Whether the connection may serve a further request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    Yes,
+    No,
+}
+
+/// Finds the answer to a request and gives it.
+pub(super) fn answer(
+    connection: &mut Connection,
+    shared: &Shared,
+    epoch: u64,
+    head: Head,
+    body: Vec<u8>,
+) -> Keep {
+    let first = head.first.clone();
+    let is_head = first.starts_with("HEAD ");
+    let asked_to_close = head.lists("connection", "close");
+    let taken = shared.lock().take(head, body);
+    shared.changed.notify_all();
+    let Some((line, answer)) = taken else {
+        shared.transcript.add(format!("  origin: {first}: no rule fits"));
+        let text = "HTTP/1.1 500 No Rule\r\ncontent-length: 20\r\ncache-control: no-store\r\nconnection: close\r\n\r\nno rule of the story";
+        let _ = connection.write(text.as_bytes());
+        return Keep::No;
+    };
+    shared.transcript.add(format!("  origin: {first}: answered by line {line}"));
+    if let Some(gate) = &answer.hold
+        && !shared.wait_at(gate, epoch)
+    {
+        return Keep::No;
+    }
+    let given = match &answer.kind {
+        AnswerKind::Refuse => Ok(Keep::No),
+        AnswerKind::Hang => {
+            shared.wait_for_end(epoch);
+            Ok(Keep::No)
+        }
+        AnswerKind::Raw(text) => fill(shared, text).and_then(|bytes| {
+            connection.write(&bytes).map_err(|e| e.to_string())?;
+            Ok(Keep::No)
+        }),
+        AnswerKind::Response { status, fields, body } => {
+            let response = Response { status: *status, fields, body, is_head };
+            give(connection, shared, epoch, &answer, &response)
+        }
+    };
+    match given {
+        Ok(keep) if !asked_to_close => keep,
+        Ok(_) => Keep::No,
+        Err(why) => {
+            shared.transcript.add(format!("  origin: the answer of line {line} failed: {why}"));
+            Keep::No
+        }
+    }
+}
+
+/// An answer of the usual form, and whether it is for HEAD.
+struct Response<'r> {
+    status: u16,
+    fields: &'r [(String, Text)],
+    body: &'r Text,
+    is_head: bool,
+}
+
+fn give(
+    connection: &mut Connection,
+    shared: &Shared,
+    epoch: u64,
+    answer: &Answer,
+    response: &Response,
+) -> Result<Keep, String> {
+    let content = fill(shared, response.body)?;
+    let (fields, ends) = fields(shared, answer, response, content.len())?;
+    let mut bytes = Vec::new();
+    if answer.interim {
+        bytes.extend_from_slice(
+            b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n",
+        );
+    }
+    let first = format!("HTTP/1.1 {} {}", response.status, reason(response.status));
+    bytes.extend(head_bytes(&first, &fields));
+    connection.write(&bytes).map_err(|e| e.to_string())?;
+    if let Some(gate) = &answer.hold_body
+        && !shared.wait_at(gate, epoch)
+    {
+        return Ok(Keep::No);
+    }
+    if response.is_head || has_no_content(response.status) {
+        return Ok(ends);
+    }
+    for piece in pieces(answer, &content) {
+        connection.write(&piece).map_err(|e| e.to_string())?;
+    }
+    Ok(if answer.cut { Keep::No } else { ends })
+}
+
+/// RFC 9112 section 6.3: these never have content.
+fn has_no_content(status: u16) -> bool {
+    matches!(status, 204 | 304)
+}
+
+/// The header lines, and whether the connection goes on behind them. A length given by the story
+/// stands, right or wrong; a wrong one ends the connection.
+fn fields(
+    shared: &Shared,
+    answer: &Answer,
+    response: &Response,
+    length: usize,
+) -> Result<(Fields, Keep), String> {
+    let mut lines = Fields::new();
+    for (name, value) in response.fields {
+        lines.push((name.clone(), fill(shared, value)?));
+    }
+    let given = lines.iter().find(|(name, _)| name == "content-length");
+    let honest = given.is_none_or(|(_, value)| *value == length.to_string().into_bytes());
+    let without_length = given.is_some() || has_no_content(response.status);
+    match answer.framing {
+        Framing::Length if !without_length => {
+            lines.push(("content-length".into(), length.to_string().into_bytes()));
+        }
+        Framing::Chunked => lines.push(("transfer-encoding".into(), b"chunked".to_vec())),
+        Framing::Length | Framing::UntilClose => {}
+    }
+    let ends = answer.close || answer.framing == Framing::UntilClose;
+    if ends {
+        lines.push(("connection".into(), b"close".to_vec()));
+    }
+    Ok((lines, if ends || !honest { Keep::No } else { Keep::Yes }))
+}
+
+/// The content as it goes out, a write each.
+fn pieces(answer: &Answer, content: &[u8]) -> Vec<Vec<u8>> {
+    let chunked = answer.framing == Framing::Chunked;
+    if answer.cut {
+        let half = content.len() / 2;
+        let mut piece = Vec::new();
+        if chunked {
+            piece.extend_from_slice(format!("{:x}\r\n", content.len()).as_bytes());
+        }
+        piece.extend_from_slice(&content[..half]);
+        return vec![piece];
+    }
+    let size = if answer.trickle { 1 } else { content.len().max(1) };
+    let frame = |piece: &[u8]| if chunked { chunk(piece) } else { piece.to_vec() };
+    let mut pieces: Vec<_> = content.chunks(size).map(frame).collect();
+    if chunked {
+        pieces.push(b"0\r\n\r\n".to_vec());
+    }
+    pieces
+}
+
+fn fill(shared: &Shared, text: &Text) -> Result<Vec<u8>, String> {
+    let filled = blanks::fill(&text.0, &shared.lock().blanks);
+    filled.map_err(|why| format!("{why} in {}", shorten(&text.0, 80)))
+}
+
+/// A reason phrase; a cache must not care (RFC 9112 section 4).
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        404 => "Not Found",
+        410 => "Gone",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Scripted",
+    }
+}

@@ -1,0 +1,214 @@
+//! The scripted origin: an HTTP/1.1 server on a loopback port that answers by the story's rules,
+//! holds answers at the story's gates, and remembers what it was asked.
+//!
+//! One thread accepts, one serves each connection. What they share is [`script::Script`], behind
+//! one mutex with one condition variable; no thread holds the mutex while it reads or writes a
+//! socket. A socket that is bound but never listens keeps the port while the origin is down, so
+//! that connections are refused and nobody else gets it.
+
+mod answer;
+mod script;
+
+use crate::blanks::Blanks;
+use crate::deadline::Deadline;
+use crate::failure::Wrong;
+use crate::story::{BodyTest, FieldTest, Rule, Which};
+use crate::transcript::Transcript;
+use crate::wire::{Connection, Trouble};
+use script::{Script, Shared};
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Connections of one story's origin at once; further ones are closed.
+const CONNECTIONS_MAX: usize = 256;
+
+/// A running origin.
+pub(crate) struct Origin {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// Bound, never listening: keeps the port.
+    _keeps_port: Socket,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Origin {
+    /// Listens on a free port of the loopback address.
+    pub(crate) fn start(transcript: Transcript) -> io::Result<Origin> {
+        let keeps_port = bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let address = keeps_port.local_addr()?.as_socket();
+        let address = address.ok_or_else(|| io::Error::other("the port has no address"))?;
+        let blanks = Blanks { now_ms: 0, origin: address, kept: Default::default() };
+        let shared = Arc::new(Shared::new(Script::new(blanks), transcript));
+        let mut origin = Origin { address, shared, _keeps_port: keeps_port, accepting: None };
+        origin.up()?;
+        Ok(origin)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Adds rules behind those it has.
+    pub(crate) fn add_rules(&self, rules: &[Rule]) {
+        self.shared.lock().add_rules(rules);
+    }
+
+    /// Reads or changes what the blanks of answers are filled from.
+    pub(crate) fn with_blanks<T>(&self, use_blanks: impl FnOnce(&mut Blanks) -> T) -> T {
+        use_blanks(&mut self.shared.lock().blanks)
+    }
+
+    /// Listens, again.
+    pub(crate) fn up(&mut self) -> io::Result<()> {
+        if self.accepting.is_some() {
+            return Ok(());
+        }
+        let listening = bound(self.address)?;
+        listening.listen(128)?;
+        let listener = TcpListener::from(listening);
+        let shared = Arc::clone(&self.shared);
+        let epoch = shared.lock().begin_epoch();
+        let accept = move || accept(&listener, &shared, epoch);
+        self.accepting = Some(std::thread::Builder::new().name("origin".into()).spawn(accept)?);
+        Ok(())
+    }
+
+    /// Refuses connections, and cuts those it has; whatever is held or hangs ends.
+    pub(crate) fn down(&mut self) {
+        let Some(accepting) = self.accepting.take() else { return };
+        for stream in self.shared.lock().end_epoch() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        self.shared.changed.notify_all();
+        // Wakes the accepting thread, which then sees that its epoch is over.
+        let _ = TcpStream::connect(self.address);
+        let _ = accepting.join();
+    }
+
+    /// Opens a gate for good.
+    pub(crate) fn release(&self, gate: &str) {
+        self.shared.lock().open_gate(gate);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until `count` requests wait at a gate.
+    pub(crate) fn await_hold(
+        &self,
+        gate: &str,
+        count: usize,
+        until: Deadline,
+    ) -> Result<(), Wrong> {
+        self.shared.wait_until(until, |script| {
+            let held = script.held(gate);
+            let wrong = Wrong::new(
+                format!("{count} waiting at the hold {gate}"),
+                format!("{held} waiting there; {}", script.describe_seen()),
+            );
+            if held >= count { Ok(()) } else { Err(wrong) }
+        })
+    }
+
+    /// Waits until so many requests have been seen; without a deadline, judges at once.
+    pub(crate) fn saw(
+        &self,
+        count: usize,
+        only: Option<&Which>,
+        until: Option<Deadline>,
+    ) -> Result<(), Wrong> {
+        let judge = |script: &Script| {
+            let seen = script.count(only);
+            let what = only.map_or("requests".into(), script::describe_which);
+            let got = format!("{seen}; {}", script.describe_seen());
+            let wrong = Wrong::new(format!("the origin saw {count} {what}"), got);
+            if seen == count { Ok(()) } else { Err(wrong) }
+        };
+        match until {
+            Some(until) => self.shared.wait_until(until, judge),
+            None => judge(&self.shared.lock()),
+        }
+    }
+
+    /// Judges the last request seen.
+    pub(crate) fn last(
+        &self,
+        only: Option<&Which>,
+        fields: &[FieldTest],
+        body: Option<&BodyTest>,
+    ) -> Vec<Wrong> {
+        self.shared.lock().judge_last(only, fields, body)
+    }
+
+    /// Requests that came and had no rule, since the last asking.
+    pub(crate) fn take_unexpected(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.lock().unexpected)
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.down();
+    }
+}
+
+/// A socket bound to `address`; several may be, as long as only one listens.
+fn bound(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+/// Accepts until the epoch is over, then waits for the connections' threads.
+fn accept(listener: &TcpListener, shared: &Arc<Shared>, epoch: u64) {
+    let mut serving: Vec<JoinHandle<()>> = Vec::new();
+    for stream in listener.incoming() {
+        serving.retain(|thread| !thread.is_finished());
+        let Ok(stream) = stream else { break };
+        let Ok(handle) = stream.try_clone() else { break };
+        if !shared.lock().add_stream(epoch, handle) {
+            break;
+        }
+        if serving.len() >= CONNECTIONS_MAX {
+            continue;
+        }
+        let shared = Arc::clone(shared);
+        let serve = move || serve(Connection::of(stream), &shared, epoch);
+        let spawned = std::thread::Builder::new().name("origin connection".into()).spawn(serve);
+        serving.extend(spawned.ok());
+    }
+    for thread in serving {
+        // A thread that panicked has closed its connection, which fails the story by itself.
+        let _ = thread.join();
+    }
+}
+
+/// Serves one connection to its end.
+fn serve(mut connection: Connection, shared: &Shared, epoch: u64) {
+    loop {
+        let request = connection.read_head().and_then(|head| {
+            let body = connection.read_body(&head, false)?;
+            if body.complete { Ok((head, body.bytes)) } else { Err(Trouble::EndedInHead) }
+        });
+        let (head, body) = match request {
+            Ok(request) => request,
+            Err(Trouble::Ended | Trouble::TimedOut) => break,
+            Err(Trouble::EndedInHead) => {
+                shared.transcript.add("  origin: a request that was given up half-way".into());
+                break;
+            }
+            Err(trouble) => {
+                shared.lock().unexpected.push(trouble.to_string());
+                break;
+            }
+        };
+        let keep = answer::answer(&mut connection, shared, epoch, head, body);
+        if keep == answer::Keep::No {
+            break;
+        }
+    }
+    connection.close();
+}

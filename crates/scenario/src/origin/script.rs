@@ -1,0 +1,270 @@
+//! What the origin's threads and the engine share: the rules and which were used, the gates, the
+//! requests seen, the connections. One mutex guards all of it; the condition variable is told of
+//! each change.
+//!
+//! An epoch is the time between two `origin down`: a thread of an older epoch ends.
+
+use crate::blanks::Blanks;
+use crate::check;
+use crate::deadline::Deadline;
+use crate::failure::Wrong;
+use crate::story::{Answer, BodyTest, FieldTest, Rule, Which};
+use crate::transcript::{Transcript, shorten};
+use crate::wire::Head;
+use std::collections::{HashMap, HashSet};
+use std::net::TcpStream;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Requests that are remembered whole; beyond that only counted.
+const SEEN_MAX: usize = 4096;
+
+/// A request that the origin has seen.
+pub(super) struct Seen {
+    method: String,
+    target: String,
+    head: Head,
+    body: Vec<u8>,
+}
+
+/// The script's state; see the file's head.
+pub(crate) struct Script {
+    rules: Vec<(Rule, bool)>,
+    seen: Vec<Seen>,
+    /// Requests without a rule, as text.
+    pub(super) unexpected: Vec<String>,
+    open_gates: HashSet<String>,
+    held: HashMap<String, usize>,
+    streams: Vec<TcpStream>,
+    epoch: u64,
+    is_up: bool,
+    /// What the blanks of answers are filled from.
+    pub(super) blanks: Blanks,
+}
+
+/// The script behind its lock.
+pub(crate) struct Shared {
+    script: Mutex<Script>,
+    /// Told whenever the script has changed.
+    pub(super) changed: Condvar,
+    /// Where the origin writes what it sees.
+    pub(super) transcript: Transcript,
+}
+
+impl Shared {
+    pub(super) fn new(script: Script, transcript: Transcript) -> Shared {
+        Shared { script: Mutex::new(script), changed: Condvar::new(), transcript }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `judge` is content; at the deadline gives what it last said.
+    pub(super) fn wait_until(
+        &self,
+        until: Deadline,
+        judge: impl Fn(&Script) -> Result<(), Wrong>,
+    ) -> Result<(), Wrong> {
+        let mut script = self.lock();
+        loop {
+            let judged = judge(&script);
+            let (Err(_), Some(left)) = (&judged, until.left()) else { return judged };
+            let waited = self.changed.wait_timeout(script, left);
+            script = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits at a gate until it opens; `false` when the epoch ended first.
+    pub(super) fn wait_at(&self, gate: &str, epoch: u64) -> bool {
+        let mut script = self.lock();
+        *script.held.entry(gate.to_owned()).or_default() += 1;
+        self.changed.notify_all();
+        while script.is_current(epoch) && !script.open_gates.contains(gate) {
+            script = self.changed.wait(script).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(held) = script.held.get_mut(gate) {
+            *held -= 1;
+        }
+        script.is_current(epoch)
+    }
+
+    /// Waits until the epoch ends.
+    pub(super) fn wait_for_end(&self, epoch: u64) {
+        let mut script = self.lock();
+        while script.is_current(epoch) {
+            script = self.changed.wait(script).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Script {
+    pub(super) fn new(blanks: Blanks) -> Script {
+        Script {
+            rules: Vec::new(),
+            seen: Vec::new(),
+            unexpected: Vec::new(),
+            open_gates: HashSet::new(),
+            held: HashMap::new(),
+            streams: Vec::new(),
+            epoch: 0,
+            is_up: false,
+            blanks,
+        }
+    }
+
+    pub(super) fn add_rules(&mut self, rules: &[Rule]) {
+        self.rules.extend(rules.iter().map(|rule| (rule.clone(), false)));
+    }
+
+    pub(super) fn begin_epoch(&mut self) -> u64 {
+        self.epoch += 1;
+        self.is_up = true;
+        self.epoch
+    }
+
+    /// Ends the epoch; gives the connections that it leaves.
+    pub(super) fn end_epoch(&mut self) -> Vec<TcpStream> {
+        self.is_up = false;
+        std::mem::take(&mut self.streams)
+    }
+
+    fn is_current(&self, epoch: u64) -> bool {
+        self.is_up && self.epoch == epoch
+    }
+
+    /// Remembers a connection; `false` when its epoch is over.
+    pub(super) fn add_stream(&mut self, epoch: u64, stream: TcpStream) -> bool {
+        if !self.is_current(epoch) {
+            return false;
+        }
+        self.streams.retain(|stream| stream.peer_addr().is_ok());
+        self.streams.push(stream);
+        true
+    }
+
+    pub(super) fn open_gate(&mut self, gate: &str) {
+        self.open_gates.insert(gate.to_owned());
+    }
+
+    pub(super) fn held(&self, gate: &str) -> usize {
+        self.held.get(gate).copied().unwrap_or(0)
+    }
+
+    /// Remembers a request and picks its answer, with the line of the rule: the first rule that
+    /// fits and was not used, else the last that fits. HEAD takes GET's rules where it has none.
+    pub(super) fn take(&mut self, head: Head, body: Vec<u8>) -> Option<(usize, Answer)> {
+        let mut words = head.first.split(' ').map(str::to_owned);
+        let method = words.next().unwrap_or_default();
+        let target = words.next().unwrap_or_default();
+        let fits = |rule: &Rule, method: &str| {
+            covers(&rule.which, method, &target)
+                && rule.conditions.iter().all(|test| {
+                    check::field(test, &head.fields, &self.blanks).is_ok_and(|keep| keep.is_none())
+                })
+        };
+        let pick = |method: &str| {
+            let fitting = || (0..self.rules.len()).filter(|&i| fits(&self.rules[i].0, method));
+            fitting().find(|&i| !self.rules[i].1).or_else(|| fitting().last())
+        };
+        let picked = match (pick(&method), method.as_str()) {
+            (None, "HEAD") => pick("GET"),
+            (picked, _) => picked,
+        };
+        if picked.is_none() {
+            self.unexpected.push(format!("{method} {target}"));
+        }
+        if self.seen.len() < SEEN_MAX {
+            self.seen.push(Seen { method, target, head, body });
+        }
+        let (rule, used) = self.rules.get_mut(picked?)?;
+        *used = true;
+        Some((rule.line, rule.answer.clone()))
+    }
+
+    pub(super) fn count(&self, only: Option<&Which>) -> usize {
+        self.matching(only).count()
+    }
+
+    fn matching<'s>(&'s self, only: Option<&'s Which>) -> impl Iterator<Item = &'s Seen> {
+        let fits = move |seen: &&Seen| only.is_none_or(|w| covers(w, &seen.method, &seen.target));
+        self.seen.iter().filter(fits)
+    }
+
+    /// The requests seen, in a line.
+    pub(super) fn describe_seen(&self) -> String {
+        let all: Vec<_> =
+            self.seen.iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
+        format!("it saw: {}", shorten(all.join(", ").as_bytes(), 300))
+    }
+
+    pub(super) fn judge_last(
+        &self,
+        only: Option<&Which>,
+        fields: &[FieldTest],
+        body: Option<&BodyTest>,
+    ) -> Vec<Wrong> {
+        let Some(last) = self.matching(only).last() else {
+            let what = only.map_or("a request".into(), describe_which);
+            return vec![Wrong::new(format!("{what} at the origin"), self.describe_seen())];
+        };
+        let judge = |test| check::field(test, &last.head.fields, &self.blanks).err();
+        let mut wrong: Vec<Wrong> = fields.iter().filter_map(judge).collect();
+        wrong.extend(body.and_then(|test| check::body(test, &last.body, &self.blanks).err()));
+        wrong
+    }
+}
+
+/// A [`Which`] as the story writes it.
+pub(super) fn describe_which(which: &Which) -> String {
+    format!("{} {}", which.method.as_deref().unwrap_or("*"), which.pattern)
+}
+
+fn covers(which: &Which, method: &str, target: &str) -> bool {
+    which.method.as_deref().is_none_or(|wanted| wanted == method)
+        && glob(which.pattern.as_bytes(), target.as_bytes())
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for anything: tries the rest of the text
+/// anew behind the last star, so that the work is bounded by the product of the lengths.
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if *byte == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, text) in
+            [("*", "/a"), ("/a*", "/a"), ("/a*c", "/abcbc"), ("/a", "/a"), ("**", "")]
+        {
+            assert!(glob(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
+        }
+        for (pattern, text) in [("/a", "/ab"), ("/a*c", "/ab"), ("", "/"), ("/a*", "/b")] {
+            assert!(!glob(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
+        }
+    }
+}
