@@ -91,6 +91,14 @@ final class Outgoing
         return $this->declaration->refusal($this->wire->response());
     }
 
+    /**
+     * @return list<string> the tags that the page has declared so far: for a footer or a debug bar
+     */
+    public function tags(): array
+    {
+        return $this->declaration->tags();
+    }
+
     private function reset(): void
     {
         $this->declaration = new Declaration();

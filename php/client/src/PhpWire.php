@@ -3,9 +3,13 @@
 /**
  * The response that PHP itself sends: header(), http_response_code(), the session.
  *
- * PHP has room for one function to be called before the header section is sent. An
- * application that registers its own afterwards takes that place; its pages then go
- * undeclared and are not stored. Changes do not depend on it: they are set at once.
+ * PHP has room for one function to be called before the header section is sent. Where an
+ * application registers its own afterwards, a page sent before the script ends goes
+ * undeclared and is not stored. Changes do not depend on it: they are set at once.
+ *
+ * A response without content (a redirect) has its header section sent when PHP has already
+ * put away the session and the class loader. So the function is called as the script ends,
+ * if it has not been called by then.
  */
 
 declare(strict_types=1);
@@ -49,7 +53,15 @@ final class PhpWire implements Wire
 
     public function beforeSending(callable $then): void
     {
-        header_register_callback($then);
+        $called = false;
+        $once = static function () use ($then, &$called): void {
+            if (!$called) {
+                $called = true;
+                $then();
+            }
+        };
+        header_register_callback($once);
+        register_shutdown_function($once);
     }
 
     /** Also true after session_write_close(): the page was made with it all the same. */

@@ -21,9 +21,13 @@ final class RealServerTest extends TestCase
 
     private static string $address;
 
+    private static string $sessions;
+
     public static function setUpBeforeClass(): void
     {
-        $command = [PHP_BINARY, '-d', 'output_buffering=0', '-S', '127.0.0.1:0', __DIR__ . '/site/index.php'];
+        self::$sessions = sys_get_temp_dir() . '/pagewell-client-' . bin2hex(random_bytes(6));
+        mkdir(self::$sessions, 0700);
+        $command = [PHP_BINARY, '-d', 'output_buffering=0', '-d', 'session.save_path=' . self::$sessions, '-S', '127.0.0.1:0', __DIR__ . '/site/index.php'];
         $process = proc_open($command, [2 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
         self::$process = $process;
@@ -42,6 +46,8 @@ final class RealServerTest extends TestCase
         proc_terminate(self::$process);
         fclose(self::$log);
         proc_close(self::$process);
+        array_map('unlink', glob(self::$sessions . '/*') ?: []);
+        rmdir(self::$sessions);
     }
 
     public function testADeclaredPage(): void
@@ -56,6 +62,11 @@ final class RealServerTest extends TestCase
     public function testHeadDeclaresTheSame(): void
     {
         self::assertSame(['"news:4", "news:*"'], $this->ask('HEAD', '/declared')[0]['cache-groups']);
+    }
+
+    public function testARedirectWithoutContentIsDeclared(): void
+    {
+        self::assertSame(['"news:4", "news:*"'], $this->ask('GET', '/declared-without-content')[0]['cache-groups']);
     }
 
     /** @dataProvider pagesNotOffered */
@@ -73,6 +84,8 @@ final class RealServerTest extends TestCase
     {
         yield 'nothing declared' => ['/undeclared', null];
         yield 'a session, closed again' => ['/session', 'private, no-cache'];
+        yield 'a session, and no content' => ['/session-without-content', 'private, no-cache'];
+        yield 'the callback taken by another' => ['/callback-taken', null];
         yield 'a fatal error shown with status 200' => ['/fatal', null];
         yield 'an error status' => ['/failed', null];
     }

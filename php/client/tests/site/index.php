@@ -13,12 +13,29 @@ use function Pagewell\uses;
 
 ini_set('display_errors', '1');
 ini_set('log_errors', '0');
-ini_set('session.save_path', sys_get_temp_dir());
 
 switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
     case '/declared':
         uses('news', 4);
         echo 'declared';
+        break;
+    case '/declared-without-content':
+        uses('news', 4);
+        header('Location: /declared');
+        break;
+    case '/session-without-content':
+        uses('news', 4);
+        session_cache_limiter('');
+        session_id('f00dfacef00dfacef00dfacef0');
+        ini_set('session.use_cookies', '0');
+        session_start();
+        header('Location: /session');
+        break;
+    case '/callback-taken':
+        uses('news', 4);
+        header_register_callback(static function (): void {
+        });
+        echo 'sent before the end';
         break;
     case '/undeclared':
         echo 'undeclared';
