@@ -1,4 +1,6 @@
-//! When a response counts as whole, and when its connection may be used again.
+//! When a response counts as whole, and when its connection may be used again: one case for each
+//! reason, the END_REQUEST record built by hand or by the peer's side.
+//! FastCGI §5.5, RFC 9110 §8.6.
 
 use bytes::BytesMut;
 use fastcgi::{

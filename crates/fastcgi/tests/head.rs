@@ -1,5 +1,6 @@
 //! The head of a CGI response, case by case (RFC 3875 §6): what is taken, what it comes to, and the
-//! name and line of every refusal. Pieces and noise are in `properties.rs`.
+//! name and line of every refusal.
+//! Not here: pieces and noise, which are in `properties.rs`.
 
 use bytes::Bytes;
 use fastcgi::{

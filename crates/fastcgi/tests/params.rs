@@ -1,5 +1,6 @@
 //! The start of a request: how pairs are cut into records, and what is refused.
 //! FastCGI §3.4, §5.1, §5.2; the bounds are php-fpm's.
+//! Not here: arbitrary pairs and pieces, which are in `properties.rs`.
 
 use bytes::{Bytes, BytesMut};
 use fastcgi::params::PAIR_BYTES_MAX;

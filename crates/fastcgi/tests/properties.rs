@@ -1,5 +1,6 @@
 //! Properties that hold for any bytes, cut anywhere: what one side writes the other reads, however
 //! it arrives; noise is refused without a panic; nothing is held beyond its bound.
+//! Each takes plain bytes and lengths of pieces, so that a fuzzer can drive it as well.
 
 use bytes::{Bytes, BytesMut};
 use fastcgi::peer::{RequestEvent, RequestReader};

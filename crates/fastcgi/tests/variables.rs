@@ -1,4 +1,6 @@
 //! The meta-variables made from a request (RFC 3875 §4.1), and what no client may do to them.
+//! Whole lists are compared, so that a variable too many fails as well as one too few.
+//! Not here: how php-fpm takes them; that needs a real one.
 
 use fastcgi::{
     CgiRequest, Params, ParamsLimits, ParamsRefused, Scheme, Script, ServerPlace, cgi_params,
