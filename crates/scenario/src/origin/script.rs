@@ -164,7 +164,7 @@ impl Script {
         };
         let pick = |method: &str| {
             let fitting = || (0..self.rules.len()).filter(|&i| fits(&self.rules[i].0, method));
-            fitting().find(|&i| !self.rules[i].1).or_else(|| fitting().last())
+            fitting().find(|&i| !self.rules[i].1).or_else(|| fitting().next_back())
         };
         let picked = match (pick(&method), method.as_str()) {
             (None, "HEAD") => pick("GET"),

@@ -94,9 +94,9 @@ pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(tchar)
 }
 
-/// Content: bare text, or quoted text with escapes. A bare `{…}` blank is filled later.
+/// Content: quoted text with escapes when it begins and ends with a quote, else as it stands.
 pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
-    match piece.starts_with('"') {
+    match piece.len() > 1 && piece.starts_with('"') && piece.ends_with('"') {
         true => quoted(piece),
         false => text(piece.as_bytes()),
     }
