@@ -3,8 +3,8 @@
 //! They need the packages that `scripts/setup test` installs; without them they fail, and say so.
 
 use harness::{
-    Client, Deadline, Load, MariaDb, Memcached, Nginx, NginxConf, PhpFpm, PoolOptions, PrivateDir,
-    Process, Request, StartError, StartReason, Stopped, Until, Wait, cpu,
+    Client, Deadline, Load, MariaDb, Memcached, NewsSite, Nginx, NginxConf, PhpFpm, PoolOptions,
+    PrivateDir, Process, Request, StartError, StartReason, Stopped, Until, Wait, cpu,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -217,4 +217,25 @@ fn a_client_opens_a_connection_again_that_the_server_has_closed() {
     }
     let raw = client.raw(b"NONSENSE\r\n\r\n").expect("an answer");
     assert!(raw.starts_with(b"HTTP/1.1 400") || raw.starts_with(b"<html>"), "{raw:?}");
+}
+
+#[test]
+fn the_example_site_is_served_from_its_own_database() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let site = NewsSite::start(&repository, dir("news"), 20).expect("the site starts");
+    assert_eq!(site.sql("SELECT COUNT(*) FROM news").expect("a count").trim(), "20");
+    let pool = PoolOptions { env: site.env().to_vec(), ..PoolOptions::default() };
+    let php = PhpFpm::start(dir("php"), &pool).expect("php-fpm starts");
+    let server = format!(
+        "location / {{ include /etc/nginx/fastcgi_params; \
+         fastcgi_param SCRIPT_FILENAME {}/public/index.php; fastcgi_pass unix:{}; }}",
+        site.dir().display(),
+        php.socket().display()
+    );
+    let conf = NginxConf { http: String::new(), server, workers: 1 };
+    let web = Nginx::start(dir("nginx"), &conf).expect("nginx starts");
+    let page = Client::new(web.address()).get("/news/1/").expect("an answer");
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert!(page.text().contains("<title>"), "{}", page.text());
+    assert_eq!(page.header("cache-groups"), Some("\"news:1\""));
 }
