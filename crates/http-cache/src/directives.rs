@@ -1,0 +1,275 @@
+//! Cache-Control as it occurs in the wild, read from requests and responses (RFC 9111 §5.2).
+//!
+//! Invariants: names in any case, arguments as token or quoted string (§5.2: "recipients ought to
+//! accept both forms"); numbers clamp at 2^31 (§1.2.2). Where a directive occurs twice the first
+//! counts, as §4.2.1 says. A lifetime that cannot be read (`max-age=x`, `-1`, `1.5`, spaces round
+//! the `=`) is zero, for §4.2.1 encourages to take invalid freshness for stale. An unreadable
+//! permission (`stale-while-revalidate=x`) permits nothing. Unknown directives are ignored (§5.2.3).
+
+use crate::fields::{self, digits, trim};
+use crate::time::SECONDS_MAX;
+use http::header::HeaderName;
+
+/// What a request asks of caches (RFC 9111 §5.2.1). Spans are in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestDirectives {
+    /// `no-cache`, §5.2.1.4: nothing unvalidated.
+    pub no_cache: bool,
+    /// `no-store`, §5.2.1.5: the response is not to be stored.
+    pub no_store: bool,
+    /// `only-if-cached`, §5.2.1.7: a stored response, or 504.
+    pub only_if_cached: bool,
+    /// `max-age`, §5.2.1.1: nothing older. Unreadable: 0.
+    pub max_age: Option<u32>,
+    /// `max-stale`, §5.2.1.2: stale by this much will do; without argument 2^31.
+    pub max_stale: Option<u32>,
+    /// `min-fresh`, §5.2.1.3: fresh for this long yet.
+    pub min_fresh: Option<u32>,
+    /// `stale-if-error`, RFC 5861 §4.
+    pub stale_if_error: Option<u32>,
+}
+
+impl RequestDirectives {
+    /// Adds one line of the request's Cache-Control.
+    pub(crate) fn read_line(&mut self, line: &[u8]) {
+        for (name, argument) in fields::members(line).map(split) {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                7 if is("max-age") => first(&mut self.max_age, Some(argument.lifetime())),
+                8 if is("no-cache") => self.no_cache = true,
+                8 if is("no-store") => self.no_store = true,
+                9 if is("max-stale") => first(&mut self.max_stale, argument.seconds_or_any()),
+                9 if is("min-fresh") => first(&mut self.min_fresh, argument.seconds()),
+                14 if is("only-if-cached") => self.only_if_cached = true,
+                14 if is("stale-if-error") => first(&mut self.stale_if_error, argument.seconds()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What a response says to a shared cache (RFC 9111 §5.2.2, RFC 5861). Spans are in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResponseDirectives {
+    /// `max-age`, §5.2.2.1. Unreadable: 0.
+    pub max_age: Option<u32>,
+    /// `s-maxage`, §5.2.2.10. Unreadable: 0.
+    pub s_maxage: Option<u32>,
+    /// `no-cache` without field names, §5.2.2.4.
+    pub no_cache: bool,
+    /// `no-store`, §5.2.2.5.
+    pub no_store: bool,
+    /// `private` without field names, §5.2.2.7.
+    pub private: bool,
+    /// `public`, §5.2.2.9.
+    pub public: bool,
+    /// `must-revalidate`, §5.2.2.2.
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`, §5.2.2.8.
+    pub proxy_revalidate: bool,
+    /// `must-understand`, §5.2.2.3.
+    pub must_understand: bool,
+    /// `stale-while-revalidate`, RFC 5861 §3.
+    pub stale_while_revalidate: Option<u32>,
+    /// `stale-if-error`, RFC 5861 §4.
+    pub stale_if_error: Option<u32>,
+    /// The fields that `no-cache="…"` and `private="…"` name: not kept (§5.2.2.4, §5.2.2.7).
+    pub withheld: Vec<HeaderName>,
+}
+
+impl ResponseDirectives {
+    /// Reads Cache-Control lines, or those of a field with the same syntax.
+    pub(crate) fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> ResponseDirectives {
+        let mut directives = ResponseDirectives::default();
+        for member in lines.flat_map(fields::members) {
+            let (name, argument) = split(member);
+            directives.add(name, &argument);
+        }
+        directives
+    }
+
+    /// Adds one directive.
+    pub(crate) fn add(&mut self, name: &[u8], argument: &Argument<'_>) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match name.len() {
+            6 if is("public") => self.public = true,
+            7 if is("max-age") => first(&mut self.max_age, Some(argument.lifetime())),
+            7 if is("private") => self.private |= !self.withhold(argument),
+            8 if is("s-maxage") => first(&mut self.s_maxage, Some(argument.lifetime())),
+            8 if is("no-cache") => self.no_cache |= !self.withhold(argument),
+            8 if is("no-store") => self.no_store = true,
+            14 if is("stale-if-error") => first(&mut self.stale_if_error, argument.seconds()),
+            15 if is("must-revalidate") => self.must_revalidate = true,
+            15 if is("must-understand") => self.must_understand = true,
+            16 if is("proxy-revalidate") => self.proxy_revalidate = true,
+            22 if is("stale-while-revalidate") => {
+                first(&mut self.stale_while_revalidate, argument.seconds());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether storing and reusing an answer to a request with Authorization is allowed
+    /// (RFC 9111 §3.5).
+    pub fn allows_authorization(&self) -> bool {
+        self.public || self.must_revalidate || self.s_maxage.is_some()
+    }
+
+    /// Takes the field names of a qualified directive; false when there are none to be read, in
+    /// which case the directive counts as unqualified, which is the more restrictive.
+    fn withhold(&mut self, argument: &Argument<'_>) -> bool {
+        let Argument::Text(text) = argument else { return false };
+        let names: Option<Vec<HeaderName>> =
+            fields::members(text).map(|name| HeaderName::from_bytes(name).ok()).collect();
+        match names {
+            Some(names) if !names.is_empty() => self.withheld.extend(names),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// A directive's argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Argument<'a> {
+    /// There is none.
+    Absent,
+    /// A token, or what was between the quotes.
+    Text(&'a [u8]),
+    /// A number that has been read already.
+    Seconds(u32),
+    /// Something that cannot be an argument.
+    Malformed,
+}
+
+impl Argument<'_> {
+    /// The argument as a span in seconds, if it is one.
+    pub(crate) fn seconds(&self) -> Option<u32> {
+        match self {
+            Argument::Seconds(seconds) => Some(*seconds),
+            Argument::Text(text) => {
+                digits(text, u64::from(SECONDS_MAX)).and_then(|n| u32::try_from(n).ok())
+            }
+            Argument::Absent | Argument::Malformed => None,
+        }
+    }
+
+    /// The argument as a lifetime: what cannot be read is stale (RFC 9111 §4.2.1).
+    fn lifetime(&self) -> u32 {
+        self.seconds().unwrap_or(0)
+    }
+
+    /// The argument of `max-stale`, which may be left out to mean any (RFC 9111 §5.2.1.2).
+    fn seconds_or_any(&self) -> Option<u32> {
+        match self {
+            Argument::Absent => Some(SECONDS_MAX),
+            argument => argument.seconds(),
+        }
+    }
+}
+
+/// Keeps the first of several (RFC 9111 §4.2.1).
+fn first(kept: &mut Option<u32>, next: Option<u32>) {
+    if kept.is_none() {
+        *kept = next;
+    }
+}
+
+/// A directive's name and argument: `token [ "=" ( token / quoted-string ) ]`, RFC 9111 §5.2.
+pub(crate) fn split(directive: &[u8]) -> (&[u8], Argument<'_>) {
+    let Some(equals) = directive.iter().position(|byte| *byte == b'=') else {
+        return (directive, Argument::Absent);
+    };
+    let (before, after) = (&directive[..equals], &directive[equals + 1..]);
+    let name = trim(before);
+    if name.len() != before.len() || trim(after).len() != after.len() {
+        return (name, Argument::Malformed); // No white space is allowed round the "=".
+    }
+    let argument = match after {
+        [b'"', inner @ .., b'"'] => Argument::Text(inner),
+        text => Argument::Text(text),
+    };
+    (name, argument)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(lines: &[&str]) -> ResponseDirectives {
+        ResponseDirectives::read(lines.iter().map(|line| line.as_bytes()))
+    }
+
+    fn request(line: &str) -> RequestDirectives {
+        let mut directives = RequestDirectives::default();
+        directives.read_line(line.as_bytes());
+        directives
+    }
+
+    #[test]
+    fn lifetimes_as_they_occur() {
+        // RFC 9111 §1.2.2, §4.2.1, §5.2.
+        let cases: [(&str, Option<u32>); 16] = [
+            ("max-age=60", Some(60)),
+            ("MAX-AGE=60", Some(60)),
+            ("max-age=\"60\"", Some(60)),
+            ("max-age=0060", Some(60)),
+            ("max-age=99999999999999999999", Some(SECONDS_MAX)),
+            ("max-age=60, max-age=5", Some(60)),
+            ("max-age=5, max-age=60", Some(5)),
+            ("max-age=-1", Some(0)),
+            ("max-age=1.5", Some(0)),
+            ("max-age='60'", Some(0)),
+            ("max-age= 60", Some(0)),
+            ("max-age =60", Some(0)),
+            ("max-age", Some(0)),
+            ("max-age=", Some(0)),
+            ("x-max-age=60", None),
+            ("foo=\"max-age=60, bar\"", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(response(&[line]).max_age, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn several_lines_are_one_list() {
+        let directives = response(&["public, foo=bar", ", S-MAXAGE=3 ,", "max-age=9"]);
+        assert!(directives.public);
+        assert_eq!((directives.s_maxage, directives.max_age), (Some(3), Some(9)));
+    }
+
+    #[test]
+    fn qualified_forms_name_fields_and_otherwise_count_whole() {
+        // RFC 9111 §5.2.2.4, §5.2.2.7.
+        let directives = response(&["no-cache=\"X-A, x-b\", private=x-c"]);
+        assert_eq!(directives.withheld, ["x-a", "x-b", "x-c"]);
+        assert!(!directives.no_cache && !directives.private);
+        for line in ["no-cache", "no-cache=\"\"", "no-cache=\"a b\"", "no-cache=\"a", "no-cache =a"]
+        {
+            assert!(response(&[line]).no_cache, "{line}");
+        }
+        assert!(response(&["private=\"a\", private"]).private);
+    }
+
+    #[test]
+    fn permissions_that_cannot_be_read_permit_nothing() {
+        // RFC 5861 §3, §4.
+        let directives = response(&["stale-while-revalidate=x, stale-if-error=\"30\""]);
+        assert_eq!(directives.stale_while_revalidate, None);
+        assert_eq!(directives.stale_if_error, Some(30));
+    }
+
+    #[test]
+    fn request_directives() {
+        // RFC 9111 §5.2.1.
+        let all = request("No-Cache, no-store, only-if-cached, max-age=1, max-stale, min-fresh=3");
+        assert!(all.no_cache && all.no_store && all.only_if_cached);
+        assert_eq!(
+            (all.max_age, all.max_stale, all.min_fresh),
+            (Some(1), Some(SECONDS_MAX), Some(3))
+        );
+        assert_eq!(request("max-stale=7").max_stale, Some(7));
+        assert_eq!(request("max-age=x, min-fresh=x").max_age, Some(0));
+    }
+}

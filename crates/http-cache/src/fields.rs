@@ -1,0 +1,195 @@
+//! Header fields: reading them line by line, splitting lists, and dropping what is meant for one
+//! connection only (RFC 9110 §5.3, §5.6.1, §7.6.1; RFC 9111 §3.1).
+//!
+//! Invariant: names are compared without regard to case, values are bytes and never assumed to be
+//! text. Nothing here allocates, apart from the removal of what `Connection` lists.
+
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+/// A message's header section, as whoever holds it holds it.
+pub trait Fields {
+    /// Calls `visit` with the value of each line of the field `name` (in lower case), in order.
+    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8]));
+}
+
+impl Fields for HeaderMap {
+    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
+        for value in self.get_all(name) {
+            visit(value.as_bytes());
+        }
+    }
+}
+
+impl Fields for &[(&[u8], &[u8])] {
+    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
+        for (line_name, value) in self.iter() {
+            if line_name.eq_ignore_ascii_case(name.as_bytes()) {
+                visit(value);
+            }
+        }
+    }
+}
+
+/// Fields that concern one connection, or one hop's caches, and are never stored (RFC 9111 §3.1,
+/// RFC 9110 §7.6.1, §11.7; `Warning` is obsolete, RFC 9111 §5.5).
+const HOP_BY_HOP: [&str; 11] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "warning",
+];
+
+/// Removes the fields that belong to one connection: the known ones, and those that `Connection`
+/// lists (RFC 9110 §7.6.1). For requests on their way to the origin as well as for responses.
+pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let mut listed: Vec<HeaderName> = Vec::new();
+    for line in headers.get_all(http::header::CONNECTION) {
+        listed.extend(members(line.as_bytes()).filter_map(|m| HeaderName::from_bytes(m).ok()));
+    }
+    for name in &listed {
+        headers.remove(name);
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// The first line of a field, without surrounding white space.
+pub(crate) fn first<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
+    headers.get(name).map(|value: &HeaderValue| trim(value.as_bytes()))
+}
+
+/// The members of a comma-separated list (RFC 9110 §5.6.1), empty ones left out. A comma in a
+/// quoted string does not separate; a quote that is never closed is an ordinary character, so that
+/// a mangled extension cannot hide the `no-store` behind it.
+pub(crate) fn members(line: &[u8]) -> Members<'_> {
+    Members { rest: line }
+}
+
+/// Iterator of [`members`].
+pub(crate) struct Members<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while !self.rest.is_empty() {
+            let end = member_end(self.rest);
+            let member = trim(&self.rest[..end]);
+            self.rest = self.rest.get(end + 1..).unwrap_or_default();
+            if !member.is_empty() {
+                return Some(member);
+            }
+        }
+        None
+    }
+}
+
+/// Where the first member of a list ends: at a comma outside quotes, or at the end.
+fn member_end(line: &[u8]) -> usize {
+    let mut at = 0;
+    while at < line.len() {
+        match line[at] {
+            b',' => return at,
+            b'"' => at = closing_quote(line, at).unwrap_or(at) + 1,
+            _ => at += 1,
+        }
+    }
+    line.len()
+}
+
+/// Where the quoted string that opens at `open` closes, if it does (RFC 9110 §5.6.4).
+pub(crate) fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
+    let mut at = open + 1;
+    while at < line.len() {
+        match line[at] {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The value without white space around it (RFC 9110 §5.6.3: space and tab).
+pub(crate) fn trim(value: &[u8]) -> &[u8] {
+    let start = value.iter().position(|b| !is_space(*b)).unwrap_or(value.len());
+    let end = value.iter().rposition(|b| !is_space(*b)).map_or(start, |last| last + 1);
+    &value[start..end]
+}
+
+/// White space as RFC 9110 §5.6.3 has it.
+pub(crate) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// A run of digits as a number, clamped at `ceiling`; `None` when empty or anything else is in it.
+pub(crate) fn digits(text: &[u8], ceiling: u64) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(text.iter().fold(0u64, |number, digit| {
+        number.saturating_mul(10).saturating_add(u64::from(digit - b'0')).min(ceiling)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(line: &str) -> Vec<String> {
+        members(line.as_bytes()).map(|m| String::from_utf8_lossy(m).into_owned()).collect()
+    }
+
+    #[test]
+    fn lists_split_at_commas_outside_quotes() {
+        // RFC 9110 §5.6.1.2: empty members are ignored.
+        assert_eq!(list(" a ,, b=\"x, \\\"y\" ,\tc,"), ["a", "b=\"x, \\\"y\"", "c"]);
+    }
+
+    #[test]
+    fn a_quote_that_never_closes_hides_nothing() {
+        assert_eq!(list("a=\"b, no-store"), ["a=\"b", "no-store"]);
+        assert_eq!(list("a=\"b\\"), ["a=\"b\\"]);
+    }
+
+    #[test]
+    fn connection_takes_the_fields_it_lists_with_it() {
+        // RFC 9110 §7.6.1.
+        let mut headers = HeaderMap::new();
+        headers.insert("connection", HeaderValue::from_static("X-One, keep-alive"));
+        headers.append("connection", HeaderValue::from_static("x-two"));
+        for name in ["x-one", "x-two", "x-three", "warning", "keep-alive"] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static("1"));
+        }
+        remove_hop_by_hop(&mut headers);
+        assert_eq!(headers.keys().collect::<Vec<_>>(), ["x-three"]);
+    }
+
+    #[test]
+    fn numbers_clamp_and_refuse() {
+        assert_eq!(digits(b"007", 100), Some(7));
+        assert_eq!(digits(b"99999999999999999999999", 100), Some(100));
+        for text in ["", "-1", "1.5", " 1", "1a"] {
+            assert_eq!(digits(text.as_bytes(), 100), None);
+        }
+    }
+
+    #[test]
+    fn fields_of_a_slice_are_found_in_any_case() {
+        let lines: &[(&[u8], &[u8])] = &[(b"Accept", b"a"), (b"X", b"n"), (b"ACCEPT", b"b")];
+        let mut seen = Vec::new();
+        lines.values("accept", &mut |value| seen.push(value));
+        assert_eq!(seen, [b"a", b"b"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! What a response to an unsafe request invalidates (RFC 9111 §4.4): the target URI, and what
+//! Location and Content-Location name, on the same host.
+//!
+//! Invariants: at most three; a failed request invalidates nothing; another host's pages never, for
+//! anyone could empty anyone's store by it. Ports that are the scheme's own do not tell hosts apart,
+//! for behind a front that ends TLS an application writes `https:` where the request came as `http:`.
+
+use crate::fields;
+use crate::request::Method;
+use http::{HeaderMap, StatusCode, Uri};
+
+/// The path and query of every page that a response with `status` and `headers` to an unsafe request
+/// for `target` invalidates; `authority` is the host, with port if any, that the request was for.
+/// Empty for safe methods and for failures.
+pub fn invalidates(
+    method: Method,
+    authority: &str,
+    target: &Uri,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Vec<String> {
+    // §4.4: "a non-error response is one with a 2xx or 3xx status code".
+    if method != Method::Unsafe || !(status.is_success() || status.is_redirection()) {
+        return Vec::new();
+    }
+    let target = target.path_and_query().map_or("/", |path| path.as_str());
+    let mut pages = vec![target.to_owned()];
+    for name in ["location", "content-location"] {
+        let reference = fields::first(headers, name).and_then(|value| str::from_utf8(value).ok());
+        if let Some(page) = reference.and_then(|reference| resolve(reference, authority, target))
+            && !pages.contains(&page)
+        {
+            pages.push(page);
+        }
+    }
+    pages
+}
+
+/// The path and query that a URI reference names, seen from `target` (RFC 3986 §5.2); `None` when it
+/// is of another host, or no http URI.
+fn resolve(reference: &str, authority: &str, target: &str) -> Option<String> {
+    let reference = reference.split('#').next().unwrap_or_default();
+    let (hierarchy, has_authority) = match scheme_of(reference) {
+        Some((scheme, rest)) => {
+            let known = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+            (rest.strip_prefix("//").filter(|_| known)?, true)
+        }
+        None => match reference.strip_prefix("//") {
+            Some(rest) => (rest, true),
+            None => (reference, false),
+        },
+    };
+    if has_authority {
+        let end = hierarchy.find(['/', '?']).unwrap_or(hierarchy.len());
+        let (host, rest) = hierarchy.split_at(end);
+        let host = host.rsplit('@').next().unwrap_or_default();
+        if !without_own_port(host).eq_ignore_ascii_case(without_own_port(authority)) {
+            return None;
+        }
+        let slash = if rest.starts_with('/') { "" } else { "/" };
+        return Some(without_dots(&format!("{slash}{rest}")));
+    }
+    let target_path = target.split('?').next().unwrap_or_default();
+    Some(match reference.chars().next() {
+        None => target.to_owned(),
+        Some('?') => format!("{target_path}{reference}"),
+        Some('/') => without_dots(reference),
+        Some(_) => {
+            let directory = target_path.rfind('/').map_or("/", |slash| &target_path[..=slash]);
+            without_dots(&format!("{directory}{reference}"))
+        }
+    })
+}
+
+/// The scheme and what follows its colon (RFC 3986 §3.1), if the reference has one.
+fn scheme_of(reference: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = reference.split_once(':')?;
+    let letters = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    (letters && scheme.chars().all(plain)).then_some((scheme, rest))
+}
+
+fn without_own_port(host: &str) -> &str {
+    host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host)
+}
+
+/// The path without `.` and `..` segments (RFC 3986 §5.2.4), with its query.
+fn without_dots(path_and_query: &str) -> String {
+    let (path, query) = match path_and_query.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path_and_query, None),
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if last {
+                    kept.push("");
+                }
+            }
+            segment => kept.push(segment),
+        }
+    }
+    let path = format!("/{}", kept.join("/"));
+    match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{HeaderName, HeaderValue};
+
+    fn pages(method: Method, status: u16, lines: &[(&'static str, &str)]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers
+                .insert(HeaderName::from_static(name), HeaderValue::from_str(value).expect("text"));
+        }
+        let status = StatusCode::from_u16(status).expect("a status");
+        let target = Uri::from_static("/a/b?c");
+        invalidates(method, "example.org", &target, status, &headers)
+    }
+
+    #[test]
+    fn unsafe_methods_that_succeed_invalidate_their_target() {
+        // §4.4.
+        for status in [200, 201, 204, 302, 303] {
+            assert_eq!(pages(Method::Unsafe, status, &[]), ["/a/b?c"]);
+        }
+        for status in [400, 404, 500, 503] {
+            assert!(pages(Method::Unsafe, status, &[]).is_empty());
+        }
+        for method in [Method::Get, Method::Head, Method::OtherSafe] {
+            assert!(pages(method, 200, &[("location", "/x")]).is_empty());
+        }
+    }
+
+    #[test]
+    fn location_and_content_location_on_the_same_host() {
+        let with = |location| {
+            let mut found = pages(Method::Unsafe, 201, &[("location", location)]);
+            found.remove(0);
+            found
+        };
+        for (reference, page) in [
+            ("/x/y?z", "/x/y?z"),
+            ("http://example.org/x", "/x"),
+            ("HTTPS://EXAMPLE.org:443/x#y", "/x"),
+            ("http://u:p@example.org:80", "/"),
+            ("//example.org?q", "/?q"),
+            ("x", "/a/x"),
+            ("./x", "/a/x"),
+            ("../x/", "/x/"),
+            ("../../../x/./y/..", "/x/"),
+            ("?d", "/a/b?d"),
+            ("x?u=http://other/", "/a/x?u=http://other/"),
+        ] {
+            assert_eq!(with(reference), [page], "{reference}");
+        }
+        for reference in
+            ["http://other.org/x", "http://example.org:8080/x", "//evil/", "mailto:a@b", "#x", ""]
+        {
+            assert!(with(reference).is_empty(), "{reference}");
+        }
+        let both = pages(Method::Unsafe, 200, &[("location", "/x"), ("content-location", "/y")]);
+        assert_eq!(both, ["/a/b?c", "/x", "/y"]);
+    }
+}

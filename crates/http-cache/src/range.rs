@@ -1,0 +1,217 @@
+//! Range requests in bytes: reading, resolving against the stored content, and the heads of a
+//! multipart answer (RFC 9110 §14).
+//!
+//! Invariants: every resolved range lies inside the content and is not empty; at most
+//! [`RANGES_MAX`] of them, none overlapping another, in the order in which they were asked for. A
+//! field that is not understood is ignored (§14.2), as is one that asks for more ranges than that,
+//! which §14.2 allows as a guard against abuse.
+
+use crate::fields::{self, digits};
+
+/// The most ranges that are answered in one response.
+pub const RANGES_MAX: usize = 8;
+
+/// Some bytes of the content, both ends included, as in Content-Range (RFC 9110 §14.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByteRange {
+    /// The position of the first byte.
+    pub first: u64,
+    /// The position of the last byte.
+    pub last: u64,
+}
+
+impl ByteRange {
+    /// How many bytes it has; never 0.
+    pub fn length(&self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+
+    /// The value of Content-Range for this part of `complete_length` bytes (RFC 9110 §14.4).
+    pub fn content_range(&self, complete_length: u64) -> String {
+        format!("bytes {}-{}/{complete_length}", self.first, self.last)
+    }
+}
+
+/// The value of Content-Range in a 416 (RFC 9110 §15.5.17).
+pub fn unsatisfied_content_range(complete_length: u64) -> String {
+    format!("bytes */{complete_length}")
+}
+
+/// The ranges to answer with; one at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranges {
+    list: [ByteRange; RANGES_MAX],
+    count: usize,
+}
+
+impl Ranges {
+    /// The ranges, in the order asked for. One: a plain 206; more: multipart/byteranges.
+    pub fn as_slice(&self) -> &[ByteRange] {
+        &self.list[..self.count]
+    }
+
+    /// Adds a range, joined with those that it overlaps or touches (RFC 9110 §15.3.7.2), in the
+    /// place of the first of them. False when there is no room.
+    fn add(&mut self, mut range: ByteRange) -> bool {
+        let mut place = None;
+        let mut at = 0;
+        while at < self.count {
+            let known = self.list[at];
+            if known.first > range.last.saturating_add(1)
+                || range.first > known.last.saturating_add(1)
+            {
+                at += 1;
+                continue;
+            }
+            range =
+                ByteRange { first: known.first.min(range.first), last: known.last.max(range.last) };
+            if place.is_some() {
+                self.list.copy_within(at + 1..self.count, at);
+                self.count -= 1;
+            } else {
+                place = Some(at);
+                at += 1;
+            }
+            if let Some(place) = place {
+                self.list[place] = range;
+            }
+        }
+        if place.is_none() {
+            if self.count == RANGES_MAX {
+                return false;
+            }
+            self.list[self.count] = range;
+            self.count += 1;
+        }
+        true
+    }
+}
+
+/// What a Range field comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// Not understood, or not worth it: answer with the whole.
+    Whole,
+    /// Answer with these parts.
+    Parts(Ranges),
+    /// None of it lies in the content: 416 (RFC 9110 §15.5.17).
+    Unsatisfiable,
+}
+
+/// Resolves the value of a Range field against content of `length` bytes (RFC 9110 §14.1.2, §14.2).
+pub fn resolve(field: &[u8], length: u64) -> Resolved {
+    let Some(equals) = field.iter().position(|byte| *byte == b'=') else { return Resolved::Whole };
+    if !field[..equals].eq_ignore_ascii_case(b"bytes") {
+        return Resolved::Whole; // Another unit, §14.1.
+    }
+    let mut ranges = Ranges { list: [ByteRange::default(); RANGES_MAX], count: 0 };
+    let mut asked = 0;
+    for spec in fields::members(&field[equals + 1..]) {
+        asked += 1;
+        match resolve_one(spec, length) {
+            One::Malformed => return Resolved::Whole,
+            One::Outside => {}
+            One::Inside(range) => {
+                if !ranges.add(range) {
+                    return Resolved::Whole;
+                }
+            }
+            One::All => return Resolved::Whole,
+        }
+    }
+    match (asked, ranges.count) {
+        (0, _) => Resolved::Whole,
+        (_, 0) => Resolved::Unsatisfiable,
+        _ => Resolved::Parts(ranges),
+    }
+}
+
+/// What one range-spec comes to.
+enum One {
+    Malformed,
+    Outside,
+    Inside(ByteRange),
+    /// A suffix of empty content: there is nothing to cut.
+    All,
+}
+
+fn resolve_one(spec: &[u8], length: u64) -> One {
+    let Some(dash) = spec.iter().position(|byte| *byte == b'-') else { return One::Malformed };
+    let number = |text: &[u8]| digits(text, u64::MAX);
+    match (&spec[..dash], &spec[dash + 1..]) {
+        ([], suffix) => match number(suffix) {
+            None => One::Malformed,
+            Some(0) => One::Outside, // §14.1.2: "satisfiable if the suffix-length is non-zero".
+            Some(_) if length == 0 => One::All,
+            Some(wanted) => {
+                One::Inside(ByteRange { first: length.saturating_sub(wanted), last: length - 1 })
+            }
+        },
+        (first, last) => {
+            let last = if last.is_empty() { Some(u64::MAX) } else { number(last) };
+            let (Some(first), Some(last)) = (number(first), last) else { return One::Malformed };
+            if last < first {
+                return One::Malformed; // §14.1.1: "invalid if last-pos is less than first-pos".
+            }
+            if first >= length {
+                return One::Outside;
+            }
+            One::Inside(ByteRange { first, last: last.min(length - 1) })
+        }
+    }
+}
+
+/// A multipart/byteranges answer (RFC 9110 §14.6): what goes before each part, and at the end.
+pub struct Multipart<'a> {
+    /// The parts.
+    pub ranges: Ranges,
+    /// Must not occur in the content; letters and digits, up to 70 of them (RFC 2046 §5.1.1).
+    pub boundary: &'a str,
+    /// The Content-Type of the whole, repeated in each part.
+    pub content_type: Option<&'a [u8]>,
+    /// The length of the whole in bytes.
+    pub complete_length: u64,
+}
+
+impl Multipart<'_> {
+    /// The Content-Type of the answer.
+    pub fn content_type(&self) -> String {
+        format!("multipart/byteranges; boundary={}", self.boundary)
+    }
+
+    /// What goes before the part of that index.
+    pub fn part_head(&self, part: usize) -> Vec<u8> {
+        let mut head = Vec::with_capacity(160);
+        if part > 0 {
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"--");
+        head.extend_from_slice(self.boundary.as_bytes());
+        if let Some(content_type) = self.content_type {
+            head.extend_from_slice(b"\r\nContent-Type: ");
+            head.extend_from_slice(content_type);
+        }
+        head.extend_from_slice(b"\r\nContent-Range: ");
+        let range = self.ranges.as_slice().get(part).copied().unwrap_or_default();
+        head.extend_from_slice(range.content_range(self.complete_length).as_bytes());
+        head.extend_from_slice(b"\r\n\r\n");
+        head
+    }
+
+    /// What goes after the last part.
+    pub fn closing(&self) -> Vec<u8> {
+        [b"\r\n--", self.boundary.as_bytes(), b"--\r\n"].concat()
+    }
+
+    /// The Content-Length of the answer: heads, parts and closing.
+    pub fn content_length(&self) -> u64 {
+        let parts = self.ranges.as_slice().iter().enumerate();
+        let parts: u64 =
+            parts.map(|(at, range)| self.part_head(at).len() as u64 + range.length()).sum();
+        parts + self.closing().len() as u64
+    }
+}
+
+#[cfg(test)]
+#[path = "range_tests.rs"]
+mod tests;

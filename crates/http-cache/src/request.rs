@@ -1,0 +1,218 @@
+//! What the cache reads of a request: once, in one pass, without allocating, for it is on the way of
+//! every hit. Names are told apart by length before any byte is compared.
+//!
+//! Invariants: values are borrowed and not interpreted here, save for Cache-Control; a field that
+//! comes in too many lines is marked as such rather than cut (the precondition is then ignored,
+//! which RFC 9110 §13.1 lets an intermediary do for some, and which costs no more than a 304).
+
+use crate::directives::RequestDirectives;
+use crate::fields::{self, trim};
+
+/// A request's method, as far as caching tells methods apart (RFC 9110 §9.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET.
+    Get,
+    /// HEAD.
+    Head,
+    /// OPTIONS and TRACE: safe, but never answered from the store.
+    OtherSafe,
+    /// All others. Unknown methods count as unsafe (RFC 9111 §4.4).
+    Unsafe,
+}
+
+impl Method {
+    /// The kind of `method`.
+    pub fn of(method: &http::Method) -> Method {
+        match *method {
+            http::Method::GET => Method::Get,
+            http::Method::HEAD => Method::Head,
+            http::Method::OPTIONS | http::Method::TRACE => Method::OtherSafe,
+            _ => Method::Unsafe,
+        }
+    }
+}
+
+/// How many lines of If-None-Match or If-Match are read.
+const LINES_MAX: usize = 4;
+
+/// The lines of one field of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldLines<'a> {
+    lines: [&'a [u8]; LINES_MAX],
+    count: usize,
+}
+
+impl<'a> FieldLines<'a> {
+    /// The lines, or `None` when the field is absent or came in more lines than are read.
+    pub fn get(&self) -> Option<&[&'a [u8]]> {
+        (1..=LINES_MAX).contains(&self.count).then(|| &self.lines[..self.count])
+    }
+
+    /// Whether the field is there at all, readable or not.
+    pub fn is_present(&self) -> bool {
+        self.count > 0
+    }
+
+    fn push(&mut self, line: &'a [u8]) {
+        if let Some(place) = self.lines.get_mut(self.count) {
+            *place = line;
+        }
+        self.count = self.count.saturating_add(1);
+    }
+}
+
+/// What the cache has read of a request. Values are without surrounding white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestFacts<'a> {
+    /// The method.
+    pub method: Method,
+    /// Whether there is an Authorization field (RFC 9111 §3.5).
+    pub authorization: bool,
+    /// Whether there is a Cache-Control field, which makes Pragma moot (RFC 9111 §5.4).
+    pub has_cache_control: bool,
+    /// The directives of Cache-Control.
+    pub cache_control: RequestDirectives,
+    /// Whether Pragma says `no-cache` (RFC 9111 §5.4).
+    pub pragma_no_cache: bool,
+    /// If-None-Match, RFC 9110 §13.1.2.
+    pub if_none_match: FieldLines<'a>,
+    /// If-Match, RFC 9110 §13.1.1.
+    pub if_match: FieldLines<'a>,
+    /// If-Modified-Since, RFC 9110 §13.1.3; of several the first.
+    pub if_modified_since: Option<&'a [u8]>,
+    /// If-Unmodified-Since, RFC 9110 §13.1.4; of several the first.
+    pub if_unmodified_since: Option<&'a [u8]>,
+    /// If-Range, RFC 9110 §13.1.5; of several the first.
+    pub if_range: Option<&'a [u8]>,
+    /// Range, RFC 9110 §14.2; of several the first.
+    pub range: Option<&'a [u8]>,
+}
+
+impl<'a> RequestFacts<'a> {
+    /// The facts of a request without header fields.
+    pub const fn new(method: Method) -> RequestFacts<'a> {
+        RequestFacts {
+            method,
+            authorization: false,
+            has_cache_control: false,
+            cache_control: RequestDirectives {
+                no_cache: false,
+                no_store: false,
+                only_if_cached: false,
+                max_age: None,
+                max_stale: None,
+                min_fresh: None,
+                stale_if_error: None,
+            },
+            pragma_no_cache: false,
+            if_none_match: FieldLines { lines: [&[]; LINES_MAX], count: 0 },
+            if_match: FieldLines { lines: [&[]; LINES_MAX], count: 0 },
+            if_modified_since: None,
+            if_unmodified_since: None,
+            if_range: None,
+            range: None,
+        }
+    }
+
+    /// Reads a request's method and header lines (name in any case, value).
+    pub fn read(
+        method: &http::Method,
+        lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> RequestFacts<'a> {
+        let mut facts = RequestFacts::new(Method::of(method));
+        for (name, value) in lines {
+            facts.read_line(name, value);
+        }
+        facts
+    }
+
+    /// Adds one header line.
+    pub fn read_line(&mut self, name: &[u8], value: &'a [u8]) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match name.len() {
+            5 if is("range") => first(&mut self.range, value),
+            6 if is("pragma") => {
+                self.pragma_no_cache |= fields::members(value)
+                    .any(|directive| directive.eq_ignore_ascii_case(b"no-cache"));
+            }
+            8 if is("if-match") => self.if_match.push(trim(value)),
+            8 if is("if-range") => first(&mut self.if_range, value),
+            13 if is("cache-control") => {
+                self.has_cache_control = true;
+                self.cache_control.read_line(value);
+            }
+            13 if is("authorization") => self.authorization = true,
+            13 if is("if-none-match") => self.if_none_match.push(trim(value)),
+            17 if is("if-modified-since") => first(&mut self.if_modified_since, value),
+            19 if is("if-unmodified-since") => first(&mut self.if_unmodified_since, value),
+            _ => {}
+        }
+    }
+
+    /// Whether the request asks for validation: `no-cache`, or Pragma where there is no Cache-Control
+    /// (RFC 9111 §5.2.1.4, §5.4).
+    pub fn asks_validation(&self) -> bool {
+        self.cache_control.no_cache || (self.pragma_no_cache && !self.has_cache_control)
+    }
+}
+
+fn first<'a>(kept: &mut Option<&'a [u8]>, value: &'a [u8]) {
+    kept.get_or_insert(trim(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<'a>(lines: &[(&'a str, &'a str)]) -> RequestFacts<'a> {
+        let lines = lines.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        RequestFacts::read(&http::Method::GET, lines)
+    }
+
+    #[test]
+    fn methods_by_kind() {
+        // RFC 9110 §9.2.1; RFC 9111 §4.4: a method of unknown safety counts as unsafe.
+        for (name, kind) in [
+            ("GET", Method::Get),
+            ("HEAD", Method::Head),
+            ("OPTIONS", Method::OtherSafe),
+            ("POST", Method::Unsafe),
+            ("PURGE", Method::Unsafe),
+            ("get", Method::Unsafe),
+        ] {
+            let method = http::Method::from_bytes(name.as_bytes()).expect("a token");
+            assert_eq!(Method::of(&method), kind);
+        }
+    }
+
+    #[test]
+    fn names_in_any_case_first_value_counts() {
+        let facts = read(&[
+            ("RANGE", " bytes=0-1 "),
+            ("Range", "bytes=5-6"),
+            ("IF-Modified-since", "x"),
+            ("Authorization", "Basic eA=="),
+        ]);
+        assert_eq!(facts.range, Some(&b"bytes=0-1"[..]));
+        assert_eq!(facts.if_modified_since, Some(&b"x"[..]));
+        assert!(facts.authorization);
+    }
+
+    #[test]
+    fn several_lines_of_if_none_match() {
+        let facts = read(&[("if-none-match", "\"a\""), ("If-None-Match", "\"b\"")]);
+        assert_eq!(facts.if_none_match.get(), Some(&[&b"\"a\""[..], b"\"b\""][..]));
+        let many = [("if-none-match", "\"a\""); LINES_MAX + 1];
+        assert_eq!(read(&many).if_none_match.get(), None);
+        assert_eq!(read(&[]).if_none_match.get(), None);
+    }
+
+    #[test]
+    fn pragma_counts_without_cache_control_only() {
+        // RFC 9111 §5.4.
+        assert!(read(&[("pragma", "No-Cache")]).asks_validation());
+        assert!(!read(&[("pragma", "no-cache"), ("cache-control", "max-age=9")]).asks_validation());
+        assert!(read(&[("cache-control", "no-cache")]).asks_validation());
+    }
+}

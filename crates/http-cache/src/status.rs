@@ -1,0 +1,194 @@
+//! Cache-Status (RFC 9211): what this cache did with a request, as a member of a structured list.
+//!
+//! Invariant: what is written is a valid list member whatever is put in; nothing is allocated beyond
+//! the bytes written into.
+
+use crate::decide::ForwardReason;
+use http::StatusCode;
+
+/// How a request was handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handled {
+    /// From the store, without the origin (RFC 9211 §2.1).
+    Hit,
+    /// Sent to the origin for this reason (§2.2).
+    Forwarded(ForwardReason),
+    /// Neither, for instance an error made here.
+    Neither,
+}
+
+/// The member that this cache adds to Cache-Status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheStatus<'a> {
+    /// The cache's name.
+    pub name: &'a str,
+    /// Hit, or why it was forwarded.
+    pub handled: Handled,
+    /// The status of the origin's response (§2.3), where it says more than the response's own.
+    pub forward_status: Option<StatusCode>,
+    /// How long the response stays fresh, in seconds; negative: since when it is stale (§2.4).
+    pub ttl_seconds: Option<i64>,
+    /// Whether the origin's response was stored (§2.5).
+    pub stored: bool,
+    /// Whether the request shared another one's exchange with the origin (§2.6).
+    pub collapsed: bool,
+    /// The cache key (§2.7).
+    pub key: Option<&'a [u8]>,
+    /// More in our own words: a name such as those of [`NotStored`](crate::NotStored) (§2.8).
+    pub detail: Option<&'a str>,
+}
+
+impl<'a> CacheStatus<'a> {
+    /// A member with nothing but the name and what was done.
+    pub const fn new(name: &'a str, handled: Handled) -> CacheStatus<'a> {
+        CacheStatus {
+            name,
+            handled,
+            forward_status: None,
+            ttl_seconds: None,
+            stored: false,
+            collapsed: false,
+            key: None,
+            detail: None,
+        }
+    }
+
+    /// Appends the member, for instance `pagewell; fwd=stale; fwd-status=304; ttl=20; stored`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        write_name(out, self.name.as_bytes());
+        match self.handled {
+            Handled::Hit => out.extend_from_slice(b"; hit"),
+            Handled::Forwarded(why) => {
+                out.extend_from_slice(b"; fwd=");
+                out.extend_from_slice(why.as_str().as_bytes());
+            }
+            Handled::Neither => {}
+        }
+        if let Some(status) = self.forward_status {
+            out.extend_from_slice(b"; fwd-status=");
+            out.extend_from_slice(status.as_str().as_bytes());
+        }
+        if let Some(ttl) = self.ttl_seconds {
+            out.extend_from_slice(b"; ttl=");
+            write_integer(out, ttl);
+        }
+        for (flag, name) in [(self.stored, "; stored"), (self.collapsed, "; collapsed")] {
+            if flag {
+                out.extend_from_slice(name.as_bytes());
+            }
+        }
+        if let Some(key) = self.key {
+            out.extend_from_slice(b"; key=");
+            write_string(out, key);
+        }
+        if let Some(detail) = self.detail {
+            out.extend_from_slice(b"; detail=");
+            write_name(out, detail.as_bytes());
+        }
+    }
+}
+
+/// A token if it can be one (RFC 9651 §3.3.4), else a string.
+fn write_name(out: &mut Vec<u8>, name: &[u8]) {
+    let rest = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(b);
+    let starts = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
+    if starts && name.iter().all(rest) {
+        out.extend_from_slice(name);
+    } else {
+        write_string(out, name);
+    }
+}
+
+/// A string (RFC 9651 §3.3.3); bytes that cannot stand in one are percent-encoded.
+fn write_string(out: &mut Vec<u8>, text: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.push(b'"');
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            b' '..=b'~' => out.push(*byte),
+            byte => out.extend_from_slice(&[
+                b'%',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]),
+        }
+    }
+    out.push(b'"');
+}
+
+/// An integer within the fifteen digits of RFC 9651 §3.3.1.
+fn write_integer(out: &mut Vec<u8>, number: i64) {
+    const MOST: u64 = 999_999_999_999_999;
+    if number < 0 {
+        out.push(b'-');
+    }
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs().min(MOST);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sfv::{List, Parser};
+
+    fn written(status: &CacheStatus<'_>) -> String {
+        let mut out = Vec::new();
+        status.write(&mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn members() {
+        // RFC 9211 §2.
+        let hit =
+            CacheStatus { ttl_seconds: Some(-7), ..CacheStatus::new("pagewell", Handled::Hit) };
+        assert_eq!(written(&hit), "pagewell; hit; ttl=-7");
+        let stale = Handled::Forwarded(ForwardReason::Stale);
+        let full = CacheStatus {
+            forward_status: Some(StatusCode::NOT_MODIFIED),
+            ttl_seconds: Some(20),
+            stored: true,
+            collapsed: true,
+            key: Some(b"http://a/\"b\"\xc3"),
+            detail: Some("no-lifetime"),
+            ..CacheStatus::new("pagewell", stale)
+        };
+        assert_eq!(
+            written(&full),
+            "pagewell; fwd=stale; fwd-status=304; ttl=20; stored; collapsed; \
+             key=\"http://a/\\\"b\\\"%C3\"; detail=no-lifetime"
+        );
+    }
+
+    #[test]
+    fn names_that_are_no_tokens_become_strings() {
+        let status = CacheStatus::new("my cache", Handled::Neither);
+        assert_eq!(written(&status), "\"my cache\"");
+    }
+
+    proptest! {
+        #[test]
+        fn always_a_valid_list(name: String, detail: String, key: Vec<u8>, ttl: i64) {
+            let status = CacheStatus {
+                ttl_seconds: Some(ttl),
+                key: Some(&key),
+                detail: Some(&detail),
+                ..CacheStatus::new(&name, Handled::Hit)
+            };
+            let list: List = Parser::new(&written(&status)).parse().expect("a valid list");
+            prop_assert_eq!(list.len(), 1);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A stored response, but for its content: what was worked out once when it was stored, so that a
+//! hit need only compare numbers (RFC 9111 §4.2).
+//!
+//! Invariants: `headers` holds end-to-end fields only, with a Date and without Age, Content-Length
+//! and Set-Cookie; nominated fields are sorted by name and normalised. Times are milliseconds.
+
+use crate::directives::ResponseDirectives;
+use crate::freshness::LifetimeSource;
+use crate::tags::Tags;
+use crate::targeted::{DateField, date_field};
+use crate::time::{SECONDS_MAX, Timestamp};
+use crate::validators::EntityTag;
+use crate::variants::Nominated;
+use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
+use http::{HeaderMap, StatusCode};
+
+/// A stored response without its content.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The status; never 1xx, 206 or 304.
+    pub status: StatusCode,
+    /// The end-to-end fields to send with it. Age, Content-Length and Cache-Status are added on
+    /// sending, from [`Stored::age_seconds`], the content, and the verdict.
+    pub headers: HeaderMap,
+    /// When the request was sent to the origin.
+    pub request_time: Timestamp,
+    /// When the response came.
+    pub response_time: Timestamp,
+    /// Its age when it came, in milliseconds (corrected initial age, RFC 9111 §4.2.3).
+    pub initial_age_ms: u64,
+    /// Its freshness lifetime in milliseconds (RFC 9111 §4.2.1).
+    pub lifetime_ms: u64,
+    /// What gave it that lifetime.
+    pub lifetime_source: LifetimeSource,
+    /// The directives it came with, from the field that speaks to this cache.
+    pub directives: ResponseDirectives,
+    /// The nominated fields and the values the request had (RFC 9111 §4.1).
+    pub nominated: Nominated,
+    /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
+    /// unless the response [can be validated](Stored::can_be_validated): a 304 may leave them out.
+    pub tags: Tags,
+    /// The entity tag, from the origin or our own.
+    pub etag: EntityTag,
+    /// The length of the content in bytes, once known: set it when the content is complete if the
+    /// origin gave no Content-Length. Until then ranges are ignored.
+    pub content_length: Option<u64>,
+    /// The fields meant for this cache alone: not sent, but needed when a 304 updates the rest.
+    pub(crate) internal: HeaderMap,
+    /// Last-Modified as a point in time, where it can be read.
+    pub(crate) modified: Option<Timestamp>,
+    /// Date as a point in time.
+    pub(crate) date: Timestamp,
+}
+
+impl Stored {
+    /// The current age in milliseconds (RFC 9111 §4.2.3); at most 2^31 seconds.
+    pub fn age_ms(&self, now: Timestamp) -> u64 {
+        let resident = now.since(self.response_time);
+        self.initial_age_ms.saturating_add(resident).min(u64::from(SECONDS_MAX) * 1000)
+    }
+
+    /// The value of the Age field, in seconds (RFC 9111 §5.1), required on every reuse.
+    pub fn age_seconds(&self, now: Timestamp) -> u64 {
+        self.age_ms(now) / 1000
+    }
+
+    /// Whether the lifetime is longer than the age (RFC 9111 §4.2). Whether it may be *reused* is
+    /// another question: `no-cache` responses may be fresh. See [`decide`](crate::decide).
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.lifetime_ms > self.age_ms(now)
+    }
+
+    /// How long it stays fresh, in seconds; negative when stale. The `ttl` of Cache-Status
+    /// (RFC 9211 §2.5).
+    pub fn ttl_seconds(&self, now: Timestamp) -> i64 {
+        (self.lifetime_ms as i64 - self.age_ms(now) as i64).div_euclid(1000)
+    }
+
+    /// How long it has been stale, in milliseconds; 0 while fresh.
+    pub fn staleness_ms(&self, now: Timestamp) -> u64 {
+        self.age_ms(now).saturating_sub(self.lifetime_ms)
+    }
+
+    /// Until when it is fresh.
+    pub fn fresh_until(&self) -> Timestamp {
+        self.response_time.plus(self.lifetime_ms.saturating_sub(self.initial_age_ms))
+    }
+
+    /// Whether requests that arrived while it was being made may be answered with it unseen by the
+    /// origin: it is fresh at `now`, and needs no validation before reuse (RFC 9111 §5.2.2.4).
+    pub fn may_be_shared(&self, now: Timestamp) -> bool {
+        !self.directives.no_cache && self.is_fresh(now)
+    }
+
+    /// Whether the origin can be asked if it still holds (RFC 9111 §4.3.1).
+    pub fn can_be_validated(&self) -> bool {
+        matches!(self.etag, EntityTag::Origins(_)) || self.headers.contains_key(LAST_MODIFIED)
+    }
+
+    /// Gives it an entity tag of our own, made by [`own_etag`](crate::validators::own_etag), unless
+    /// the origin gave one; the ETag field then goes to clients, but never to the origin.
+    pub fn set_own_etag(&mut self, tag: HeaderValue) {
+        if !matches!(self.etag, EntityTag::Origins(_)) {
+            self.headers.insert(ETAG, tag.clone());
+            self.etag = EntityTag::Own(tag);
+        }
+    }
+
+    /// Last-Modified as it came, if there.
+    pub fn last_modified(&self) -> Option<&HeaderValue> {
+        self.headers.get(LAST_MODIFIED)
+    }
+
+    /// An estimate of the bytes it takes on the heap beside its content, for the page budget:
+    /// names, values, and the tables that hold them.
+    pub fn heap_bytes(&self) -> usize {
+        let table = self.headers.capacity() * 4 / 3 * 4 + self.headers.len() * 104;
+        let values: usize = self.headers.iter().map(|(n, v)| n.as_str().len() + v.len()).sum();
+        table
+            + values
+            + self.nominated.heap_bytes()
+            + self.tags.heap_bytes()
+            + self.directives.withheld.len() * 32
+    }
+
+    /// Works out again what depends on the fields: the points in time of Date and Last-Modified,
+    /// and adds a Date where none can be read (RFC 9110 §6.6.1).
+    pub(crate) fn read_dates(&mut self) {
+        self.date = match date_field(&self.headers, "date", self.response_time) {
+            DateField::At(date) => date,
+            DateField::Absent | DateField::Invalid => {
+                let now = crate::date::format(self.response_time);
+                let value = HeaderValue::from_bytes(&now).expect("a date is visible ASCII");
+                self.headers.insert(http::header::DATE, value);
+                Timestamp::from_seconds(self.response_time.seconds())
+            }
+        };
+        self.modified = match date_field(&self.headers, "last-modified", self.response_time) {
+            DateField::At(modified) => Some(modified),
+            DateField::Absent | DateField::Invalid => None,
+        };
+    }
+}

@@ -1,0 +1,350 @@
+//! Whether a response may be stored, and what is kept of it (RFC 9111 §3, §3.1, §3.5).
+//!
+//! Invariant: every refusal has a name. What is kept is what §3.1 leaves: no field of one hop, none
+//! that the origin withheld by name, none that is meant for this cache alone.
+
+use crate::directives::ResponseDirectives;
+use crate::fields::{self, Fields};
+use crate::freshness::{
+    LifetimeSource, Times, initial_age_ms, is_heuristically_cacheable, lifetime,
+};
+use crate::policy::{Policy, RequestControl};
+use crate::request::{Method, RequestFacts};
+use crate::stored::Stored;
+use crate::tags::{DIALECTS, Tags, TagsRefused};
+use crate::targeted::{Declared, declared};
+use crate::time::Timestamp;
+use crate::validators::EntityTag;
+use crate::variants::{Nominated, NotSelectable};
+use http::{HeaderMap, StatusCode};
+use std::fmt;
+
+/// Why a response is not stored. [`NotStored::advice`] says what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotStored {
+    /// The request's method is not GET (RFC 9111 §3).
+    Method,
+    /// An interim response, or 101 (RFC 9111 §3: "the response status code is final").
+    Interim,
+    /// A part is not stored as the whole (RFC 9111 §3.3).
+    PartialContent,
+    /// A 304 to a request that did not come from a stored response.
+    NotModified,
+    /// `must-understand` with a status that is not known here (RFC 9111 §5.2.2.3).
+    StatusNotUnderstood,
+    /// `no-store`, RFC 9111 §5.2.2.5.
+    NoStore,
+    /// The request said `no-store` (RFC 9111 §5.2.1.5), and the site honours that.
+    RequestNoStore,
+    /// `private`, RFC 9111 §5.2.2.7.
+    Private,
+    /// A cookie is set: for one visitor, not for all.
+    SetCookie,
+    /// An answer to Authorization that is not marked as shareable (RFC 9111 §3.5).
+    Authorization,
+    /// No lifetime is declared, none given by a rule, and none can be guessed.
+    NoLifetime,
+    /// It could not be reused: stale at once, no validator, and no permission to use it stale.
+    NeverReusable,
+    /// `Vary: *`, RFC 9111 §4.1.
+    VaryStar,
+    /// Vary lists what is not a field name.
+    VaryUnreadable,
+    /// Vary nominates more fields than the site allows.
+    VaryTooLong,
+    /// The content is longer than the site stores.
+    TooLarge,
+    /// A tag, or the list of tags, is over the limit.
+    TagsTooLong,
+    /// The tags cannot be read.
+    TagsUnreadable,
+}
+
+impl NotStored {
+    /// Every reason there is.
+    pub const ALL: [NotStored; 18] = [
+        NotStored::Method,
+        NotStored::Interim,
+        NotStored::PartialContent,
+        NotStored::NotModified,
+        NotStored::StatusNotUnderstood,
+        NotStored::NoStore,
+        NotStored::RequestNoStore,
+        NotStored::Private,
+        NotStored::SetCookie,
+        NotStored::Authorization,
+        NotStored::NoLifetime,
+        NotStored::NeverReusable,
+        NotStored::VaryStar,
+        NotStored::VaryUnreadable,
+        NotStored::VaryTooLong,
+        NotStored::TooLarge,
+        NotStored::TagsTooLong,
+        NotStored::TagsUnreadable,
+    ];
+
+    /// The reason's name, as in the `detail` of Cache-Status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotStored::Method => "method",
+            NotStored::Interim => "interim",
+            NotStored::PartialContent => "partial-content",
+            NotStored::NotModified => "not-modified",
+            NotStored::StatusNotUnderstood => "status-not-understood",
+            NotStored::NoStore => "no-store",
+            NotStored::RequestNoStore => "request-no-store",
+            NotStored::Private => "private",
+            NotStored::SetCookie => "set-cookie",
+            NotStored::Authorization => "authorization",
+            NotStored::NoLifetime => "no-lifetime",
+            NotStored::NeverReusable => "never-reusable",
+            NotStored::VaryStar => "vary-star",
+            NotStored::VaryUnreadable => "vary-unreadable",
+            NotStored::VaryTooLong => "vary-too-long",
+            NotStored::TooLarge => "too-large",
+            NotStored::TagsTooLong => "tags-too-long",
+            NotStored::TagsUnreadable => "tags-unreadable",
+        }
+    }
+
+    /// What to do to have it stored, in one sentence.
+    pub fn advice(self) -> &'static str {
+        match self {
+            NotStored::Method => "Only responses to GET are stored.",
+            NotStored::Interim => "Only final responses are stored.",
+            NotStored::PartialContent => {
+                "Answer with the whole content (200): parts are cut from the stored page."
+            }
+            NotStored::NotModified => "Answer 304 only to If-None-Match or If-Modified-Since.",
+            NotStored::StatusNotUnderstood => {
+                "Leave out must-understand, or use a status that RFC 9110 defines."
+            }
+            NotStored::NoStore => {
+                "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is set."
+            }
+            NotStored::RequestNoStore => {
+                "The visitor asked for it; the site can choose to ignore that."
+            }
+            NotStored::Private => {
+                "Leave out private, or name the private fields: private=\"x-name\"."
+            }
+            NotStored::SetCookie => {
+                "Set cookies on pages of their own, or start sessions only when needed."
+            }
+            NotStored::Authorization => {
+                "Send public, s-maxage or must-revalidate if the page is the same for everybody."
+            }
+            NotStored::NoLifetime => {
+                "Send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
+            }
+            NotStored::NeverReusable => {
+                "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate."
+            }
+            NotStored::VaryStar => "Name the fields that the page depends on instead of Vary: *.",
+            NotStored::VaryUnreadable => "List field names in Vary, separated by commas.",
+            NotStored::VaryTooLong => "Nominate fewer fields in Vary.",
+            NotStored::TooLarge => "Raise the limit on a page's content, or let the page be.",
+            NotStored::TagsTooLong => {
+                "Use fewer or shorter tags; a list that was cut could miss a change."
+            }
+            NotStored::TagsUnreadable => {
+                "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\"."
+            }
+        }
+    }
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for NotStored {}
+
+/// Whether the response to `request` may be stored (RFC 9111 §3), and what is kept of it.
+///
+/// `request_fields` are the request's as they went to the origin, for the nominated fields;
+/// `headers` the response's as they came. The content is the caller's matter: it must be complete.
+///
+/// # Errors
+/// The first reason that stands against it.
+pub fn storable(
+    request: &RequestFacts<'_>,
+    request_fields: &dyn Fields,
+    status: StatusCode,
+    headers: &HeaderMap,
+    request_time: Timestamp,
+    response_time: Timestamp,
+    policy: &Policy,
+) -> Result<Stored, NotStored> {
+    let times = Times { request: request_time, response: response_time };
+    let declared = declared(headers, policy, response_time);
+    may_store(request, status, headers, &declared.directives, policy)?;
+    let tags = crate::tags::read_tags(headers)?; // What is cut or unreadable would miss changes.
+    let content_length = content_length(headers);
+    if content_length.is_some_and(|length| length > policy.content_max_bytes) {
+        return Err(NotStored::TooLarge);
+    }
+    let nominated = Nominated::of(headers, request_fields, policy.nominated_max)?;
+    let mut stored = keep(status, headers, declared, nominated, times, policy)?;
+    stored.tags = tags;
+    is_of_use(stored, policy)
+}
+
+/// The conditions of RFC 9111 §3 that need no arithmetic.
+fn may_store(
+    request: &RequestFacts<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    policy: &Policy,
+) -> Result<(), NotStored> {
+    if request.method != Method::Get {
+        return Err(NotStored::Method);
+    }
+    match status.as_u16() {
+        100..=199 => return Err(NotStored::Interim),
+        206 => return Err(NotStored::PartialContent),
+        304 => return Err(NotStored::NotModified),
+        _ => {}
+    }
+    if directives.must_understand && !is_understood(status) {
+        return Err(NotStored::StatusNotUnderstood);
+    }
+    // §5.2.2.3: who understands the status ignores the no-store that comes with must-understand.
+    if directives.no_store && !directives.must_understand {
+        return Err(NotStored::NoStore);
+    }
+    if policy.request_control == RequestControl::Honour && request.cache_control.no_store {
+        return Err(NotStored::RequestNoStore);
+    }
+    if directives.private {
+        return Err(NotStored::Private);
+    }
+    // A deviation: RFC 9111 §7.3 leaves it to the origin. `no-cache="set-cookie"` does not help,
+    // for some application servers add it to whatever sets a cookie.
+    if headers.contains_key(http::header::SET_COOKIE) {
+        return Err(NotStored::SetCookie);
+    }
+    if request.authorization && !directives.allows_authorization() {
+        return Err(NotStored::Authorization); // §3.5
+    }
+    Ok(())
+}
+
+/// Statuses whose meaning for caches is known here: those of RFC 9110 §15, except the ones that are
+/// never stored.
+fn is_understood(status: StatusCode) -> bool {
+    matches!(status.as_u16(),
+        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
+}
+
+/// Content-Length, where it is one number.
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    fields::digits(fields::first(headers, "content-length")?, u64::MAX)
+}
+
+/// Puts together what is kept.
+fn keep(
+    status: StatusCode,
+    headers: &HeaderMap,
+    declared: Declared,
+    nominated: Nominated,
+    times: Times,
+    policy: &Policy,
+) -> Result<Stored, NotStored> {
+    let initial_age_ms = initial_age_ms(headers, times);
+    let lifetime = lifetime(status, headers, &declared, initial_age_ms, times, policy);
+    let (lifetime_ms, lifetime_source) = match lifetime {
+        Some(found) => found,
+        // §3: public, or a status that is storable as such, may be stored to be validated; we do so
+        // only when asked: no-cache, which says that it is to be.
+        None if declared.directives.no_cache && may_be_undeclared(status, &declared.directives) => {
+            (0, LifetimeSource::None)
+        }
+        None => return Err(NotStored::NoLifetime),
+    };
+    let mut stored = Stored {
+        status,
+        headers: kept_fields(headers, &declared.directives, policy),
+        request_time: times.request,
+        response_time: times.response,
+        initial_age_ms,
+        lifetime_ms,
+        lifetime_source,
+        directives: declared.directives,
+        nominated,
+        tags: Tags::default(),
+        etag: EntityTag::None,
+        content_length: content_length(headers),
+        internal: internal_fields(headers, policy),
+        modified: None,
+        date: times.response,
+    };
+    stored.etag = EntityTag::of_origin(&stored.headers);
+    stored.read_dates();
+    Ok(stored)
+}
+
+fn may_be_undeclared(status: StatusCode, directives: &ResponseDirectives) -> bool {
+    directives.public || is_heuristically_cacheable(status)
+}
+
+/// The fields that are kept (RFC 9111 §3.1, §5.2.2.4, §5.2.2.7).
+fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Policy) -> HeaderMap {
+    let mut kept = headers.clone();
+    fields::remove_hop_by_hop(&mut kept);
+    for name in directives.withheld.iter().chain(&policy.internal_fields) {
+        kept.remove(name);
+    }
+    // Written anew on each use, from the store.
+    for name in [http::header::AGE, http::header::CONTENT_LENGTH, http::header::SET_COOKIE] {
+        kept.remove(name);
+    }
+    kept
+}
+
+/// The directives meant for this cache alone, kept apart for when a 304 leaves them out.
+fn internal_fields(headers: &HeaderMap, policy: &Policy) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for name in policy.internal_fields.iter().filter(|name| !is_tag_field(name.as_str())) {
+        for value in headers.get_all(name) {
+            kept.append(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// Tags are kept as such.
+fn is_tag_field(name: &str) -> bool {
+    DIALECTS.iter().any(|dialect| dialect.field == name)
+}
+
+/// Whether it can ever be reused: fresh, or to be validated, or allowed to be used stale.
+fn is_of_use(stored: Stored, policy: &Policy) -> Result<Stored, NotStored> {
+    let fresh = stored.is_fresh(stored.response_time) && !stored.directives.no_cache;
+    if fresh || stored.can_be_validated() || crate::stale::may_ever_be(&stored, policy) {
+        return Ok(stored);
+    }
+    Err(NotStored::NeverReusable)
+}
+
+impl From<NotSelectable> for NotStored {
+    fn from(reason: NotSelectable) -> NotStored {
+        match reason {
+            NotSelectable::Star => NotStored::VaryStar,
+            NotSelectable::Unreadable => NotStored::VaryUnreadable,
+            NotSelectable::TooLong => NotStored::VaryTooLong,
+        }
+    }
+}
+
+impl From<TagsRefused> for NotStored {
+    fn from(reason: TagsRefused) -> NotStored {
+        match reason {
+            TagsRefused::TooLong => NotStored::TagsTooLong,
+            TagsRefused::Unreadable => NotStored::TagsUnreadable,
+        }
+    }
+}

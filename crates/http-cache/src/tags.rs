@@ -1,0 +1,300 @@
+//! Tags: the names of the data that a page was made from, as responses carry them: `Cache-Groups`
+//! (RFC 9875) and `Surrogate-Key`; and the groups that a write invalidates.
+//!
+//! Invariants: one separator for each field, from a table, never guessed; repeated fields are joined;
+//! each tag occurs once. A list over a limit, or one that cannot be read, is refused as a whole: a
+//! page stored under some of its tags would miss changes.
+
+use http::HeaderMap;
+use sfv::{BareItem, List, ListEntry, Parser};
+use std::fmt;
+
+/// The longest tag, in bytes.
+pub const TAG_MAX_BYTES: usize = 1024;
+/// The most that the tags of a page may come to, in bytes, separators not counted.
+pub const TAGS_MAX_BYTES: usize = 128 << 10;
+/// The most tags of a page.
+pub const TAGS_MAX: usize = 4096;
+
+/// A field that carries tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The field's name, in lower case.
+    pub field: &'static str,
+    /// How its tags are told apart.
+    pub separator: Separator,
+}
+
+/// How a field separates tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// A structured list of strings (RFC 9875 §2).
+    Strings,
+    /// Spaces.
+    Space,
+    /// Commas, with white space around them.
+    Comma,
+    /// Either.
+    SpaceOrComma,
+}
+
+/// The fields that are read.
+pub const DIALECTS: [Dialect; 2] = [
+    Dialect { field: "cache-groups", separator: Separator::Strings },
+    Dialect { field: "surrogate-key", separator: Separator::Space },
+];
+
+/// Why the tags of a response are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagsRefused {
+    /// A tag, or their number, or their sum, is over the limit.
+    TooLong,
+    /// `Cache-Groups`, or `Cache-Group-Invalidation`, is no list of strings.
+    Unreadable,
+}
+
+impl TagsRefused {
+    /// The reason's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TagsRefused::TooLong => "tags-too-long",
+            TagsRefused::Unreadable => "tags-unreadable",
+        }
+    }
+}
+
+impl fmt::Display for TagsRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for TagsRefused {}
+
+/// Some tags, each once, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tags {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Tags {
+    /// The tags.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start as usize..*end as usize])
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    fn push(&mut self, tag: &[u8]) -> Result<(), TagsRefused> {
+        if tag.is_empty() {
+            return Ok(());
+        }
+        let bytes = self.bytes.len() + tag.len();
+        if tag.len() > TAG_MAX_BYTES || bytes > TAGS_MAX_BYTES || self.ends.len() >= TAGS_MAX {
+            return Err(TagsRefused::TooLong);
+        }
+        self.bytes.extend_from_slice(tag);
+        self.ends.push(u32::try_from(bytes).map_err(|_| TagsRefused::TooLong)?);
+        Ok(())
+    }
+
+    /// These tags and those, each once.
+    pub(crate) fn joined(mut self, other: &Tags) -> Result<Tags, TagsRefused> {
+        for tag in other.iter() {
+            self.push(tag)?;
+        }
+        Ok(self.once())
+    }
+
+    /// An estimate of their bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
+    /// Drops what occurs twice.
+    fn once(self) -> Tags {
+        let mut places: Vec<usize> = (0..self.len()).collect();
+        let tags: Vec<&[u8]> = self.iter().collect();
+        places.sort_by(|one, other| tags[*one].cmp(tags[*other]).then(one.cmp(other)));
+        places.dedup_by(|one, other| tags[*one] == tags[*other]);
+        if places.len() == tags.len() {
+            return self;
+        }
+        places.sort_unstable();
+        let mut kept = Tags::default();
+        for place in places {
+            kept.bytes.extend_from_slice(tags[place]);
+            kept.ends.push(kept.bytes.len() as u32); // Not more than before.
+        }
+        kept
+    }
+}
+
+/// The tags of a response, from every field that carries some.
+///
+/// # Errors
+/// When they are over a limit, or cannot be read; the response must then not be stored.
+pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
+    let mut tags = Tags::default();
+    for dialect in &DIALECTS {
+        read_dialect(headers, dialect, &mut tags)?;
+    }
+    Ok(tags.once())
+}
+
+/// The groups that `Cache-Group-Invalidation` names (RFC 9875 §3). The caller makes sure that the
+/// method was unsafe: on others the field is to be ignored.
+///
+/// # Errors
+/// When they are over a limit, or cannot be read. RFC 9875 would ignore such a field; whoever calls
+/// should say so loudly, for a change has not been heard.
+pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
+    let dialect = Dialect { field: "cache-group-invalidation", separator: Separator::Strings };
+    let mut tags = Tags::default();
+    read_dialect(headers, &dialect, &mut tags)?;
+    Ok(tags.once())
+}
+
+/// Adds the tags of one field.
+fn read_dialect(
+    headers: &HeaderMap,
+    dialect: &Dialect,
+    tags: &mut Tags,
+) -> Result<(), TagsRefused> {
+    let is_separator: fn(&u8) -> bool = match dialect.separator {
+        Separator::Strings => return read_strings(headers, dialect.field, tags),
+        Separator::Space => |byte| matches!(byte, b' ' | b'\t'),
+        Separator::Comma => |byte| *byte == b',',
+        Separator::SpaceOrComma => |byte| matches!(byte, b' ' | b'\t' | b','),
+    };
+    for line in headers.get_all(dialect.field) {
+        for tag in line.as_bytes().split(is_separator) {
+            tags.push(crate::fields::trim(tag))?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the tags of a structured list of strings. Parameters mean nothing (RFC 9875 §2).
+fn read_strings(headers: &HeaderMap, field: &str, tags: &mut Tags) -> Result<(), TagsRefused> {
+    let lines: Vec<&[u8]> = headers.get_all(field).iter().map(|value| value.as_bytes()).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let list: List =
+        Parser::new(&lines.join(&b", "[..])).parse().map_err(|_| TagsRefused::Unreadable)?;
+    for member in &list {
+        match member {
+            ListEntry::Item(item) => match &item.bare_item {
+                BareItem::String(tag) => tags.push(tag.as_str().as_bytes())?,
+                _ => return Err(TagsRefused::Unreadable),
+            },
+            ListEntry::InnerList(_) => return Err(TagsRefused::Unreadable),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            let value = HeaderValue::from_bytes(value.as_bytes()).expect("a value");
+            headers.append(HeaderName::from_static(name), value);
+        }
+        headers
+    }
+
+    fn list(tags: &Tags) -> Vec<String> {
+        tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect()
+    }
+
+    #[test]
+    fn both_fields_joined_and_each_tag_once() {
+        let tags = read_tags(&headers(&[
+            ("surrogate-key", "news  news:4\tauthor:2"),
+            ("surrogate-key", "news"),
+            ("cache-groups", "\"news:4\", \"a \\\"b\\\", c\";x=1"),
+        ]));
+        let tags = tags.expect("readable");
+        assert_eq!(list(&tags), ["news:4", "a \"b\", c", "news", "author:2"]);
+        assert_eq!(tags.len(), 4);
+        assert!(read_tags(&HeaderMap::new()).expect("none").is_empty());
+    }
+
+    #[test]
+    fn groups_that_are_no_list_of_strings_are_refused() {
+        // RFC 9875 §2, RFC 9651 §4.2.
+        for value in ["news", "\"news", "\"a\" \"b\"", "(\"a\")", "1", "\"\u{e9}\""] {
+            let found = read_tags(&headers(&[("cache-groups", value)]));
+            assert_eq!(found, Err(TagsRefused::Unreadable), "{value}");
+        }
+        assert!(read_tags(&headers(&[("cache-groups", "")])).expect("empty").is_empty());
+    }
+
+    #[test]
+    fn limits() {
+        let read = |value: &str| read_tags(&headers(&[("surrogate-key", value)]));
+        assert_eq!(read(&"x".repeat(TAG_MAX_BYTES)).map(|tags| tags.len()), Ok(1));
+        assert_eq!(read(&"x".repeat(TAG_MAX_BYTES + 1)), Err(TagsRefused::TooLong));
+        let thousand: Vec<String> = (0..1000).map(|at| format!("{at:064}")).collect();
+        assert_eq!(read(&thousand.join(" ")).map(|tags| tags.len()), Ok(1000)); // 64 KB of them.
+        let many: Vec<String> = (0..=TAGS_MAX).map(|at| at.to_string()).collect();
+        assert_eq!(read(&many.join(" ")), Err(TagsRefused::TooLong));
+        let long: Vec<String> = (0..=128).map(|at| format!("{at:01024}")).collect();
+        assert_eq!(read(&long.join(" ")), Err(TagsRefused::TooLong));
+    }
+
+    #[test]
+    fn invalidated_groups() {
+        // RFC 9875 §3.
+        let tags = read_invalidated_groups(&headers(&[
+            ("cache-group-invalidation", "\"a\""),
+            ("cache-group-invalidation", "\"b\", \"a\""),
+        ]));
+        assert_eq!(list(&tags.expect("readable")), ["a", "b"]);
+        let broken = headers(&[("cache-group-invalidation", "a b")]);
+        assert_eq!(read_invalidated_groups(&broken), Err(TagsRefused::Unreadable));
+    }
+
+    #[test]
+    fn each_separator() {
+        let lines = headers(&[("surrogate-key", "a, b c")]);
+        let read = |separator| {
+            let mut tags = Tags::default();
+            let dialect = Dialect { field: "surrogate-key", separator };
+            read_dialect(&lines, &dialect, &mut tags).expect("readable");
+            list(&tags)
+        };
+        assert_eq!(read(Separator::Space), ["a,", "b", "c"]);
+        assert_eq!(read(Separator::Comma), ["a", "b c"]);
+        assert_eq!(read(Separator::SpaceOrComma), ["a", "b", "c"]);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_stays_bounded(value in "[ -~]{0,200}") {
+            for name in ["cache-groups", "surrogate-key", "cache-group-invalidation"] {
+                let lines = headers(&[(name, &value)]);
+                for found in [read_tags(&lines), read_invalidated_groups(&lines)] {
+                    prop_assert!(found.is_err() || found.is_ok_and(|tags| tags.len() <= 200));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Which fields of a response speak to this cache: targeted fields (RFC 9213), then
+//! Surrogate-Control and X-Accel-Expires, then Cache-Control with Expires.
+//!
+//! Invariant: the first that is valid and says something replaces all after it (RFC 9213 §2.2), also
+//! where it says less: `CDN-Cache-Control: none` beside `Cache-Control: no-store` is storable
+//! (§3.1). A targeted field that is empty or no Dictionary is as if absent.
+
+use crate::date;
+use crate::directives::{Argument, ResponseDirectives, split};
+use crate::fields;
+use crate::freshness::LifetimeSource;
+use crate::policy::{FieldUse, Policy};
+use crate::time::{SECONDS_MAX, Timestamp};
+use http::HeaderMap;
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
+
+/// What a response declares to this cache, and which field declared it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub(crate) directives: ResponseDirectives,
+    pub(crate) by: DeclaredBy,
+}
+
+/// The field that speaks to this cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeclaredBy {
+    /// A targeted field, RFC 9213.
+    Targeted,
+    SurrogateControl,
+    XAccelExpires,
+    /// Cache-Control; Expires counts only here (RFC 9213 §2.2).
+    CacheControl,
+}
+
+impl DeclaredBy {
+    /// The name under which a lifetime from this field is known, where it is not Cache-Control.
+    pub(crate) fn source(self, otherwise: LifetimeSource) -> LifetimeSource {
+        match self {
+            DeclaredBy::Targeted => LifetimeSource::Targeted,
+            DeclaredBy::SurrogateControl => LifetimeSource::SurrogateControl,
+            DeclaredBy::XAccelExpires => LifetimeSource::XAccelExpires,
+            DeclaredBy::CacheControl => otherwise,
+        }
+    }
+}
+
+/// Finds the field that counts, and reads it.
+pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> Declared {
+    for target in &policy.targets {
+        let lines = headers.get_all(target).iter().map(|value| value.as_bytes());
+        if let Some(directives) = dictionary(lines) {
+            return Declared { directives, by: DeclaredBy::Targeted };
+        }
+    }
+    if policy.surrogate_control == FieldUse::Obey {
+        let lines = headers.get_all("surrogate-control").iter().map(|value| value.as_bytes());
+        if let Some(directives) = surrogate_control(lines, &policy.cache_name) {
+            return Declared { directives, by: DeclaredBy::SurrogateControl };
+        }
+    }
+    if policy.x_accel_expires == FieldUse::Obey {
+        let value = fields::first(headers, "x-accel-expires");
+        if let Some(directives) = value.and_then(|value| x_accel_expires(value, now)) {
+            return Declared { directives, by: DeclaredBy::XAccelExpires };
+        }
+    }
+    let lines = headers.get_all(http::header::CACHE_CONTROL).iter().map(|value| value.as_bytes());
+    Declared { directives: ResponseDirectives::read(lines), by: DeclaredBy::CacheControl }
+}
+
+/// A targeted field (RFC 9213 §2.1): a Dictionary whose members are directives; `None` when empty or
+/// unreadable. A value of another type than the directive's does not count (§2.1), and a lifetime
+/// that does not count is zero, as in Cache-Control. Parameters mean nothing.
+fn dictionary<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<ResponseDirectives> {
+    let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
+    let members: Dictionary = Parser::new(&joined).parse().ok()?;
+    if members.is_empty() {
+        return None;
+    }
+    let mut directives = ResponseDirectives::default();
+    for (name, member) in &members {
+        let name = name.as_str().as_bytes();
+        let ListEntry::Item(item) = member else {
+            directives.add(name, &Argument::Malformed);
+            continue;
+        };
+        match &item.bare_item {
+            BareItem::Boolean(false) => {}
+            BareItem::Boolean(true) => directives.add(name, &Argument::Absent),
+            BareItem::Integer(number) => directives.add(name, &seconds(i64::from(*number))),
+            BareItem::String(text) if matches!(name, b"no-cache" | b"private") => {
+                directives.add(name, &Argument::Text(text.as_str().as_bytes()));
+            }
+            _ => directives.add(name, &Argument::Malformed),
+        }
+    }
+    Some(directives)
+}
+
+fn seconds(number: i64) -> Argument<'static> {
+    match u64::try_from(number) {
+        Ok(number) => Argument::Seconds(number.min(u64::from(SECONDS_MAX)) as u32),
+        Err(_) => Argument::Malformed,
+    }
+}
+
+/// Surrogate-Control (Edge Architecture 1.0): directives as in Cache-Control; `;name` behind one
+/// addresses it to that surrogate alone; `max-age=60+30` is fresh for 60 seconds and usable for 30
+/// more while a new one is fetched. `None` when nothing in it concerns storing: `content="ESI/1.0"`
+/// alone leaves Cache-Control in force.
+fn surrogate_control<'a>(
+    lines: impl Iterator<Item = &'a [u8]>,
+    cache_name: &str,
+) -> Option<ResponseDirectives> {
+    let mut directives = ResponseDirectives::default();
+    for member in lines.flat_map(fields::members) {
+        let mut parts = member.splitn(2, |byte| *byte == b';');
+        let directive = fields::trim(parts.next().unwrap_or_default());
+        let addressed = parts.next().map(fields::trim);
+        if addressed.is_some_and(|name| !name.eq_ignore_ascii_case(cache_name.as_bytes())) {
+            continue;
+        }
+        let (name, argument) = split(directive);
+        match argument {
+            Argument::Text(text) if name.eq_ignore_ascii_case(b"max-age") => {
+                let mut spans = text.splitn(2, |byte| *byte == b'+');
+                directives.add(name, &Argument::Text(spans.next().unwrap_or_default()));
+                if let Some(extension) = spans.next() {
+                    directives.add(b"stale-while-revalidate", &Argument::Text(extension));
+                }
+            }
+            argument => directives.add(name, &argument),
+        }
+    }
+    let speaks = directives.max_age.is_some()
+        || directives.s_maxage.is_some()
+        || directives.no_store
+        || directives.no_cache
+        || directives.private;
+    speaks.then_some(directives)
+}
+
+/// X-Accel-Expires as nginx documents it: seconds from now, `@` and a Unix time, or 0 and `off` for
+/// not storing. `None` when unreadable.
+fn x_accel_expires(value: &[u8], now: Timestamp) -> Option<ResponseDirectives> {
+    let mut directives = ResponseDirectives::default();
+    let ceiling = u64::from(SECONDS_MAX);
+    let lifetime = match value {
+        b"off" => 0,
+        [b'@', epoch @ ..] => fields::digits(epoch, u64::MAX)?.saturating_sub(now.seconds()),
+        value => fields::digits(value, ceiling)?,
+    };
+    directives.max_age = Some(lifetime.min(ceiling) as u32);
+    directives.no_store = lifetime == 0;
+    Some(directives)
+}
+
+/// Whether a date field holds a readable date; of several lines the first (RFC 9111 §4.2.1).
+pub(crate) fn date_field(headers: &HeaderMap, name: &str, now: Timestamp) -> DateField {
+    match fields::first(headers, name) {
+        None => DateField::Absent,
+        Some(value) => date::parse(value, now).map_or(DateField::Invalid, DateField::At),
+    }
+}
+
+/// What a date field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DateField {
+    Absent,
+    Invalid,
+    At(Timestamp),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{HeaderName, HeaderValue};
+
+    const NOW: Timestamp = Timestamp::from_seconds(1_000);
+
+    fn read(lines: &[(&str, &str)]) -> Declared {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+            headers.append(name, HeaderValue::from_str(value).expect("a value"));
+        }
+        declared(&headers, &Policy::default(), NOW)
+    }
+
+    #[test]
+    fn the_first_valid_target_replaces_all_others() {
+        // RFC 9213 §2.2.
+        let found = read(&[
+            ("cache-control", "no-store"),
+            ("cdn-cache-control", "max-age=20"),
+            ("pagewell-cache-control", "max-age=10"),
+        ]);
+        assert_eq!(found.by, DeclaredBy::Targeted);
+        assert_eq!(found.directives.max_age, Some(10));
+        assert!(!found.directives.no_store);
+        let none = read(&[("cache-control", "no-store"), ("cdn-cache-control", "none")]);
+        assert_eq!((none.by, none.directives.no_store), (DeclaredBy::Targeted, false));
+    }
+
+    #[test]
+    fn what_is_empty_or_no_dictionary_is_as_if_absent() {
+        for value in ["", "max-age =10", "Max-Age=10", "max-age=10,", "max-age=\"x", "&=1"] {
+            let found = read(&[("cache-control", "max-age=5"), ("cdn-cache-control", value)]);
+            assert_eq!(found.by, DeclaredBy::CacheControl, "{value}");
+            assert_eq!(found.directives.max_age, Some(5), "{value}");
+        }
+    }
+
+    #[test]
+    fn members_of_another_type_do_not_count() {
+        // RFC 9213 §2.1: a decimal is not coerced.
+        for value in ["max-age=1.5", "max-age=\"10\"", "max-age=(10 20)", "max-age=-1", "max-age"] {
+            assert_eq!(
+                read(&[("cdn-cache-control", value)]).directives.max_age,
+                Some(0),
+                "{value}"
+            );
+        }
+        let found =
+            read(&[("cdn-cache-control", "no-store=?0, max-age=9999999999;a=1, private=\"x\"")]);
+        assert!(!found.directives.no_store && !found.directives.private);
+        assert_eq!(found.directives.max_age, Some(SECONDS_MAX));
+        assert_eq!(found.directives.withheld, ["x"]);
+    }
+
+    #[test]
+    fn surrogate_control() {
+        let found = read(&[
+            ("cache-control", "private"),
+            ("surrogate-control", "max-age=60+30, no-store;other, content=\"ESI/1.0\""),
+        ]);
+        assert_eq!(found.by, DeclaredBy::SurrogateControl);
+        assert_eq!(found.directives.max_age, Some(60));
+        assert_eq!(found.directives.stale_while_revalidate, Some(30));
+        assert!(!found.directives.no_store);
+        let mine = read(&[("surrogate-control", "max-age=3, no-store;Pagewell")]);
+        assert!(mine.directives.no_store);
+        let esi =
+            read(&[("cache-control", "max-age=5"), ("surrogate-control", "content=\"ESI/1.0\"")]);
+        assert_eq!(esi.by, DeclaredBy::CacheControl);
+    }
+
+    #[test]
+    fn x_accel_expires() {
+        let found = |value| {
+            let found = read(&[("x-accel-expires", value), ("cache-control", "max-age=5")]);
+            (found.directives.max_age, found.directives.no_store)
+        };
+        assert_eq!(found("60"), (Some(60), false));
+        assert_eq!(found("@1030"), (Some(30), false));
+        assert_eq!(found("@30"), (Some(0), true));
+        assert_eq!(found("0"), (Some(0), true));
+        assert_eq!(found("off"), (Some(0), true));
+        assert_eq!(found("soon"), (Some(5), false));
+    }
+}

@@ -1,0 +1,148 @@
+//! Entity tags: reading, comparing, and making our own (RFC 9110 §8.8.3, §13.1).
+//!
+//! Invariants: an origin's tag is kept and sent back byte for byte, also where it is not well formed
+//! (PHP programs compare If-None-Match with what they sent, quotes or not); our own tag never goes to
+//! the origin. Comparing allocates nothing.
+
+use crate::fields::trim;
+use http::HeaderMap;
+use http::header::{ETAG, HeaderValue};
+
+/// The entity tag of a stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntityTag {
+    /// It has none.
+    None,
+    /// The origin's.
+    Origins(HeaderValue),
+    /// Ours, made from the content.
+    Own(HeaderValue),
+}
+
+impl EntityTag {
+    /// The origin's tag, if it sent one; of several the first.
+    pub(crate) fn of_origin(headers: &HeaderMap) -> EntityTag {
+        match headers.get(ETAG) {
+            Some(value) if !trim(value.as_bytes()).is_empty() => EntityTag::Origins(value.clone()),
+            _ => EntityTag::None,
+        }
+    }
+
+    /// The tag as it is sent, if there is one.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            EntityTag::None => None,
+            EntityTag::Origins(value) | EntityTag::Own(value) => Some(trim(value.as_bytes())),
+        }
+    }
+}
+
+/// The tag for content that came without one, from a hash of the content: the same for the same
+/// content on every node and after a restart, if the hash is.
+///
+/// It is a strong validator (RFC 9110 §8.8.1): made from the bytes themselves it changes whenever
+/// they do, so that it serves If-Range as well. A coding of the content needs a tag of its own.
+pub fn own_etag(content_hash: u128) -> HeaderValue {
+    let tag = format!("\"pw-{content_hash:032x}\"");
+    HeaderValue::try_from(tag).expect("hexadecimal digits are visible ASCII")
+}
+
+/// Weak comparison (RFC 9110 §8.8.3.2): the opaque tags are the same.
+pub fn weak_match(one: &[u8], other: &[u8]) -> bool {
+    opaque(one) == opaque(other)
+}
+
+/// Strong comparison (RFC 9110 §8.8.3.2): the same, and neither is weak. What is not an entity tag
+/// at all (no quotes) is never strong.
+pub fn strong_match(one: &[u8], other: &[u8]) -> bool {
+    one == other && one.len() >= 2 && one.starts_with(b"\"") && one.ends_with(b"\"")
+}
+
+/// Whether any line of If-None-Match or If-Match matches: `*`, or a tag for which `same` holds.
+pub(crate) fn any_match(
+    lines: &[&[u8]],
+    tag: Option<&[u8]>,
+    same: fn(&[u8], &[u8]) -> bool,
+) -> bool {
+    lines.iter().any(|line| {
+        *line == b"*" || tag.is_some_and(|tag| Tags { rest: line }.any(|listed| same(listed, tag)))
+    })
+}
+
+fn opaque(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+/// The tags of a list. Unlike a quoted string an entity tag knows no escapes (RFC 9110 §8.8.3), so
+/// lists of them are split by their own rule.
+struct Tags<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let start = self.rest.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
+        let text = &self.rest[start..];
+        let open = if text.starts_with(b"W/") { 2 } else { 0 };
+        let closed = (text.get(open) == Some(&b'"'))
+            .then(|| text[open + 1..].iter().position(|byte| *byte == b'"'))
+            .flatten();
+        let end = match closed {
+            Some(length) => open + 1 + length + 1,
+            None => text.iter().position(|byte| *byte == b',').unwrap_or(text.len()),
+        };
+        self.rest = &text[end..];
+        Some(trim(&text[..end]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_rfc_9110() {
+        // RFC 9110 §8.8.3.2.
+        for (one, other, strong, weak) in [
+            ("W/\"1\"", "W/\"1\"", false, true),
+            ("W/\"1\"", "W/\"2\"", false, false),
+            ("W/\"1\"", "\"1\"", false, true),
+            ("\"1\"", "\"1\"", true, true),
+            ("1", "1", false, true),
+            ("1", "\"1\"", false, false),
+            ("w/\"1\"", "\"1\"", false, false),
+        ] {
+            assert_eq!(strong_match(one.as_bytes(), other.as_bytes()), strong, "{one} {other}");
+            assert_eq!(weak_match(one.as_bytes(), other.as_bytes()), weak, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn lists_of_tags() {
+        let tags = |line: &'static str| -> Vec<&[u8]> { Tags { rest: line.as_bytes() }.collect() };
+        assert_eq!(
+            tags("\"a\", W/\"b,c\" ,, d ,\"e\\\""),
+            [&b"\"a\""[..], b"W/\"b,c\"", b"d", b"\"e\\\""]
+        );
+        assert_eq!(tags("\"a, b"), [&b"\"a"[..], b"b"]);
+        assert_eq!(tags(" , "), Vec::<&[u8]>::new());
+    }
+
+    #[test]
+    fn several_lines_and_the_star() {
+        let tag = Some(&b"\"b\""[..]);
+        assert!(any_match(&[b"\"a\"", b"\"c\", W/\"b\""], tag, weak_match));
+        assert!(!any_match(&[b"\"a\"", b"\"c\", W/\"b\""], tag, strong_match));
+        assert!(any_match(&[b"*"], None, weak_match));
+        assert!(!any_match(&[b"\"a\""], None, weak_match));
+    }
+
+    #[test]
+    fn own_tags_are_strong_and_tell_contents_apart() {
+        let (one, other) = (own_etag(1), own_etag(u128::MAX));
+        assert!(strong_match(one.as_bytes(), one.as_bytes()));
+        assert!(!weak_match(one.as_bytes(), other.as_bytes()));
+    }
+}

@@ -1,0 +1,258 @@
+//! Variants of a page: the fields that `Vary` nominates, and whether a request selects a stored
+//! response by them (RFC 9110 §12.5.5, RFC 9111 §4.1).
+//!
+//! Invariants: nominated fields are sorted by name and occur once; values are compared after the
+//! normalisation that §4.1 permits, and no further: lines combined, white space around members
+//! dropped, case and order only where the field's own grammar gives them no meaning. An absent field
+//! matches an absent one only.
+
+use crate::fields::{self, Fields, trim};
+use http::HeaderMap;
+use http::header::{HeaderName, VARY};
+
+/// The fields that a response nominated, each with the value its request had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Nominated {
+    fields: Vec<(HeaderName, Option<Vec<u8>>)>,
+}
+
+/// Why no request could select a response by its `Vary`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotSelectable {
+    Star,
+    Unreadable,
+    TooLong,
+}
+
+impl Nominated {
+    /// The fields that the response's `Vary` nominates, and their values in the request.
+    pub(crate) fn of(
+        response: &HeaderMap,
+        request: &dyn Fields,
+        max: usize,
+    ) -> Result<Nominated, NotSelectable> {
+        let mut names: Vec<HeaderName> = Vec::new();
+        for line in response.get_all(VARY) {
+            for member in fields::members(line.as_bytes()) {
+                if member == b"*" {
+                    return Err(NotSelectable::Star); // In any position, RFC 9110 §12.5.5.
+                }
+                let name = HeaderName::from_bytes(member).map_err(|_| NotSelectable::Unreadable)?;
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+                if names.len() > max {
+                    return Err(NotSelectable::TooLong);
+                }
+            }
+        }
+        names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        let value = |name: HeaderName| {
+            let value = normalised(name.as_str(), request);
+            (name, value)
+        };
+        Ok(Nominated { fields: names.into_iter().map(value).collect() })
+    }
+
+    /// Whether there are none: every request for the page selects the response.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
+        self.fields.iter().map(|(name, _)| name)
+    }
+
+    /// Whether a request selects the response (RFC 9111 §4.1). Allocates only where fields are
+    /// nominated.
+    pub fn is_selected_by(&self, request: &dyn Fields) -> bool {
+        self.fields.iter().all(|(name, value)| normalised(name.as_str(), request) == *value)
+    }
+
+    /// The bytes by which the variant is told from others of the page: names and normalised values.
+    /// Equal for two responses exactly if they nominate the same fields with the same values, so that
+    /// the newer may replace the older. Empty where nothing is nominated.
+    pub fn variant_key(&self) -> Vec<u8> {
+        let mut key = Vec::new();
+        for (name, value) in &self.fields {
+            write_part(&mut key, name.as_str(), value.as_deref());
+        }
+        key
+    }
+
+    /// The [`variant_key`](Nominated::variant_key) that a response to this request would have if it
+    /// nominated the same fields.
+    pub fn variant_key_for(&self, request: &dyn Fields) -> Vec<u8> {
+        let mut key = Vec::new();
+        for (name, _) in &self.fields {
+            let value = normalised(name.as_str(), request);
+            write_part(&mut key, name.as_str(), value.as_deref());
+        }
+        key
+    }
+
+    /// An estimate of its bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let values: usize = self
+            .fields
+            .iter()
+            .map(|(n, v)| n.as_str().len() + v.as_ref().map_or(0, Vec::capacity))
+            .sum();
+        self.fields.capacity() * size_of::<(HeaderName, Option<Vec<u8>>)>() + values
+    }
+}
+
+/// Lengths go before the parts, so that no two lists of parts give the same bytes.
+fn write_part(key: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+    let length = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX - 1).to_le_bytes();
+    key.extend_from_slice(&length(name.as_bytes()));
+    key.extend_from_slice(name.as_bytes());
+    match value {
+        None => key.extend_from_slice(&u32::MAX.to_le_bytes()),
+        Some(value) => {
+            key.extend_from_slice(&length(value));
+            key.extend_from_slice(value);
+        }
+    }
+}
+
+/// How a field's value may be normalised without changing what it means (RFC 9111 §4.1).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grammar {
+    /// A single value in which a comma means nothing: User-Agent, Cookie and the like.
+    Single,
+    /// A list, or unknown: RFC 9110 §5.3 lets anybody on the way combine lines with a comma and
+    /// white space, so white space there can carry no meaning.
+    List,
+    /// A list of weighted values in any case and any order (RFC 9110 §12.5.1–§12.5.3).
+    Weighted,
+    /// The same, but equal weights stay in order, for some origins take it for a preference
+    /// (RFC 9110 §12.5.4).
+    WeightedInOrder,
+}
+
+fn grammar(name: &str) -> Grammar {
+    match name {
+        "accept" | "accept-charset" | "accept-encoding" => Grammar::Weighted,
+        "accept-language" => Grammar::WeightedInOrder,
+        "authorization" | "cookie" | "from" | "host" | "origin" | "referer" | "user-agent" => {
+            Grammar::Single
+        }
+        _ => Grammar::List,
+    }
+}
+
+/// The normalised value of a field of the request; `None` when it is absent.
+fn normalised(name: &str, request: &dyn Fields) -> Option<Vec<u8>> {
+    let mut lines: Option<Vec<&[u8]>> = None;
+    request.values(name, &mut |value| lines.get_or_insert_default().push(trim(value)));
+    let lines = lines?;
+    let members = || lines.iter().flat_map(|line| fields::members(line));
+    Some(match grammar(name) {
+        Grammar::Single if name == "cookie" => lines.join(&b"; "[..]),
+        Grammar::Single => lines.join(&b", "[..]),
+        Grammar::List => members().collect::<Vec<_>>().join(&b", "[..]),
+        Grammar::Weighted => {
+            let mut values: Vec<Weighted> = members().map(Weighted::read).collect();
+            values.sort_unstable_by(|one, other| one.text.cmp(&other.text));
+            values.dedup();
+            written(&values)
+        }
+        Grammar::WeightedInOrder => {
+            let mut values: Vec<Weighted> = members().map(Weighted::read).collect();
+            values.sort_by_key(|value| std::cmp::Reverse(value.weight));
+            written(&values)
+        }
+    })
+}
+
+fn written(values: &[Weighted]) -> Vec<u8> {
+    let parts: Vec<Vec<u8>> = values.iter().map(Weighted::written).collect();
+    parts.join(&b", "[..])
+}
+
+/// A value with a weight (RFC 9110 §12.4.2).
+#[derive(PartialEq, Eq)]
+struct Weighted {
+    /// In lower case and without white space, save in quotes; weight left out.
+    text: Vec<u8>,
+    /// In thousandths.
+    weight: u16,
+}
+
+impl Weighted {
+    fn read(member: &[u8]) -> Weighted {
+        let mut value = Weighted { text: Vec::with_capacity(member.len()), weight: 1000 };
+        let mut rest = member;
+        loop {
+            let end = parameter_end(rest);
+            let part = trim(&rest[..end]);
+            match part {
+                [b'q' | b'Q', b'=', number @ ..] if weight(number).is_some() => {
+                    value.weight = weight(number).unwrap_or(1000);
+                }
+                part => {
+                    if !value.text.is_empty() {
+                        value.text.push(b';');
+                    }
+                    push_plain(&mut value.text, part);
+                }
+            }
+            match rest.get(end + 1..) {
+                Some(next) => rest = next,
+                None => return value,
+            }
+        }
+    }
+
+    fn written(&self) -> Vec<u8> {
+        let mut out = self.text.clone();
+        if self.weight != 1000 {
+            out.extend_from_slice(format!(";q={}", self.weight).as_bytes());
+        }
+        out
+    }
+}
+
+/// Where a parameter ends: at a semicolon outside quotes.
+fn parameter_end(text: &[u8]) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b';' => return at,
+            b'"' => at = fields::closing_quote(text, at).unwrap_or(at) + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// Appends in lower case and without white space, but what is quoted as it is.
+fn push_plain(out: &mut Vec<u8>, part: &[u8]) {
+    match part.iter().position(|byte| *byte == b'"') {
+        Some(_) => out.extend_from_slice(part),
+        None => out.extend(
+            part.iter().filter(|byte| !fields::is_space(**byte)).map(u8::to_ascii_lowercase),
+        ),
+    }
+}
+
+/// A weight in thousandths: `0`, `1`, with up to three decimals; `None` for anything else.
+fn weight(text: &[u8]) -> Option<u16> {
+    let (whole, decimals) = match text {
+        [whole] => (*whole, &[][..]),
+        [whole, b'.', decimals @ ..] if decimals.len() <= 3 => (*whole, decimals),
+        _ => return None,
+    };
+    if !matches!(whole, b'0' | b'1') || !decimals.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |at: usize| u16::from(decimals.get(at).map_or(0, |byte| byte - b'0'));
+    let weight = u16::from(whole - b'0') * 1000 + digit(0) * 100 + digit(1) * 10 + digit(2);
+    (weight <= 1000).then_some(weight)
+}
+
+#[cfg(test)]
+#[path = "variants_tests.rs"]
+mod tests;
