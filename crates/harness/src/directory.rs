@@ -4,17 +4,20 @@
 //! nobody but its owner can list it; what is secret lies in files and directories of mode 0600 and
 //! 0700 below. Its name is short, because the path of a Unix socket may have 107 bytes only.
 
-use crate::users::Account;
+use crate::users::{self, Account};
 use crate::{StartError, StartReason, keeper};
 use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 /// The longest path of a Unix socket: `sun_path` has 108 bytes, the last of them zero.
 const SOCKET_PATH_BYTES: usize = 107;
+
+/// Room for the name of a socket in the directory of a server.
+const SOCKET_NAME_BYTES: usize = 24;
 
 /// A directory that belongs to one server.
 #[derive(Debug)]
@@ -110,6 +113,14 @@ impl PrivateDir {
     }
 }
 
+/// Whether servers that run as other users can come to a directory and make a Unix socket below it.
+#[must_use]
+pub fn suits_servers(path: &Path) -> bool {
+    let mode = |dir: &Path| fs::metadata(dir).map_or(0o001, |found| found.permissions().mode());
+    let passable = !users::am_root() || path.ancestors().all(|dir| mode(dir) & 0o001 != 0);
+    passable && path.as_os_str().as_bytes().len() + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES
+}
+
 impl Drop for PrivateDir {
     fn drop(&mut self) {
         if self.fate == Fate::Removed {
@@ -151,5 +162,7 @@ mod tests {
         let dir = PrivateDir::temporary("long").expect("can be made");
         let error = dir.socket(&"s".repeat(120)).expect_err("too long");
         assert_eq!(error.reason, StartReason::PathTooLong);
+        assert!(suits_servers(dir.path()));
+        assert!(!suits_servers(&dir.path().join("s".repeat(80))));
     }
 }

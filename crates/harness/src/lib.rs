@@ -33,7 +33,7 @@ mod users;
 pub use address::{Address, Stream, free_port};
 pub use client::{Client, ClientError, Request};
 pub use clock::{Deadline, Stopwatch};
-pub use directory::PrivateDir;
+pub use directory::{PrivateDir, suits_servers};
 pub use error::{StartError, StartReason};
 pub use find::{binary, program};
 pub use histogram::Histogram;
