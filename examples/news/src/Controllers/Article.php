@@ -1,0 +1,46 @@
+<?php
+
+/**
+ * `/news/N/`: one article with its comments, and the form to add one.
+ *
+ * Made from that article alone. Its comments need no word of their own: whoever writes one
+ * says which article shows it, `changed('comments', news: 4)`. `uses('comments')` here would
+ * make a comment on any article drop the pages of all. For the same reason the page has no
+ * list of other articles beside it.
+ */
+
+declare(strict_types=1);
+
+namespace News\Controllers;
+
+use News\Controller;
+use News\Declares;
+use News\Libraries\Comments;
+use News\Libraries\News;
+use News\Request;
+use News\Response;
+
+use function Pagewell\uses;
+
+/** One article. */
+final class Article implements Controller, Declares
+{
+    public function __construct(private readonly News $news, private readonly Comments $comments)
+    {
+    }
+
+    public function madeFrom(Request $request): void
+    {
+        uses('news', $request->number('id'));
+    }
+
+    public function answer(Request $request): Response
+    {
+        $news = $this->news->published($request->number('id'));
+        if ($news === null) {
+            return Response::notFound(); // kept until the article is there: publishing it drops this page
+        }
+        $comments = $this->comments->on($request->number('id'));
+        return Response::page('article', $news['title'], news: $news, comments: $comments, draft: null);
+    }
+}

@@ -1,0 +1,30 @@
+<?php
+
+/**
+ * `POST /office/out/`: signs out.
+ */
+
+declare(strict_types=1);
+
+namespace News\Controllers\Office;
+
+use News\Controller;
+use News\Libraries\Office;
+use News\Request;
+use News\Response;
+
+/** Signs out. */
+final class SignOut implements Controller
+{
+    public function __construct(private readonly Office $office)
+    {
+    }
+
+    public function answer(Request $request): Response
+    {
+        if ($this->office->sent($request)) {
+            $this->office->signOut();
+        }
+        return Response::seeOther('/office/');
+    }
+}

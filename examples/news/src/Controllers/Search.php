@@ -1,0 +1,64 @@
+<?php
+
+/**
+ * `/search/WORD/`: the articles with a word in them; `/search/?q=WORD` leads there.
+ *
+ * Which articles these are cannot be said beforehand: an article that does not match today may
+ * tomorrow. There are three ways to deal with such a set:
+ *
+ * - not to declare: every search wakes PHP and scans the table;
+ * - a time: `freshFor(300)` alone; searches may then be five minutes behind;
+ * - the whole kind: `uses('news')`. Always right, and dropped more often than need be,
+ *   namely whenever any article is written.
+ *
+ * This site takes the third: it is written a few times a day and searched all the time.
+ * `freshFor()` besides keeps words that nobody asks for any more from staying a year.
+ */
+
+declare(strict_types=1);
+
+namespace News\Controllers;
+
+use News\Controller;
+use News\Declares;
+use News\Libraries\News;
+use News\Request;
+use News\Response;
+
+use function Pagewell\freshFor;
+use function Pagewell\uses;
+
+/** The search. */
+final class Search implements Controller, Declares
+{
+    private const SHOWN = 50;
+    private const CHARACTERS_MAX = 60;
+
+    public function __construct(private readonly News $news)
+    {
+    }
+
+    public function madeFrom(Request $request): void
+    {
+        uses('news');
+        freshFor(86_400);
+    }
+
+    public function answer(Request $request): Response
+    {
+        $asked = $request->query('q');
+        if ($asked !== '') {
+            return Response::seeOther('/search/' . rawurlencode($asked) . '/');
+        }
+        $word = $request->word('word');
+        if ($word === '') {
+            return Response::page('search', 'Search', word: '', news: [], more: false);
+        }
+        if (iconv_strlen($word, 'UTF-8') > self::CHARACTERS_MAX) {
+            return Response::notFound();
+        }
+        $news = $this->news->search($word, self::SHOWN + 1);
+        $more = count($news) > self::SHOWN;
+        return Response::page('search', "Search: $word", word: $word, news: array_slice($news, 0, self::SHOWN), more: $more);
+    }
+}

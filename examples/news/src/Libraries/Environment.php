@@ -1,0 +1,20 @@
+<?php
+
+/**
+ * What the site is told from outside: environment variables, or FastCGI params of that name.
+ */
+
+declare(strict_types=1);
+
+namespace News\Libraries;
+
+/** Reads settings. */
+final class Environment
+{
+    /** The setting of this name, or $otherwise where there is none. */
+    public static function value(string $name, string $otherwise): string
+    {
+        $value = $_SERVER[$name] ?? getenv($name);
+        return is_string($value) ? $value : $otherwise;
+    }
+}

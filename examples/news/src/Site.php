@@ -1,0 +1,78 @@
+<?php
+
+/**
+ * From a request to a response: finds the controller, has it declare what its page is made
+ * from, asks it for the page, and turns what goes wrong into an answer.
+ *
+ * This is the one place that joins the site to Pagewell: a controller that implements
+ * Declares is cached, one that does not works all the same and is made anew each time.
+ */
+
+declare(strict_types=1);
+
+namespace News;
+
+use News\Libraries\Database;
+use News\Libraries\DatabaseAway;
+
+/** The site. */
+final class Site
+{
+    /** @param list<array{string, string, callable(Database): Controller}> $routes method, pattern, controller */
+    public function __construct(private readonly array $routes, private readonly Database $database)
+    {
+    }
+
+    /** Answers a request; never throws. */
+    public function answer(Request $request): Response
+    {
+        try {
+            return $this->route($request);
+        } catch (DatabaseAway $away) {
+            error_log('the database is away: ' . $away->getMessage());
+            $page = Response::pageWith(503, 'away', 'The presses have stopped');
+            return new Response(503, $page->content, $page->fields + ['Retry-After' => '5']);
+        } catch (\Throwable $fault) {
+            error_log((string) $fault);
+            return Response::pageWith(500, 'fault', 'A fault of ours');
+        }
+    }
+
+    private function route(Request $request): Response
+    {
+        $method = $request->method === 'HEAD' ? 'GET' : $request->method;
+        $allowed = [];
+        foreach ($this->routes as [$routeMethod, $pattern, $make]) {
+            if (preg_match("~^$pattern$~D", $request->path, $parts) !== 1) {
+                continue;
+            }
+            if ($routeMethod === $method) {
+                return $this->ask($make($this->database), $request->matched($parts));
+            }
+            $allowed[] = $routeMethod === 'GET' ? 'GET, HEAD' : $routeMethod;
+        }
+        if ($allowed !== []) {
+            return new Response(405, "Not here.\n", ['Content-Type' => 'text/plain; charset=utf-8', 'Allow' => implode(', ', $allowed)]);
+        }
+        return $this->withSlash($request) ?? Response::notFound();
+    }
+
+    private function ask(Controller $controller, Request $request): Response
+    {
+        if ($controller instanceof Declares) {
+            $controller->madeFrom($request);
+        }
+        return $controller->answer($request);
+    }
+
+    /** `/news/4` is `/news/4/`, where there is such a page. */
+    private function withSlash(Request $request): ?Response
+    {
+        foreach ($this->routes as [$method, $pattern]) {
+            if ($method === 'GET' && preg_match("~^$pattern$~D", $request->path . '/') === 1) {
+                return new Response(301, '', ['Location' => $request->path . '/']);
+            }
+        }
+        return null;
+    }
+}
