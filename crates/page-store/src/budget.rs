@@ -1,0 +1,81 @@
+//! What things cost: the bytes that the heap takes for them, and the limits of a store.
+//!
+//! Every byte the store holds is counted: payloads, pages, keys, both directions of the dependency index,
+//! names, the page map, the ghost table, remembered changes. Sizes are those that a general-purpose
+//! allocator hands out (16-byte steps, 8 bytes of its own), not those asked for. What is not counted: leases
+//! out and fills in progress, whose number the caller's limit on concurrent requests bounds.
+//!
+//! The cost lines, shown by `tests/heap.rs`: see [`PAGE_BYTES_TYPICAL`] and [`EDGE_BYTES_TYPICAL`].
+
+use crate::page::Page;
+use std::sync::Arc;
+
+/// What a page costs beside its payload, its key's bytes and its tags: at most this many bytes, typically.
+pub const PAGE_BYTES_TYPICAL: usize = 640;
+
+/// What one more tag on a page costs, where the tag exists: at most this many bytes, typically.
+pub const EDGE_BYTES_TYPICAL: usize = 24;
+
+/// The bounds of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Everything the store holds, in bytes. Pages are evicted to stay within.
+    pub budget_bytes: usize,
+    /// One page with its key, in bytes; never more than half of the budget, whatever is set here.
+    pub page_bytes_max: usize,
+    /// Different tags of one page.
+    pub tags_max: usize,
+    /// Bytes of one tag.
+    pub tag_bytes_max: usize,
+    /// Variants of one key; one more displaces the oldest.
+    pub variants_max: usize,
+    /// Changed names that are remembered for renders still out (rule 4).
+    pub changes_remembered_max: usize,
+    /// Names that may be open (unsettled) at once; over it, a change opens its whole site.
+    pub opens_max: usize,
+    /// Pages that a change drops in one hold of the index lock.
+    pub sweep_pages: usize,
+}
+
+impl Limits {
+    /// The defaults for a budget in bytes.
+    pub fn new(budget_bytes: usize) -> Self {
+        Self {
+            budget_bytes,
+            page_bytes_max: budget_bytes / 8,
+            tags_max: 1_000,
+            tag_bytes_max: 1_024,
+            variants_max: 32,
+            changes_remembered_max: 100_000,
+            opens_max: 10_000,
+            sweep_pages: 1_000,
+        }
+    }
+}
+
+/// What the heap takes for an allocation of `bytes`.
+pub(crate) const fn heap(bytes: usize) -> usize {
+    if bytes == 0 {
+        return 0;
+    }
+    let rounded = (bytes + 8 + 15) & !15;
+    if rounded < 32 { 32 } else { rounded }
+}
+
+/// What the heap takes for a page in its `Arc`, with its key and its payload.
+pub(crate) fn page_bytes<P>(key_bytes: usize, payload_bytes: usize) -> usize {
+    let counts = 2 * size_of::<usize>();
+    debug_assert_eq!(size_of::<Arc<Page<P>>>(), size_of::<usize>());
+    heap(counts + size_of::<Page<P>>()) + heap(key_bytes) + payload_bytes
+}
+
+/// What the heap takes for a hash table with room for `capacity` entries of `entry_bytes`.
+pub(crate) fn table_bytes(capacity: usize, entry_bytes: usize) -> usize {
+    let buckets = match capacity {
+        0 => return 0,
+        1..4 => 4,
+        4..8 => 8,
+        _ => (capacity * 8 / 7).next_power_of_two(),
+    };
+    heap(buckets * entry_bytes + buckets + 16)
+}

@@ -1,0 +1,208 @@
+//! Changes (rule 3): a number first, then remembered, then everything that depends on it dropped or marked,
+//! and only then the answer. Settling, for changes that renders may not see yet: a name is *open* from
+//! [`Store::open`] to the settlement of its last open change, and nothing that depends on it is stored.
+//!
+//! A large drop lets go of the index lock between batches. Why that is right: every target is remembered,
+//! and open where it is to be, before the first page is dropped and before the lock is let go, so from then
+//! on no render older than the change can enter. What enters meanwhile began after the change and stays; the
+//! sweep tells them apart by lease. It walks a name's pages from the last to the first: one that enters is
+//! put last, one that leaves is replaced by the last, so what was not looked at yet is always before.
+//! Lookups are held up by none of it, but by the removal of a page from their own shard.
+
+use crate::hash::Id;
+use crate::index::{Index, Leaving};
+use crate::lease::{Number, Registry};
+use crate::names::{Change, Strength, everything};
+use crate::page::Payload;
+use crate::store::{Shared, Store};
+use crate::sync::{MutexGuard, yield_now};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a change did. When it is returned, the change may be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The change's number.
+    pub number: Number,
+    /// Pages dropped.
+    pub dropped: u64,
+    /// Pages marked that were not marked before.
+    pub marked: u64,
+}
+
+/// A change that was applied and has not settled. Until it is settled, nothing that depends on it is stored
+/// or shared.
+///
+/// Dropping it settles nothing: that would let an old row in. Its names stay open until
+/// [`Store::settle_abandoned`] is called by somebody who knows that all of them are visible.
+#[must_use = "the names stay open until the change is settled"]
+pub struct Opened {
+    applied: Applied,
+    ids: Vec<Id>,
+    registry: Arc<dyn Registry>,
+}
+
+impl Opened {
+    /// What the change did when it was opened.
+    pub fn applied(&self) -> Applied {
+        self.applied
+    }
+}
+
+impl<P: Payload> Store<P> {
+    /// Applies a change. Returns when no lookup can find a page of before any more (or a mark is on it).
+    pub fn change(&self, change: &Change<'_>, strength: Strength) -> Applied {
+        let ids = change.ids(&self.shared.seeds);
+        let mut index = self.shared.lock();
+        let number = self.shared.note(&mut index, &ids);
+        self.shared.sweep(index, &ids, number, strength)
+    }
+
+    /// Applies a change that may not be visible yet to the renders that begin now (settling), and keeps it
+    /// open. [`settle`](Self::settle) it when it is shown to be visible.
+    pub fn open(&self, change: &Change<'_>, strength: Strength) -> Opened {
+        let ids = change.ids(&self.shared.seeds);
+        let mut index = self.shared.lock();
+        let number = self.shared.note(&mut index, &ids);
+        let open_ids = if index.opens + ids.len() > self.shared.limits.opens_max {
+            index.counters.opened_whole_site += 1;
+            vec![everything(change.site, &self.shared.seeds)]
+        } else {
+            ids.clone()
+        };
+        index.open(&open_ids);
+        let applied = self.shared.sweep(index, &ids, number, strength);
+        let registry = Arc::clone(&self.shared) as Arc<dyn Registry>;
+        Opened { applied, ids: open_ids, registry }
+    }
+
+    /// Settles an open change: renders that begin from now on see it. Returns the settlement's number.
+    pub fn settle(&self, mut opened: Opened) -> Number {
+        let ids = std::mem::take(&mut opened.ids);
+        opened.registry.settle(&ids)
+    }
+
+    /// Settles the open changes that were dropped unsettled. To be called only when every change opened so
+    /// far is known to be visible: after a pause that covers it, or when the stream was taken up again
+    /// and its position seen.
+    pub fn settle_abandoned(&self) -> Number {
+        let mut index = self.shared.lock();
+        let number = self.shared.next_number(&mut index);
+        for (id, times) in std::mem::take(&mut index.abandoned) {
+            index.settle(id, times);
+        }
+        self.shared.finish(index, None, Leaving::new());
+        number
+    }
+}
+
+impl<P: Payload> Shared<P> {
+    /// Gives a change its number and remembers it for each of its names.
+    fn note(&self, index: &mut Index<P>, ids: &[Id]) -> Number {
+        let number = self.next_number(index);
+        for id in ids {
+            index.remember(*id);
+        }
+        index.counters.changes += 1;
+        number
+    }
+
+    /// Drops or marks every page that depends on one of `ids` and began before `number`.
+    fn sweep<'s>(
+        &'s self,
+        mut index: MutexGuard<'s, Index<P>>,
+        ids: &[Id],
+        number: Number,
+        strength: Strength,
+    ) -> Applied {
+        let mut applied = Applied { number, dropped: 0, marked: 0 };
+        let mut leaving = Leaving::new();
+        let mut looked_at = 0;
+        for id in ids {
+            let mut position = usize::MAX;
+            // Looked up anew each time: while the lock is let go, the name may be freed and made again.
+            while let Some(at) = next_page(&index, *id, &mut position) {
+                if looked_at == self.limits.sweep_pages {
+                    looked_at = 0;
+                    position += 1;
+                    drop(index);
+                    leaving.clear();
+                    yield_now();
+                    index = self.lock();
+                    continue;
+                }
+                looked_at += 1;
+                self.touch(&mut index, at, &mut applied, strength, &mut leaving);
+            }
+        }
+        self.finish(index, None, leaving);
+        applied
+    }
+
+    fn touch(
+        &self,
+        index: &mut Index<P>,
+        at: u32,
+        applied: &mut Applied,
+        strength: Strength,
+        leaving: &mut Leaving<P>,
+    ) {
+        let page = &index.pages.get(at).page;
+        if page.lease() >= applied.number {
+            return;
+        }
+        match strength {
+            Strength::Drop => {
+                index.drop_changed(at, &self.shards, leaving);
+                applied.dropped += 1;
+            }
+            Strength::Mark if !page.is_marked() => {
+                page.mark();
+                index.counters.marked += 1;
+                applied.marked += 1;
+            }
+            Strength::Mark => {}
+        }
+    }
+}
+
+impl<P> Index<P> {
+    fn open(&mut self, ids: &[Id]) {
+        for id in ids {
+            let at = self.tags.obtain(*id);
+            self.tags.get_mut(at).open += 1;
+        }
+        self.opens += ids.len();
+        self.counters.opened += 1;
+    }
+
+    /// Closes one name with the clock's number; a render must have begun at it or later.
+    pub(crate) fn settle(&mut self, id: Id, times: u32) {
+        let at = self.remember(id);
+        let tag = self.tags.get_mut(at);
+        tag.open -= times;
+        tag.settled = true;
+        self.opens -= times as usize;
+    }
+}
+
+/// The place of the page before `position` among those of `id`; moves `position` to it.
+fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Option<u32> {
+    let pages = index.tags.get(index.tags.find(id)?).pages();
+    *position = (*position).min(pages.len()).checked_sub(1)?;
+    Some(pages[*position].to)
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if !self.ids.is_empty() {
+            self.registry.abandon(std::mem::take(&mut self.ids));
+        }
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened").field("applied", &self.applied).finish_non_exhaustive()
+    }
+}

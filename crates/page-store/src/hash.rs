@@ -1,0 +1,137 @@
+//! Seeded hashes: 64 bits for keys, 128 bits for the names of data.
+//!
+//! URLs and tags may be chosen by an attacker, so every store has its own random seeds and every process
+//! its own random constants: nobody outside can make names collide. A collision would cost a page, never
+//! freshness: two keys with one hash displace each other (the whole key is compared), two names of data
+//! with one 128-bit hash are one dependency, and a change of either drops the pages of both.
+//! The names themselves are not kept. Hashes differ from process to process: never write one to a disk.
+
+use crate::names::Site;
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::sync::OnceLock;
+
+/// The hash of one thing a page can depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id(pub(crate) u64, pub(crate) u64);
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+/// What kind of name is hashed; keeps a tag `/a` apart from the URL `/a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tag = 1,
+    Url = 2,
+    Path = 3,
+    Everything = 4,
+}
+
+/// The seeds of one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Seeds {
+    key: SeedableRandomState,
+    low: SeedableRandomState,
+    high: SeedableRandomState,
+}
+
+impl Seeds {
+    /// Seeds nobody can guess, from the system's source of randomness.
+    pub(crate) fn random() -> Self {
+        Self::from_seed(random_u64())
+    }
+
+    /// Seeds that are the same for the same number within one process.
+    pub(crate) fn from_seed(seed: u64) -> Self {
+        let source = SeedableRandomState::with_seed(seed, process_seed());
+        let state =
+            |salt: u64| SeedableRandomState::with_seed(source.hash_one(salt), process_seed());
+        Self { key: state(1), low: state(2), high: state(3) }
+    }
+
+    /// The hash of a key's bytes.
+    pub(crate) fn key(&self, bytes: &[u8]) -> u64 {
+        let mut hasher = self.key.build_hasher();
+        hasher.write(bytes);
+        hasher.finish()
+    }
+
+    /// The hash of a name of data of `site`.
+    pub(crate) fn id(&self, site: Site, kind: Kind, name: &[u8]) -> Id {
+        let half = |state: &SeedableRandomState| {
+            let mut hasher = state.build_hasher();
+            hasher.write_u64((u64::from(site.0) << 8) | kind as u64);
+            hasher.write(name);
+            hasher.finish()
+        };
+        Id(half(&self.low), half(&self.high))
+    }
+}
+
+/// Takes the hash that the key already is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Identity(u64);
+
+/// Builds [`Identity`] for maps whose keys are hashes.
+pub(crate) type BuildIdentity = BuildHasherDefault<Identity>;
+
+impl Hasher for Identity {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn random_u64() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn process_seed() -> &'static SharedSeed {
+    static SEED: OnceLock<SharedSeed> = OnceLock::new();
+    SEED.get_or_init(|| SharedSeed::from_u64(random_u64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_sites_and_names_are_kept_apart() {
+        let seeds = Seeds::from_seed(1);
+        let mut ids = Vec::new();
+        for site in [Site(0), Site(1), Site(256)] {
+            for kind in [Kind::Tag, Kind::Url, Kind::Path, Kind::Everything] {
+                for name in [&b""[..], b"\0", b"\0\0", b"/a", b"/a/b", b"news:4"] {
+                    ids.push(seeds.id(site, kind, name));
+                }
+            }
+        }
+        let before = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), before);
+        assert!(ids.iter().all(|id| id.0 != id.1));
+    }
+
+    #[test]
+    fn stores_hash_differently() {
+        let (one, other) = (Seeds::random(), Seeds::random());
+        assert_ne!(one.key(b"/"), other.key(b"/"));
+        let tag = |seeds: &Seeds| seeds.id(Site(0), Kind::Tag, b"news");
+        assert_ne!(tag(&one), tag(&other));
+        assert_eq!(Seeds::from_seed(7).key(b"/"), Seeds::from_seed(7).key(b"/"));
+    }
+}

@@ -1,0 +1,114 @@
+//! The clock's numbers, and leases: the clock's value when a render began, registered while it runs.
+//!
+//! Invariant: while a lease is out, every change with a larger number is remembered, or the floor says that
+//! the lease is too old (rule 4). A lease is registered by the same hold of the index lock that read the
+//! clock, so no change can be forgotten between the two. Dropping it gives it back.
+
+use crate::hash::Id;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A value of the store's clock, which only changes move and which never goes back.
+///
+/// As an arrival stamp it says which changes had been acknowledged when a request arrived: all those with
+/// numbers up to it, and perhaps, harmlessly, some that were still being applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number(pub(crate) u64);
+
+impl Number {
+    /// The plain number, for logs and metrics.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where leases and open changes go back to.
+pub(crate) trait Registry: Send + Sync {
+    /// A lease is over.
+    fn release(&self, lease: Number);
+    /// An open change was dropped without being settled.
+    fn abandon(&self, ids: Vec<Id>);
+    /// An open change is settled; returns the number of its settlement.
+    fn settle(&self, ids: &[Id]) -> Number;
+}
+
+/// The right to store one render: what changed after [`number`](Self::number) counts against it. Take it
+/// before the render begins (before the request is sent to the origin), keep it until the page is stored
+/// and every request that waits for it has decided.
+pub struct Lease {
+    number: Number,
+    registry: Arc<dyn Registry>,
+}
+
+impl Lease {
+    pub(crate) fn new(number: Number, registry: Arc<dyn Registry>) -> Self {
+        Self { number, registry }
+    }
+
+    /// The clock's value when the render began.
+    pub fn number(&self) -> Number {
+        self.number
+    }
+
+    /// Whether it was taken from `registry`.
+    pub(crate) fn is_of<R: Registry>(&self, registry: &R) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.registry), registry)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.registry.release(self.number);
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lease").field(&self.number.0).finish()
+    }
+}
+
+/// The leases that are out: how many at each number. Cost: one tree entry for each number with leases.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    by_number: BTreeMap<Number, usize>,
+    out: usize,
+}
+
+impl Leases {
+    pub(crate) fn take(&mut self, number: Number) {
+        *self.by_number.entry(number).or_insert(0) += 1;
+        self.out += 1;
+    }
+
+    pub(crate) fn give_back(&mut self, number: Number) {
+        let Some(count) = self.by_number.get_mut(&number) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.by_number.remove(&number);
+        }
+        self.out -= 1;
+    }
+
+    pub(crate) fn oldest(&self) -> Option<Number> {
+        self.by_number.first_key_value().map(|(number, _)| *number)
+    }
+
+    pub(crate) fn out(&self) -> usize {
+        self.out
+    }
+
+    /// Panics where a count is wrong or a number lies ahead of the clock.
+    pub(crate) fn validate(&self, clock: Number) {
+        assert_eq!(self.out, self.by_number.values().sum::<usize>(), "leases out");
+        assert!(self.by_number.values().all(|count| *count > 0), "an empty count of leases");
+        assert!(self.by_number.keys().all(|number| *number <= clock), "a lease ahead of the clock");
+    }
+}

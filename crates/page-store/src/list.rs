@@ -1,0 +1,49 @@
+//! Listing the pages that depend on something, a few at a time, for explanations and dashboards.
+//!
+//! Each call holds the index lock for as long as it takes to clone its few pages. The list is not a
+//! snapshot: pages that come and go between two calls may be missing from it or be in it twice.
+
+use crate::names::{Site, Target};
+use crate::page::{Page, Payload};
+use crate::store::Store;
+use std::sync::Arc;
+
+/// The most pages one call returns.
+const PAGES_MAX: usize = 1_000;
+
+/// Part of a list of pages.
+#[derive(Debug)]
+pub struct Listing<P> {
+    /// The pages.
+    pub pages: Vec<Arc<Page<P>>>,
+    /// How many pages there are in all, at the moment.
+    pub total: usize,
+    /// Where to go on, if there are more.
+    pub next: Option<usize>,
+}
+
+impl<P: Payload> Store<P> {
+    /// The pages that a change of `target` would touch, from the position `from` (0, then
+    /// [`Listing::next`]), at most `count` of them and never more than 1,000.
+    pub fn pages(&self, site: Site, target: &Target<'_>, from: usize, count: usize) -> Listing<P> {
+        let mut ids = Vec::new();
+        target.ids(site, &self.shared.seeds, &mut ids);
+        let index = self.shared.lock();
+        let tags = ids.iter().filter_map(|id| index.tags.find(*id));
+        let edges: Vec<_> = tags.map(|at| index.tags.get(at).pages()).collect();
+        let total = edges.iter().map(|edges| edges.len()).sum();
+        let mut skip = from;
+        let mut pages = Vec::new();
+        for edges in edges {
+            let rest = edges.get(skip..).unwrap_or_default();
+            skip = skip.saturating_sub(edges.len());
+            let room = count.min(PAGES_MAX) - pages.len();
+            let part = rest.iter().take(room);
+            pages.extend(part.map(|edge| Arc::clone(&index.pages.get(edge.to).page)));
+        }
+        drop(index);
+        let end = from + pages.len();
+        let next = (end < total && !pages.is_empty()).then_some(end);
+        Listing { pages, total, next }
+    }
+}

@@ -1,0 +1,217 @@
+//! A page: one stored response with its key, and the pages that are candidates for a request.
+//!
+//! The store does not look into what it keeps: the caller's [`Payload`] holds headers and content. A page
+//! never changes once it is stored, except for its mark (soft invalidation) and its count of uses; a
+//! response that is freshened or validated is a new page in its place. Selecting among variants is not done
+//! here: the store hands out candidates and `http-cache` chooses.
+
+use crate::budget;
+use crate::lease::Number;
+use crate::sync::AtomicBool;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// What a page holds for the caller.
+pub trait Payload: Send + Sync + 'static {
+    /// The bytes of heap this payload owns, beside its own `size_of`. It must not change while stored.
+    fn bytes(&self) -> usize;
+}
+
+/// A cache key: bytes that the caller made of scheme, host, path and query, and their hash. Borrowed, so
+/// that a lookup can build it in a buffer it uses again. Made by [`Store::key`](crate::Store::key).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'b> {
+    pub(crate) bytes: &'b [u8],
+    pub(crate) hash: u64,
+}
+
+impl<'b> Key<'b> {
+    /// The key's bytes.
+    pub fn bytes(&self) -> &'b [u8] {
+        self.bytes
+    }
+
+    /// A copy that owns its bytes.
+    pub fn to_buf(&self) -> KeyBuf {
+        KeyBuf { bytes: self.bytes.into(), hash: self.hash }
+    }
+}
+
+/// A [`Key`] that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyBuf {
+    bytes: Box<[u8]>,
+    hash: u64,
+}
+
+impl KeyBuf {
+    /// The key, borrowed.
+    pub fn as_key(&self) -> Key<'_> {
+        Key { bytes: &self.bytes, hash: self.hash }
+    }
+}
+
+/// The slot of a page that is in no store.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// The number at which a page's count of uses stays.
+const USES_MAX: u8 = 3;
+
+/// A stored response.
+pub struct Page<P> {
+    key: Box<[u8]>,
+    hash: u64,
+    variant: u64,
+    lease: Number,
+    heap_bytes: usize,
+    payload: P,
+    /// Where the index keeps it; written under the index lock only.
+    slot: AtomicU32,
+    /// 0 to 3, for the eviction.
+    uses: AtomicU8,
+    /// Set once by a soft invalidation, never taken back.
+    marked: AtomicBool,
+}
+
+impl<P: Payload> Page<P> {
+    pub(crate) fn new(key: Key<'_>, variant: u64, lease: Number, payload: P) -> Self {
+        let heap_bytes = budget::page_bytes::<P>(key.bytes.len(), payload.bytes());
+        Self {
+            key: key.bytes.into(),
+            hash: key.hash,
+            variant,
+            lease,
+            heap_bytes,
+            payload,
+            slot: AtomicU32::new(NOWHERE),
+            uses: AtomicU8::new(0),
+            marked: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<P> Page<P> {
+    /// What the caller stored.
+    pub fn payload(&self) -> &P {
+        &self.payload
+    }
+
+    /// The key it is stored under.
+    pub fn key(&self) -> Key<'_> {
+        Key { bytes: &self.key, hash: self.hash }
+    }
+
+    /// Which variant of its key it is; the caller's number.
+    pub fn variant(&self) -> u64 {
+        self.variant
+    }
+
+    /// The clock's value when the render that made it began.
+    pub fn lease(&self) -> Number {
+        self.lease
+    }
+
+    /// The bytes it takes in the store, without the dependency index.
+    pub fn heap_bytes(&self) -> usize {
+        self.heap_bytes
+    }
+
+    /// Whether a soft invalidation touched it: to be treated as stale.
+    pub fn is_marked(&self) -> bool {
+        self.marked.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark(&self) {
+        self.marked.store(true, Ordering::Release);
+    }
+
+    /// Counts a use. Not exact under contention, and written only when it changes: a hot page's cache line
+    /// stays shared between the cores.
+    pub(crate) fn used(&self) {
+        let uses = self.uses.load(Ordering::Relaxed);
+        if uses < USES_MAX {
+            self.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn uses(&self) -> u8 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_uses(&self, uses: u8) {
+        self.uses.store(uses, Ordering::Relaxed);
+    }
+
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_slot(&self, slot: u32) {
+        self.slot.store(slot, Ordering::Relaxed);
+    }
+}
+
+impl<P> fmt::Debug for Page<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("key", &String::from_utf8_lossy(&self.key))
+            .field("variant", &self.variant)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The pages stored under a key: one for each variant. Cloning copies no page.
+#[derive(Debug)]
+pub enum Candidates<P> {
+    /// Nothing is stored.
+    None,
+    /// The usual case.
+    One(Arc<Page<P>>),
+    /// Several variants, oldest first.
+    Many(Arc<[Arc<Page<P>>]>),
+}
+
+impl<P> Candidates<P> {
+    /// The candidates, oldest first.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Page<P>>> {
+        self.as_slice().iter()
+    }
+
+    /// The candidates as a slice, oldest first.
+    pub fn as_slice(&self) -> &[Arc<Page<P>>] {
+        match self {
+            Self::None => &[],
+            Self::One(page) => std::slice::from_ref(page),
+            Self::Many(pages) => pages,
+        }
+    }
+
+    pub(crate) fn from_vec(mut pages: Vec<Arc<Page<P>>>) -> Self {
+        match pages.len() {
+            0 => Self::None,
+            1 => pages.pop().map_or(Self::None, Self::One),
+            _ => Self::Many(pages.into()),
+        }
+    }
+}
+
+impl<P> Clone for Candidates<P> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::One(page) => Self::One(Arc::clone(page)),
+            Self::Many(pages) => Self::Many(Arc::clone(pages)),
+        }
+    }
+}
+
+impl<'c, P> IntoIterator for &'c Candidates<P> {
+    type Item = &'c Arc<Page<P>>;
+    type IntoIter = std::slice::Iter<'c, Arc<Page<P>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,125 @@
+//! The page map: what a hit reads.
+//!
+//! 256 shards by key hash, each an `RwLock` over a table from key hash to candidates. A lookup locks one
+//! shard for reading, compares the whole key, clones an `Arc` and unlocks. Only the holder of the index lock
+//! writes (lock order: index, then one shard), so what it reads stays true until it writes.
+//!
+//! Invariant: all pages under one hash have the same key. A second key with that hash displaces the first.
+
+use crate::budget::heap;
+use crate::page::{Candidates, Key, Page};
+use crate::sync::{RwLock, read, write};
+use crate::table::Table;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(not(loom))]
+const SHARDS: usize = 256;
+#[cfg(loom)]
+const SHARDS: usize = 1;
+
+type Shard<P> = RwLock<Table<u64, Candidates<P>>>;
+
+#[derive(Debug)]
+pub(crate) struct Shards<P> {
+    shards: Box<[Shard<P>]>,
+    /// Written under the index lock only.
+    heap_bytes: AtomicUsize,
+}
+
+impl<P> Shards<P> {
+    pub(crate) fn new() -> Self {
+        let shards: Box<[Shard<P>]> = (0..SHARDS).map(|_| RwLock::new(Table::new())).collect();
+        let heap_bytes = AtomicUsize::new(heap(size_of::<Shard<P>>() * SHARDS));
+        Self { shards, heap_bytes }
+    }
+
+    /// The pages stored under `key`, each counted as used. This is the whole of a hit.
+    pub(crate) fn hit(&self, key: Key<'_>) -> Candidates<P> {
+        let found = self.pages(key);
+        for page in &found {
+            page.used();
+        }
+        found
+    }
+
+    /// The pages stored under `key`.
+    pub(crate) fn pages(&self, key: Key<'_>) -> Candidates<P> {
+        let found = self.same_hash(key.hash);
+        match found.as_slice().first() {
+            Some(page) if page.key().bytes == key.bytes => found,
+            _ => Candidates::None,
+        }
+    }
+
+    /// The pages stored under any key with this hash.
+    pub(crate) fn same_hash(&self, hash: u64) -> Candidates<P> {
+        read(self.shard(hash)).get(&hash).cloned().unwrap_or(Candidates::None)
+    }
+
+    /// Adds `page` and takes `replaced` out, in one step as far as any reader sees.
+    pub(crate) fn put(&self, page: &Arc<Page<P>>, replaced: &[Arc<Page<P>>]) {
+        self.rewrite(page.key().hash, replaced, Some(page));
+    }
+
+    /// Takes `page` out.
+    pub(crate) fn take(&self, page: &Arc<Page<P>>) {
+        self.rewrite(page.key().hash, std::slice::from_ref(page), None);
+    }
+
+    fn rewrite(&self, hash: u64, without: &[Arc<Page<P>>], with: Option<&Arc<Page<P>>>) {
+        let old = self.same_hash(hash);
+        let keeps = |page: &&Arc<Page<P>>| !without.iter().any(|other| Arc::ptr_eq(page, other));
+        let pages: Vec<_> = old.iter().filter(keeps).chain(with).map(Arc::clone).collect();
+        let new = Candidates::from_vec(pages);
+        let slices = [slice_bytes(&old), slice_bytes(&new)];
+        let mut shard = write(self.shard(hash));
+        let before = shard.heap_bytes();
+        let replaced = match new {
+            Candidates::None => shard.remove(&hash),
+            new => shard.insert(hash, new),
+        };
+        let after = shard.heap_bytes();
+        drop(shard);
+        drop(replaced);
+        let bytes = self.heap_bytes.load(Ordering::Relaxed) + after + slices[1];
+        self.heap_bytes.store(bytes - before - slices[0], Ordering::Relaxed);
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.heap_bytes.load(Ordering::Relaxed)
+    }
+
+    fn shard(&self, hash: u64) -> &Shard<P> {
+        // The tables use the lowest and the highest bits.
+        &self.shards[(hash >> 40) as usize % SHARDS]
+    }
+
+    /// Panics where keys are mixed, an entry is empty, or bytes are miscounted. Returns all pages.
+    pub(crate) fn validate(&self) -> Vec<Arc<Page<P>>> {
+        let mut all = Vec::new();
+        let mut bytes = heap(size_of::<Shard<P>>() * SHARDS);
+        for (at, lock) in self.shards.iter().enumerate() {
+            let shard = read(lock);
+            bytes += shard.heap_bytes();
+            for (hash, candidates) in shard.iter() {
+                let pages = candidates.as_slice();
+                let first = pages.first().expect("an entry of the page map is never empty");
+                assert!(pages.iter().all(|page| page.key() == first.key()), "keys are mixed");
+                assert_eq!(first.key().hash, *hash, "a page under a foreign hash");
+                assert_eq!((hash >> 40) as usize % SHARDS, at, "a page in a foreign shard");
+                bytes += slice_bytes(candidates);
+                all.extend(pages.iter().map(Arc::clone));
+            }
+        }
+        assert_eq!(bytes, self.heap_bytes(), "bytes of the page map");
+        all
+    }
+}
+
+fn slice_bytes<P>(candidates: &Candidates<P>) -> usize {
+    match candidates {
+        Candidates::Many(pages) => heap(2 * size_of::<usize>() + size_of_val(&**pages)),
+        Candidates::None | Candidates::One(_) => 0,
+    }
+}

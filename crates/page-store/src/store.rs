@@ -1,0 +1,324 @@
+//! The store: looking up, storing, sharing, removing. Changes are in `change.rs`.
+//!
+//! Locks, and what each guards:
+//! - the **index** mutex: the clock, leases, pages, queues, the dependency index (`index.rs`);
+//! - 256 **shard** read-write locks: the page map (`shards.rs`); written by the holder of the index lock only.
+//!
+//! Order: a stripe of [`Fills`](crate::Fills), then the index, then one shard; never the reverse. A lookup
+//! takes one shard lock for reading and nothing else. No payload is freed and no caller's code runs while
+//! the index lock is held.
+//!
+//! Rule 1: `insert` checks and inserts in one hold of the index lock, and a change takes its number and is
+//! remembered in one hold. Whichever is first: the check sees the change, or the change finds the page.
+
+use crate::budget::Limits;
+use crate::evict::Queue;
+use crate::hash::{Id, Seeds};
+use crate::index::{Evicted, Index, Leaving};
+use crate::lease::{Lease, Number, Registry};
+use crate::names::{Dependencies, Site};
+use crate::page::{Candidates, Key, NOWHERE, Page, Payload};
+use crate::refused::{NotStored, Refused};
+use crate::shards::Shards;
+use crate::stats::{Bytes, Stats};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, lock, lock_to_release, yield_now};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The RAM store. A handle: clones share one store.
+pub struct Store<P> {
+    pub(crate) shared: Arc<Shared<P>>,
+}
+
+pub(crate) struct Shared<P> {
+    pub(crate) seeds: Seeds,
+    pub(crate) limits: Limits,
+    /// A mirror of the clock for arrival stamps; written under the index lock.
+    pub(crate) number: AtomicU64,
+    pub(crate) index: Mutex<Index<P>>,
+    pub(crate) shards: Shards<P>,
+}
+
+impl<P: Payload> Store<P> {
+    /// An empty store with random hash seeds.
+    pub fn new(limits: Limits) -> Self {
+        Self::with_seeds(limits, Seeds::random())
+    }
+
+    /// An empty store whose hashes depend on `seed` and the process only; for tests and model checkers.
+    pub fn with_seed(limits: Limits, seed: u64) -> Self {
+        Self::with_seeds(limits, Seeds::from_seed(seed))
+    }
+
+    fn with_seeds(mut limits: Limits, seeds: Seeds) -> Self {
+        limits.page_bytes_max = limits.page_bytes_max.min(limits.budget_bytes / 2);
+        limits.variants_max = limits.variants_max.max(1);
+        limits.sweep_pages = limits.sweep_pages.max(1);
+        let index = Mutex::new(Index::new(limits.clone()));
+        let (number, shards) = (AtomicU64::new(0), Shards::new());
+        Self { shared: Arc::new(Shared { seeds, limits, number, index, shards }) }
+    }
+
+    /// The key of these bytes in this store.
+    pub fn key<'b>(&self, bytes: &'b [u8]) -> Key<'b> {
+        Key { bytes, hash: self.shared.seeds.key(bytes) }
+    }
+
+    /// The dependencies of a page of `site` at `path_and_query` (no scheme, no host), to which the caller
+    /// adds the page's tags.
+    pub fn dependencies(&self, site: Site, path_and_query: &[u8]) -> Dependencies {
+        let limits = &self.shared.limits;
+        let (tags_max, tag_bytes_max) = (limits.tags_max, limits.tag_bytes_max);
+        Dependencies::new(&self.shared.seeds, site, path_and_query, tags_max, tag_bytes_max)
+    }
+
+    /// The pages stored under `key`, each counted as used. One shard lock, for reading; no allocation.
+    pub fn candidates(&self, key: Key<'_>) -> Candidates<P> {
+        self.shared.shards.hit(key)
+    }
+
+    /// The clock's value, without a lock: the arrival stamp of a request. Read it when the request arrives,
+    /// before anything is looked up. Read after a change was acknowledged, it is at least that change's
+    /// number. Every number it returns is of a change that all later leases and insertions know of.
+    pub fn number(&self) -> Number {
+        Number(self.shared.number.load(Ordering::Acquire))
+    }
+
+    /// Takes a lease for a render that is about to begin.
+    pub fn lease(&self) -> Lease {
+        let mut index = lock(&self.shared.index);
+        let number = index.clock;
+        index.leases.take(number);
+        drop(index);
+        Lease::new(number, Arc::clone(&self.shared) as Arc<dyn Registry>)
+    }
+
+    /// Stores a render (rule 1), in place of the same variant of `key` if there is one, and evicts what no
+    /// longer fits.
+    ///
+    /// `variant` is the caller's number for the variant; `lease` was taken before the render began.
+    ///
+    /// # Errors
+    /// [`NotStored`] with the reason and the page, which may still answer the request it was made for.
+    ///
+    /// # Panics
+    /// Where the lease is another store's: its number would mean nothing here.
+    pub fn insert(
+        &self,
+        key: Key<'_>,
+        variant: u64,
+        dependencies: &Dependencies,
+        lease: &Lease,
+        payload: P,
+    ) -> Result<Arc<Page<P>>, NotStored<P>> {
+        assert!(lease.is_of(&*self.shared), "a lease of another store");
+        let page = Arc::new(Page::new(key, variant, lease.number(), payload));
+        let mut leaving = Leaving::new();
+        let mut index = lock(&self.shared.index);
+        let outcome = self.shared.admit(&mut index, &page, dependencies, &mut leaving);
+        if let Err(reason) = outcome {
+            index.counters.refuse(reason);
+        }
+        self.shared.finish(index, Some(&page), leaving);
+        match outcome {
+            Ok(()) => Ok(page),
+            Err(reason) => Err(NotStored { reason, page }),
+        }
+    }
+
+    /// Rule 2: whether a request that arrived at `arrival` may be answered from a render with the lease
+    /// `lease` and these dependencies. Ask while the lease is still out; later the answer may be no where
+    /// it could have been yes.
+    ///
+    /// # Errors
+    /// The reason why not; the request then starts, or joins, a newer render.
+    pub fn may_share(
+        &self,
+        lease: Number,
+        arrival: Number,
+        dependencies: &Dependencies,
+    ) -> Result<(), Refused> {
+        lock(&self.shared.index).check_shared(dependencies, lease, arrival)
+    }
+
+    /// Takes `page` out, if it is (still) stored.
+    pub fn remove(&self, page: &Arc<Page<P>>) -> Removed {
+        let mut index = lock(&self.shared.index);
+        let place = index.pages.find(page.slot());
+        if page.slot() == NOWHERE || !place.is_some_and(|place| Arc::ptr_eq(&place.page, page)) {
+            return Removed::NotStored;
+        }
+        let taken = index.take_out(page.slot());
+        self.shared.shards.take(&taken);
+        index.counters.removed += 1;
+        Removed::Taken
+    }
+
+    /// The store's figures.
+    pub fn stats(&self) -> Stats {
+        let index = lock(&self.shared.index);
+        let eviction = index.pages.heap_bytes() + index.queues.heap_bytes();
+        let dependencies = index.heap_bytes() - eviction - index.page_bytes;
+        let map = self.shared.shards.heap_bytes();
+        Stats {
+            number: index.clock,
+            floor: index.floor,
+            pages: index.pages.len(),
+            names: index.tags.len(),
+            edges: index.tags.edges(),
+            changes_remembered: index.tags.remembered(),
+            opens: index.opens,
+            leases: index.leases.out(),
+            oldest_lease: index.leases.oldest(),
+            bytes: Bytes { pages: index.page_bytes, dependencies, map, eviction },
+            counters: index.counters,
+        }
+    }
+
+    /// The bounds the store works with.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+}
+
+/// What [`Store::remove`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// The page was stored and is not any more.
+    Taken,
+    /// The page was not stored (any more).
+    NotStored,
+}
+
+impl<P: Payload> Shared<P> {
+    /// Checks `page` and puts it in, under the index lock.
+    fn admit(
+        &self,
+        index: &mut Index<P>,
+        page: &Arc<Page<P>>,
+        dependencies: &Dependencies,
+        leaving: &mut Leaving<P>,
+    ) -> Result<(), Refused> {
+        if let Some(reason) = dependencies.refused() {
+            return Err(reason);
+        }
+        if page.heap_bytes() > self.limits.page_bytes_max {
+            return Err(Refused::TooLarge);
+        }
+        if !cfg!(feature = "without-lease-check") {
+            index.check(dependencies, page.lease())?;
+        }
+        let (replaced, queue) = self.make_room_under_key(index, page)?;
+        for old in &replaced {
+            index.take_out(old.slot());
+        }
+        index.add(page, dependencies, queue);
+        self.shards.put(page, &replaced);
+        leaving.extend(replaced);
+        index.counters.stored += 1;
+        Ok(())
+    }
+
+    /// The pages that `page` displaces under its key, and the queue it enters.
+    fn make_room_under_key(
+        &self,
+        index: &mut Index<P>,
+        page: &Arc<Page<P>>,
+    ) -> Result<(Leaving<P>, Queue), Refused> {
+        let key = page.key();
+        let stored = self.shards.same_hash(key.hash);
+        let pages = stored.as_slice();
+        if pages.first().is_some_and(|other| other.key() != key) {
+            return Ok((pages.to_vec(), Queue::Small));
+        }
+        if let Some(same) = pages.iter().find(|other| other.variant() == page.variant()) {
+            if same.lease() > page.lease() {
+                return Err(Refused::Superseded);
+            }
+            index.counters.replaced += 1;
+            page.set_uses(same.uses());
+            return Ok((vec![Arc::clone(same)], index.pages.get(same.slot()).queue));
+        }
+        let queue = index.queues.enter(key.hash);
+        if pages.len() >= self.limits.variants_max {
+            index.counters.variants_displaced += 1;
+            return Ok((vec![Arc::clone(&pages[0])], queue));
+        }
+        Ok((Vec::new(), queue))
+    }
+
+    /// The end of every step that may have grown something: forgets what nobody needs, evicts what does
+    /// not fit, `newcomer` last, lets go of the lock and frees what left. Where a large page displaces
+    /// thousands of small ones, the lock is let go between batches; the budget is overrun so long.
+    pub(crate) fn finish<'s>(
+        &'s self,
+        mut index: MutexGuard<'s, Index<P>>,
+        newcomer: Option<&Arc<Page<P>>>,
+        mut leaving: Leaving<P>,
+    ) {
+        index.prune();
+        loop {
+            let keep = newcomer.map_or(NOWHERE, |page| page.slot());
+            let evicted = index.evict(&self.shards, keep, &mut leaving);
+            drop(index);
+            leaving.clear();
+            if evicted == Evicted::Enough {
+                return;
+            }
+            yield_now();
+            index = self.lock();
+        }
+    }
+
+    /// Locks the index.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Index<P>> {
+        lock(&self.index)
+    }
+
+    /// Moves the clock: the number of a change or a settlement. Under the index lock.
+    pub(crate) fn next_number(&self, index: &mut Index<P>) -> Number {
+        index.clock = Number(index.clock.0 + 1);
+        self.number.store(index.clock.0, Ordering::Release);
+        index.clock
+    }
+}
+
+impl<P: Payload> Registry for Shared<P> {
+    fn release(&self, lease: Number) {
+        let Some(mut index) = lock_to_release(&self.index) else { return };
+        index.leases.give_back(lease);
+        index.prune();
+    }
+
+    fn abandon(&self, ids: Vec<Id>) {
+        let Some(mut index) = lock_to_release(&self.index) else { return };
+        index.counters.abandoned += 1;
+        for id in ids {
+            *index.abandoned.entry(id).or_insert(0) += 1;
+        }
+    }
+
+    fn settle(&self, ids: &[Id]) -> Number {
+        let mut index = self.lock();
+        let number = self.next_number(&mut index);
+        for id in ids {
+            index.settle(*id, 1);
+        }
+        index.counters.settled += 1;
+        self.finish(index, None, Leaving::new());
+        number
+    }
+}
+
+impl<P> Clone for Store<P> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<P> fmt::Debug for Store<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("limits", &self.shared.limits).finish_non_exhaustive()
+    }
+}

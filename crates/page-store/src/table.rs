@@ -1,0 +1,55 @@
+//! A hash table whose keys are hashes already, and which knows what it costs.
+//!
+//! `std`'s map does not say how many buckets it has while some are tombstones, so the largest capacity seen
+//! is kept: the count may be too high for a while, never too low. A table that is nearly empty shrinks.
+//! Tables are used in hundreds, by hash, so that no growth stops anybody for long.
+
+use crate::budget::table_bytes;
+use crate::hash::BuildIdentity;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+const SHRINK_FROM: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Table<K, V> {
+    map: HashMap<K, V, BuildIdentity>,
+    capacity_seen: usize,
+}
+
+impl<K: Hash + Eq, V> Table<K, V> {
+    pub(crate) fn new() -> Self {
+        Self { map: HashMap::default(), capacity_seen: 0 }
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.map.get(key)
+    }
+
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let old = self.map.insert(key, value);
+        self.capacity_seen = self.capacity_seen.max(self.map.capacity());
+        old
+    }
+
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        let old = self.map.remove(key);
+        if self.capacity_seen > SHRINK_FROM && self.map.len() * 8 < self.capacity_seen {
+            self.map.shrink_to(self.map.len() * 2);
+            self.capacity_seen = self.map.capacity();
+        }
+        old
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.map.iter()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        table_bytes(self.capacity_seen, size_of::<(K, V)>())
+    }
+}

@@ -1,0 +1,72 @@
+//! Walks every structure of the store and checks that they agree. For tests: every one of them calls it.
+//!
+//! It holds the index lock throughout, so it sees a state between two steps. Panics at the first thing
+//! that is wrong, saying what.
+
+use crate::budget::heap;
+use crate::index::Index;
+use crate::page::{Page, Payload};
+use crate::store::{Shared, Store};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl<P: Payload> Store<P> {
+    /// Checks every invariant of the store.
+    ///
+    /// # Panics
+    /// Where one does not hold.
+    pub fn validate(&self) {
+        let index = self.shared.lock();
+        assert_eq!(index.clock.0, self.shared.number.load(Ordering::Acquire), "the clock's mirror");
+        assert!(index.floor <= index.clock, "a floor ahead of the clock");
+        index.leases.validate(index.clock);
+        index.tags.validate(index.clock.0, index.floor.0);
+        index.queues.validate(&index.pages);
+        validate_edges(&index);
+        validate_limits(&index);
+        validate_map(&index, &self.shared);
+    }
+}
+
+fn validate_edges<P>(index: &Index<P>) {
+    let (mut page_bytes, mut edge_bytes) = (0, 0);
+    for (at, place) in index.pages.iter() {
+        assert_eq!(place.page.slot(), at, "a page that does not know its place");
+        assert!(place.page.lease() <= index.clock, "a page ahead of the clock");
+        for (back, edge) in place.edges.iter().enumerate() {
+            let other = index.tags.get(edge.to).pages()[edge.back as usize];
+            assert_eq!((other.to, other.back as usize), (at, back), "an edge with one end");
+        }
+        page_bytes += place.page.heap_bytes();
+        edge_bytes += heap(size_of_val(&*place.edges));
+    }
+    let edges: usize = index.pages.iter().map(|(_, place)| place.edges.len()).sum();
+    assert_eq!(edges, index.tags.edges(), "edges of pages and of names");
+    assert_eq!((page_bytes, edge_bytes), (index.page_bytes, index.edge_bytes), "bytes of pages");
+}
+
+fn validate_limits<P>(index: &Index<P>) {
+    let opens: usize = index.tags.iter().map(|(_, tag)| tag.open as usize).sum();
+    assert_eq!(opens, index.opens, "open names");
+    for (id, times) in &index.abandoned {
+        let at = index.tags.find(*id).expect("an open name exists");
+        assert!(index.tags.get(at).open >= *times, "abandoned more often than opened");
+    }
+    assert!(index.tags.remembered() <= index.limits.changes_remembered_max, "too many changes");
+}
+
+fn validate_map<P: Payload>(index: &Index<P>, shared: &Shared<P>) {
+    let stored = shared.shards.validate();
+    assert_eq!(stored.len(), index.pages.len(), "pages of the map and of the index");
+    let mut variants = HashSet::new();
+    for page in &stored {
+        let page: &Arc<Page<P>> = page;
+        let place = index.pages.find(page.slot()).expect("a page of the map is in the index");
+        assert!(Arc::ptr_eq(&place.page, page), "two pages claim one place");
+        assert!(variants.insert((page.key().bytes, page.variant())), "a variant twice");
+    }
+    let bytes = index.heap_bytes() + shared.shards.heap_bytes();
+    let over = bytes > shared.limits.budget_bytes;
+    assert!(!over || stored.len() <= 1, "over the budget with {} pages", stored.len());
+}

@@ -1,0 +1,87 @@
+//! What the tests share: a payload that says which truth it was made from, and short forms of the calls.
+//!
+//! Nothing here decides anything: the tests do.
+
+#![allow(dead_code)]
+
+use page_store::{
+    Applied, Change, Dependencies, Lease, Limits, NotStored, Page, Payload, Refused, Site, Store,
+    Strength, Target,
+};
+use std::sync::Arc;
+
+/// The site of most tests.
+pub const SITE: Site = Site(1);
+
+/// A payload that claims to own `bytes` of heap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// What the truth was when it was made.
+    pub from: u64,
+    /// What it claims to own.
+    pub bytes: usize,
+}
+
+impl Payload for Made {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A store large enough to evict nothing.
+pub fn roomy() -> Store<Made> {
+    Store::with_seed(Limits::new(1 << 30), 1)
+}
+
+/// The dependencies of `url` with these tags.
+pub fn depends(store: &Store<Made>, url: &str, tags: &[&str]) -> Dependencies {
+    let mut dependencies = store.dependencies(SITE, url.as_bytes());
+    for tag in tags {
+        dependencies.tag(tag.as_bytes());
+    }
+    dependencies
+}
+
+/// Stores a small page of variant 0 at `url`, keyed by its URL.
+pub fn put(
+    store: &Store<Made>,
+    url: &str,
+    tags: &[&str],
+    lease: &Lease,
+) -> Result<Arc<Page<Made>>, Refused> {
+    put_made(store, url, 0, tags, lease, Made { from: 0, bytes: 100 })
+        .map_err(|refused| refused.reason)
+}
+
+/// Stores a page.
+pub fn put_made(
+    store: &Store<Made>,
+    url: &str,
+    variant: u64,
+    tags: &[&str],
+    lease: &Lease,
+    made: Made,
+) -> Result<Arc<Page<Made>>, NotStored<Made>> {
+    let dependencies = depends(store, url, tags);
+    store.insert(store.key(url.as_bytes()), variant, &dependencies, lease, made)
+}
+
+/// Whether anything is stored at `url`.
+pub fn has(store: &Store<Made>, url: &str) -> bool {
+    count(store, url) > 0
+}
+
+/// How many variants are stored at `url`.
+pub fn count(store: &Store<Made>, url: &str) -> usize {
+    store.candidates(store.key(url.as_bytes())).iter().count()
+}
+
+/// Drops what depends on `target`.
+pub fn drop_all(store: &Store<Made>, target: Target<'_>) -> Applied {
+    store.change(&Change { site: SITE, targets: &[target] }, Strength::Drop)
+}
+
+/// A tag as a target.
+pub fn tag(name: &str) -> Target<'_> {
+    Target::Tag(name.as_bytes())
+}
