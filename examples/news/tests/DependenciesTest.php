@@ -1,0 +1,98 @@
+<?php
+
+/**
+ * What each page is made from: the dependency list of the site, held against its controllers.
+ *
+ * A route that is in neither list fails the test, so that nobody adds a page without
+ * deciding whether it may be kept.
+ */
+
+declare(strict_types=1);
+
+namespace News\Tests;
+
+use News\Declares;
+use News\Libraries\Database;
+use News\Request;
+use Pagewell\Outgoing;
+use Pagewell\RecordingWire;
+use PHPUnit\Framework\TestCase;
+
+final class DependenciesTest extends TestCase
+{
+    /** Page → the fields that offer it for storing, without the one for browsers. */
+    private const DECLARED = [
+        '/' => ['"news"', 31_536_000],
+        '/page/2/' => ['"news"', 31_536_000],
+        '/rss.xml' => ['"news"', 31_536_000],
+        '/search/ferry/' => ['"news"', 86_400],
+        '/news/4/' => ['"news:4", "news:*"', 31_536_000],
+        '/letters/' => ['"comments", "news"', 31_536_000],
+    ];
+
+    private const UNDECLARED = ['/random/', '/office/', '/office/new/', '/office/news/4/'];
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin();
+    }
+
+    public function testEveryPageIsInOneList(): void
+    {
+        $paths = [...array_keys(self::DECLARED), ...self::UNDECLARED];
+        foreach (self::routes() as [$method, $pattern]) {
+            $known = array_filter($paths, static fn (string $path): bool => preg_match("~^$pattern$~D", $path) === 1);
+            self::assertTrue($method !== 'GET' || $known !== [], "GET $pattern is in neither list");
+        }
+    }
+
+    /** @dataProvider declared */
+    public function testAPageThatDeclares(string $path, string $groups, int $seconds): void
+    {
+        $wire = RecordingWire::install();
+        [$controller, $request] = self::controller($path);
+        self::assertInstanceOf(Declares::class, $controller);
+        $controller->madeFrom($request);
+        $wire->send();
+        self::assertSame(["Cache-Groups: $groups", "Pagewell-Cache-Control: max-age=$seconds", 'Cache-Control: no-cache'], $wire->lines());
+    }
+
+    /** @return iterable<string, array{string, string, int}> */
+    public static function declared(): iterable
+    {
+        foreach (self::DECLARED as $path => [$groups, $seconds]) {
+            yield $path => [$path, $groups, $seconds];
+        }
+    }
+
+    /** @dataProvider undeclared */
+    public function testAPageThatDoesNot(string $path): void
+    {
+        self::assertNotInstanceOf(Declares::class, self::controller($path)[0]);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function undeclared(): iterable
+    {
+        foreach (self::UNDECLARED as $path) {
+            yield $path => [$path];
+        }
+    }
+
+    /** @return array{object, Request} */
+    private static function controller(string $path): array
+    {
+        foreach (self::routes() as [$method, $pattern, $make]) {
+            if ($method === 'GET' && preg_match("~^$pattern$~D", $path, $parts) === 1) {
+                return [$make(new Database('mysql:unix_socket=/nowhere')), (new Request('GET', $path))->matched($parts)];
+            }
+        }
+        self::fail("nothing answers GET $path");
+    }
+
+    /** @return list<array{string, string, callable}> */
+    private static function routes(): array
+    {
+        return require __DIR__ . '/../src/routes.php';
+    }
+}
