@@ -1,1 +1,28 @@
-//! server
+//! Pagewell: a full-page cache in front of a PHP site. All that touches a socket, a clock or a file
+//! is in this crate; the rules of caching, the store and the protocols are libraries without I/O.
+//!
+//! A hit goes `listen` → `connection` (→ `front`) → `exchange` → `http_cache::decide` → `serve`. A
+//! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
+
+pub mod body;
+pub mod clock;
+pub mod config;
+pub mod connection;
+pub mod control;
+pub mod counters;
+pub mod exchange;
+pub mod forward;
+pub mod front;
+pub mod listen;
+pub mod log;
+pub mod options;
+pub mod origin;
+pub mod page;
+pub mod render;
+pub mod request_head;
+pub mod routes;
+pub mod serve;
+pub mod server;
+pub mod site;
+pub mod static_files;
+pub mod target;

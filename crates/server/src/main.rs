@@ -1,2 +1,94 @@
-//! The binary.
-fn main() {}
+//! The program: reads the command line and does what it says.
+
+use clap::Parser;
+use pagewell::clock::Clock;
+use pagewell::config::raw::File;
+use pagewell::config::{load, resolve};
+use pagewell::control::client;
+use pagewell::options::{CheckArgs, Command, CommandLine, InvalidateArgs, ServeArgs};
+use pagewell::server::Server;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    let outcome = match CommandLine::parse().command {
+        Command::Serve(args) => serve(&args),
+        Command::Check(args) => check(&args),
+        Command::Invalidate(args) => invalidate(&args),
+        Command::Stats(args) => once(async { client::stats(&args).await.map(|text| println!("{text}")) }),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pagewell: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs something short.
+fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?
+        .block_on(task)
+}
+
+fn check(args: &CheckArgs) -> Result<(), String> {
+    let file = load(&args.config).map_err(|error| error.to_string())?;
+    resolve(&file).map_err(|error| format!("{}: {error}", args.config.display()))?;
+    println!("{}: no errors", args.config.display());
+    Ok(())
+}
+
+fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
+    once(async {
+        let done = client::invalidate(args).await?;
+        let pages = if done.dropped == 1 { "page" } else { "pages" };
+        println!("dropped {} {pages} (change {})", done.dropped, done.number);
+        Ok(())
+    })
+}
+
+fn serve(args: &ServeArgs) -> Result<(), String> {
+    pagewell::log::start(&args.log)?;
+    let file = match &args.config {
+        Some(path) => load(path).map_err(|error| error.to_string())?,
+        None => File::default(),
+    };
+    let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?
+        .block_on(run(config))
+}
+
+async fn run(config: pagewell::config::Config) -> Result<(), String> {
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    let server = Server::start(Arc::new(config), Clock::start()).await?;
+    for address in server.addresses() {
+        println!("listening on {}", shown(address));
+    }
+    println!("control on {}", shown(server.admin()));
+    tokio::select! {
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
+    }
+    tracing::info!(event = "stopping");
+    tokio::select! {
+        () = server.stop() => Ok(()),
+        _ = interrupted.recv() => Err("stopped at once, as asked twice".into()),
+        _ = terminated.recv() => Err("stopped at once, as asked twice".into()),
+    }
+}
+
+fn shown(address: &pagewell::config::Address) -> String {
+    match address {
+        pagewell::config::Address::Tcp(tcp) => format!("http://{tcp}"),
+        unix => unix.to_string(),
+    }
+}

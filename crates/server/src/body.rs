@@ -1,0 +1,120 @@
+//! The content of a response on its way to the client: nothing, one piece that is in memory,
+//! several such pieces, or pieces that arrive through a bounded channel.
+//!
+//! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
+//! as being in hyper's hands; hyper drops it when the content has been taken.
+
+use crate::front::InFlightGuard;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_cache::Failure;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::sync::mpsc;
+
+/// A piece of content, or why there will be no more.
+pub type Piece = Result<Bytes, Failure>;
+
+/// Pieces that wait in a channel between an origin and a client.
+pub const CHANNEL_PIECES: usize = 8;
+
+/// Content as it is handed to hyper.
+pub enum Content {
+    /// Nothing.
+    Empty,
+    /// All of it.
+    Whole(Bytes),
+    /// All of it, in pieces.
+    Pieces(VecDeque<Bytes>),
+    /// What arrives, until the channel is closed.
+    Channel {
+        /// Where it arrives.
+        pieces: mpsc::Receiver<Piece>,
+        /// How many bytes there will be, if that is known.
+        length: Option<u64>,
+    },
+}
+
+/// The content of one response.
+pub struct ResponseBody {
+    content: Content,
+    guard: Option<InFlightGuard>,
+}
+
+impl From<Content> for ResponseBody {
+    fn from(content: Content) -> ResponseBody {
+        ResponseBody { content, guard: None }
+    }
+}
+
+impl ResponseBody {
+    /// Keeps the request counted until the content has been taken.
+    pub fn guarded(mut self, guard: InFlightGuard) -> ResponseBody {
+        self.guard = Some(guard);
+        self
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Failed;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
+        let body = self.get_mut();
+        let piece = match &mut body.content {
+            Content::Empty => None,
+            Content::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                body.content = Content::Empty;
+                (!bytes.is_empty()).then_some(Ok(bytes))
+            }
+            Content::Pieces(pieces) => pieces.pop_front().map(Ok),
+            Content::Channel { pieces, length } => {
+                let piece = ready!(pieces.poll_recv(cx));
+                if let (Some(Ok(bytes)), Some(length)) = (&piece, length) {
+                    *length = length.saturating_sub(bytes.len() as u64);
+                }
+                piece
+            }
+        };
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data).map_err(Failed)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Empty => true,
+            Content::Whole(bytes) => bytes.is_empty(),
+            Content::Pieces(pieces) => pieces.is_empty(),
+            Content::Channel { .. } => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Empty => SizeHint::with_exact(0),
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Pieces(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
+            Content::Channel { length, .. } => {
+                length.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+        }
+    }
+}
+
+/// The content broke off: hyper cuts the connection, so that the client notices.
+#[derive(Debug)]
+pub struct Failed(pub Failure);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the response broke off: {:?}", self.0)
+    }
+}
+
+impl std::error::Error for Failed {}

@@ -1,0 +1,184 @@
+//! The configuration, in two stages: as written (`raw`, one TOML file and the flags that are its
+//! short form) and as used (`Config`, every value checked and filled in).
+//!
+//! Unknown keys are errors that suggest the right one. Every key stands in `table::OPTIONS`, from
+//! which the manual is made; a test holds the table and the types together.
+
+pub mod raw;
+mod resolve;
+pub mod table;
+pub mod units;
+
+use http_cache::Policy;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use resolve::{LoadError, load, resolve};
+
+/// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Whether only this machine can reach the address.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Address::Tcp(address) => address.ip().is_loopback(),
+            Address::Unix(_) => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The configuration as used.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where visitors are served.
+    pub listen: Vec<Address>,
+    /// Where the control interface is.
+    pub admin: Address,
+    /// What the control interface asks for besides being local: a bearer token.
+    pub admin_token: Option<String>,
+    /// The page budget in bytes: contents, headers and index together.
+    pub memory_bytes: usize,
+    /// The site.
+    pub site: SiteConfig,
+    /// What is stored, and how long it is good.
+    pub policy: Policy,
+    /// The bounds on everything that comes in.
+    pub limits: Limits,
+}
+
+/// The site and its origin.
+#[derive(Clone, Debug)]
+pub struct SiteConfig {
+    /// Where PHP is, or which server stands behind.
+    pub origin: OriginConfig,
+    /// The document root and how it is routed; none in front of an HTTP origin.
+    pub files: Option<FilesConfig>,
+}
+
+/// The document root and how paths are found in it.
+#[derive(Clone, Debug)]
+pub struct FilesConfig {
+    /// The document root, absolute, with symbolic links resolved.
+    pub root: PathBuf,
+    /// The script that answers what is no file, below the root.
+    pub front_controller: String,
+    /// File names that are never served, as patterns with `*`.
+    pub hidden: Vec<String>,
+    /// Whether symbolic links may lead out of the root.
+    pub allow_symlinks: bool,
+}
+
+/// What renders the pages.
+#[derive(Clone, Debug)]
+pub enum OriginConfig {
+    /// A php-fpm of our own.
+    OwnPhp(OwnPhp),
+    /// A FastCGI responder that is already there.
+    FastCgi(Address),
+    /// An HTTP server that is already there: its authority, `127.0.0.1:8000`.
+    Http(String),
+}
+
+/// How our own php-fpm is started.
+#[derive(Clone, Debug)]
+pub struct OwnPhp {
+    /// The program; searched for when not given.
+    pub binary: Option<PathBuf>,
+    /// How many children render at most.
+    pub children: usize,
+    /// Environment for the scripts.
+    pub env: Vec<(String, String)>,
+    /// php.ini settings.
+    pub ini: Vec<(String, String)>,
+    /// Whom the children run as when Pagewell was started by root.
+    pub user: String,
+}
+
+/// The bounds on everything that comes in. Units are in the names.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// A request's header section, with its request line.
+    pub header_bytes: usize,
+    /// Header lines of a request.
+    pub headers: usize,
+    /// A request target.
+    pub uri_bytes: usize,
+    /// A request's content.
+    pub body_bytes: u64,
+    /// Connections at once.
+    pub connections: usize,
+    /// From a request's first byte to the end of its header section.
+    pub header_timeout: Duration,
+    /// Between two requests of a connection.
+    pub idle_timeout: Duration,
+    /// Between two pieces of a request's content.
+    pub body_timeout: Duration,
+    /// Between two pieces of a response that the client takes.
+    pub write_timeout: Duration,
+    /// To reach the origin.
+    pub origin_connect_timeout: Duration,
+    /// From the request's end to the response's header section, and between two pieces after it.
+    pub origin_timeout: Duration,
+    /// Requests at the origin at once.
+    pub origin_connections: usize,
+    /// Kept-alive connections to the origin without work.
+    pub origin_idle_connections: usize,
+    /// Requests that wait for a place at the origin.
+    pub origin_queue: usize,
+    /// How long one waits for a place.
+    pub origin_queue_timeout: Duration,
+    /// A response's header section.
+    pub origin_header_bytes: usize,
+    /// A page's content; a longer one is passed on and not stored.
+    pub page_bytes: usize,
+    /// Requests that wait for one render.
+    pub followers: usize,
+    /// How long a page that could not be stored is not waited for.
+    pub solo: Duration,
+    /// From the order to stop to the end.
+    pub drain: Duration,
+}
+
+/// The default file name patterns that are never served.
+pub const HIDDEN: &[&str] = &[
+    "*.bak", "*.backup", "*.old", "*.orig", "*.save", "*~", "#*#", "*.swp", "*.swo", "*.tmp",
+    "*.sql", "*.sql.gz", "*.sqlite", "*.db", "*.ini", "*.log", "*.env", "*.inc", "*.dist",
+    "*.phps", "*.phar", "*.twig", "*.tpl", "*.yml", "*.yaml", "*.neon", "*.lock", "*.sh", "*.pem",
+    "*.key", "*.crt", "composer.*", "package.json", "package-lock.json", "Makefile", "Dockerfile",
+    "wp-config.php", "LocalSettings.php",
+];
+
+/// The document root for `dir`: itself when it has an index, else its `public`, `web`, `htdocs` or
+/// `pub`.
+///
+/// # Errors
+/// A sentence that says what was looked for and where.
+pub fn find_root(dir: &Path) -> Result<PathBuf, String> {
+    let has_index = |d: &Path| d.join("index.php").is_file() || d.join("index.html").is_file();
+    let tried = ["", "public", "web", "htdocs", "pub"].map(|below| dir.join(below));
+    match tried.into_iter().find(|candidate| has_index(candidate)) {
+        Some(root) => root.canonicalize().map_err(|e| format!("{}: {e}", root.display())),
+        None if !dir.is_dir() => Err(format!("there is no directory {}", dir.display())),
+        None => Err(format!(
+            "no index.php or index.html in {}, nor in its public, web, htdocs or pub",
+            dir.display()
+        )),
+    }
+}

@@ -1,0 +1,74 @@
+//! The configuration as written: the TOML file's tables, nothing checked but their shape.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The file.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    /// See [`crate::config::table`] for this and all that follow.
+    pub listen: Option<OneOrMany>,
+    #[allow(missing_docs)]
+    pub admin: Option<String>,
+    #[allow(missing_docs)]
+    pub admin_token_file: Option<PathBuf>,
+    #[allow(missing_docs)]
+    pub memory: Option<String>,
+    #[allow(missing_docs)]
+    pub site: Site,
+    #[allow(missing_docs)]
+    pub php: Php,
+    #[allow(missing_docs)]
+    pub cache: Cache,
+    #[allow(missing_docs)]
+    pub limits: BTreeMap<String, toml::Value>,
+}
+
+/// A word, or a list of words.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// `[site]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Site {
+    pub root: Option<PathBuf>,
+    pub origin: Option<String>,
+    pub front_controller: Option<String>,
+    pub hidden: Option<Vec<String>>,
+    pub allow_symlinks: Option<bool>,
+}
+
+/// `[php]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Php {
+    pub at: Option<String>,
+    pub binary: Option<PathBuf>,
+    pub children: Option<usize>,
+    pub user: Option<String>,
+    pub env: BTreeMap<String, String>,
+    pub ini: BTreeMap<String, String>,
+}
+
+/// `[cache]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Cache {
+    pub request_directives: Option<String>,
+    pub default_lifetime: Option<String>,
+    pub heuristic_percent: Option<u32>,
+    pub heuristic_max: Option<String>,
+    pub stale_while_revalidate: Option<String>,
+    pub stale_if_error: Option<String>,
+}

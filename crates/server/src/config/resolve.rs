@@ -1,0 +1,290 @@
+//! From the configuration as written to the configuration as used: reads the file, lets the flags
+//! override it, checks every value, fills in what was not said.
+
+use super::raw::{File, OneOrMany};
+use super::table::{LIMITS, OPTIONS};
+use super::units::{parse_bytes, parse_duration};
+use super::{Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig};
+use http_cache::{Heuristic, Policy, RequestControl};
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+
+/// What is wrong with a configuration, in a sentence or two, for the operator.
+#[derive(Debug)]
+pub struct LoadError(pub String);
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+fn wrong<T>(key: &str, why: impl std::fmt::Display) -> Result<T, LoadError> {
+    Err(LoadError(format!("{key}: {why}")))
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// The file cannot be read, or is no TOML, or has a key that is not known: with line and column.
+pub fn load(path: &Path) -> Result<File, LoadError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| LoadError(format!("{} cannot be read: {e}", path.display())))?;
+    toml::from_str(&text).map_err(|e| {
+        let hint = suggestion(e.message()).map(|s| format!("did you mean `{s}`?\n"));
+        LoadError(format!("{}:\n{e}{}", path.display(), hint.unwrap_or_default()))
+    })
+}
+
+/// The known word nearest to the unknown one that `message` speaks of.
+fn suggestion(message: &str) -> Option<String> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten()?;
+    let known = quoted.chain(OPTIONS.iter().map(|row| row.key));
+    nearest(unknown, known).map(str::to_owned)
+}
+
+/// The word of `known` that is most like `word`, if one is.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Checks and completes a configuration.
+///
+/// # Errors
+/// The first value that cannot be used: its key, what is wrong, what would be right.
+pub fn resolve(file: &File) -> Result<Config, LoadError> {
+    let limits = resolve_limits(file)?;
+    let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
+    let admin_token = read_token(file)?;
+    if !admin.is_local() && admin_token.is_none() {
+        return wrong("admin", format!("{admin} can be reached from other machines; give an admin_token_file, or use a loopback address or a unix: path"));
+    }
+    let memory_bytes = match &file.memory {
+        Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
+        None => machine_memory_bytes() / 4,
+    };
+    if memory_bytes < 1 << 20 {
+        return wrong("memory", "the page budget needs at least 1M");
+    }
+    Ok(Config {
+        listen: resolve_listen(file)?,
+        admin,
+        admin_token,
+        memory_bytes,
+        site: resolve_site(file)?,
+        policy: resolve_policy(file, &limits)?,
+        limits,
+    })
+}
+
+fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
+    let mut limits = Limits::default();
+    for (key, value) in &file.limits {
+        let Some(row) = LIMITS.iter().find(|row| row.key == key) else {
+            let hint = nearest(key, LIMITS.iter().map(|row| row.key))
+                .map(|s| format!("; did you mean `{s}`?"))
+                .unwrap_or_default();
+            return wrong("limits", format!("there is no limit `{key}`{hint}"));
+        };
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            other => return wrong(key, format!("a number or a text is wanted, not {other}")),
+        };
+        (row.set)(&mut limits, &text).or_else(|e| wrong(&format!("limits.{key}"), e))?;
+    }
+    Ok(limits)
+}
+
+fn resolve_listen(file: &File) -> Result<Vec<Address>, LoadError> {
+    let words = match &file.listen {
+        None => vec!["127.0.0.1:8080".to_owned()],
+        Some(OneOrMany::One(word)) => vec![word.clone()],
+        Some(OneOrMany::Many(words)) => words.clone(),
+    };
+    if words.is_empty() {
+        return wrong("listen", "the list is empty: nobody could be served");
+    }
+    words.iter().map(|word| parse_address("listen", word)).collect()
+}
+
+fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path.starts_with('/') {
+            true => Ok(Address::Unix(PathBuf::from(path))),
+            false => wrong(key, format!("{text:?}: a unix: path has to begin with /")),
+        };
+    }
+    let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    let found = with_host.to_socket_addrs().ok().and_then(|mut all| all.next());
+    match found {
+        Some(address) => Ok(Address::Tcp(address)),
+        None => wrong(key, format!("{text:?} is no address; write for instance 127.0.0.1:8080, [::]:80 or unix:/run/pagewell.sock")),
+    }
+}
+
+fn read_token(file: &File) -> Result<Option<String>, LoadError> {
+    let Some(path) = &file.admin_token_file else { return Ok(None) };
+    let text = std::fs::read_to_string(path)
+        .or_else(|e| wrong("admin_token_file", format!("{}: {e}", path.display())))?;
+    match text.trim() {
+        token if token.len() < 16 => {
+            wrong("admin_token_file", format!("{}: 16 characters at least", path.display()))
+        }
+        token => Ok(Some(token.to_owned())),
+    }
+}
+
+fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
+    let files = &file.site;
+    if let Some(url) = &files.origin {
+        if file.php.at.is_some() {
+            return wrong("site.origin", "and php.at are both given: one origin renders the pages");
+        }
+        let origin = OriginConfig::Http(parse_origin(url)?);
+        return Ok(SiteConfig { origin, files: None });
+    }
+    let dir = files.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    let root = super::find_root(&dir).or_else(|e| wrong("site.root", e))?;
+    let files = FilesConfig {
+        root,
+        front_controller: files.front_controller.clone().unwrap_or("index.php".into()),
+        hidden: match &files.hidden {
+            Some(patterns) => patterns.clone(),
+            None => HIDDEN.iter().map(|&pattern| pattern.to_owned()).collect(),
+        },
+        allow_symlinks: files.allow_symlinks.unwrap_or(false),
+    };
+    Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
+}
+
+fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
+    let php = &file.php;
+    if let Some(at) = &php.at {
+        return Ok(OriginConfig::FastCgi(parse_address("php.at", at)?));
+    }
+    if php.children == Some(0) {
+        return wrong("php.children", "at least one child has to render");
+    }
+    let pairs = |map: &std::collections::BTreeMap<String, String>, key: &str| {
+        let plain = |s: &str| !s.contains(['\n', '\r', '\0']);
+        match map.iter().find(|(k, v)| !plain(k) || !plain(v) || k.contains(['[', ']', '='])) {
+            Some((name, _)) => wrong(key, format!("{name:?} has a character that cannot be passed")),
+            None => Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
+        }
+    };
+    Ok(OriginConfig::OwnPhp(OwnPhp {
+        binary: php.binary.clone(),
+        children: php.children.unwrap_or_else(default_children),
+        env: pairs(&php.env, "php.env")?,
+        ini: pairs(&php.ini, "php.ini")?,
+        user: php.user.clone().unwrap_or("www-data".into()),
+    }))
+}
+
+fn parse_origin(url: &str) -> Result<String, LoadError> {
+    let uri: http::Uri = url.parse().or_else(|e| wrong("site.origin", format!("{url:?}: {e}")))?;
+    match (uri.scheme_str(), uri.authority(), uri.path()) {
+        (Some("http"), Some(authority), "/" | "") => Ok(authority.to_string()),
+        (Some("http"), Some(_), _) => wrong("site.origin", format!("{url:?}: a path is not possible here")),
+        _ => wrong("site.origin", format!("{url:?}: write for instance http://127.0.0.1:8000")),
+    }
+}
+
+fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
+    let cache = &file.cache;
+    let mut policy = Policy::default();
+    policy.request_directives = match cache.request_directives.as_deref() {
+        None | Some("ignore") => RequestControl::Ignore,
+        Some("honour") => RequestControl::Honour,
+        Some(other) => {
+            return wrong("cache.request_directives", format!("{other:?}: ignore or honour"));
+        }
+    };
+    let seconds = |key: &str, text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => parse_duration(text).map(Some).or_else(|e| wrong(key, e)),
+    };
+    if let Some(lifetime) = seconds("cache.default_lifetime", &cache.default_lifetime)? {
+        policy.default_lifetime_ms = Some(lifetime.as_millis() as u64);
+    }
+    let heuristic_max = seconds("cache.heuristic_max", &cache.heuristic_max)?;
+    policy.heuristic = match (cache.heuristic_percent, policy.heuristic) {
+        (Some(0), _) => None,
+        (percent, default) => default.map(|default| Heuristic {
+            percent: percent.unwrap_or(default.percent),
+            max_seconds: heuristic_max.map_or(default.max_seconds, |d| d.as_secs() as _),
+            ..default
+        }),
+    };
+    if let Some(window) = seconds("cache.stale_while_revalidate", &cache.stale_while_revalidate)? {
+        policy.stale_while_revalidate_seconds = window.as_secs() as _;
+    }
+    if let Some(window) = seconds("cache.stale_if_error", &cache.stale_if_error)? {
+        policy.stale_if_error_seconds = window.as_secs() as _;
+    }
+    policy.content_max_bytes = limits.page_bytes as _;
+    Ok(policy)
+}
+
+/// The machine's memory, or what its control group allows if that is less.
+fn machine_memory_bytes() -> usize {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total_kb = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    let machine = total_kb.map_or(512 << 20, |kb| kb << 10);
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    group.and_then(|text| text.trim().parse().ok()).map_or(machine, |max: usize| max.min(machine))
+}
+
+/// Four children a core, and none more than half the memory holds at 48 MB each; two at least.
+fn default_children() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores * 4).min(machine_memory_bytes() / 2 / (48 << 20)).max(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(text: &str) -> String {
+        let file: File = toml::from_str(text).unwrap();
+        resolve(&file).unwrap_err().0
+    }
+
+    #[test]
+    fn an_unknown_key_suggests_the_right_one() {
+        let dir = std::env::temp_dir().join(format!("pagewell-config-{}", std::process::id()));
+        std::fs::write(&dir, "lisen = \"x\"\n").unwrap();
+        let said = load(&dir).unwrap_err().0;
+        std::fs::remove_file(&dir).unwrap();
+        assert!(said.contains("did you mean `listen`?"), "{said}");
+        assert!(error_of("[limits]\nuri_byte = 5\n").contains("`uri_bytes`"));
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_say_why() {
+        assert!(error_of("listen = \"nowhere\"").contains("no address"));
+        assert!(error_of("memory = \"much\"").contains("no size"));
+        assert!(error_of("admin = \"0.0.0.0:1\"").contains("admin_token_file"));
+        assert!(error_of("[site]\norigin = \"https://x/\"").contains("http://127.0.0.1:8000"));
+        assert!(error_of("[limits]\nidle_timeout = \"soon\"").contains("limits.idle_timeout"));
+    }
+
+    #[test]
+    fn an_http_origin_needs_no_document_root() {
+        let file: File = toml::from_str("[site]\norigin = \"http://127.0.0.1:8000\"").unwrap();
+        let config = resolve(&file).unwrap();
+        assert!(config.site.files.is_none());
+        assert!(config.memory_bytes > 1 << 20);
+    }
+}

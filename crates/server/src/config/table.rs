@@ -1,0 +1,176 @@
+//! Every key of the configuration, as data: name, default, what it does. The manual page
+//! `docs/operating/options.md` is made from these tables, and a test fails when it is out of date.
+//!
+//! Limits are rows that also know how to set themselves: a new limit is one row here and one field
+//! in [`Limits`].
+
+use super::Limits;
+use super::units::{parse_bytes, parse_duration};
+
+/// One key outside `[limits]`.
+pub struct OptionRow {
+    /// The key, with its table: `site.root`.
+    pub key: &'static str,
+    /// The flag that is its short form, if it has one.
+    pub flag: &'static str,
+    /// What holds when it is not given, in words or as written.
+    pub default: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const fn row(
+    key: &'static str,
+    flag: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> OptionRow {
+    OptionRow { key, flag, default, help }
+}
+
+/// Every key outside `[limits]`.
+pub const OPTIONS: &[OptionRow] = &[
+    row("listen", "--listen", "127.0.0.1:8080", "Where visitors are served: `address:port` or `unix:path`; one, or a list."),
+    row("admin", "--admin", "127.0.0.1:8081", "Where the control interface is: `address:port` or `unix:path`."),
+    row("admin_token_file", "", "none", "A file with the token that the control interface asks for (`Authorization: Bearer …`). Needed when `admin` can be reached from other machines."),
+    row("memory", "--memory", "a quarter of the machine's memory", "The page budget: contents, headers and index together, such as `256M`."),
+    row("site.root", "DIR", "the working directory, or its `public`, `web`, `htdocs` or `pub`", "The document root."),
+    row("site.origin", "--origin", "none", "An HTTP server that renders the pages, such as `http://127.0.0.1:8000`; then no files are served and no PHP is started."),
+    row("site.front_controller", "", "index.php", "The script, below the root, that answers every path that is no file."),
+    row("site.hidden", "", "see the guide to files", "File name patterns that are never served (`*` stands for anything); replaces the list that is built in. PHP source and dotfiles are never served, whatever stands here."),
+    row("site.allow_symlinks", "", "false", "Whether symbolic links may lead out of the document root."),
+    row("php.at", "--php", "a private php-fpm", "A FastCGI responder that is already running: `unix:/run/php/php8.2-fpm.sock` or `127.0.0.1:9000`."),
+    row("php.binary", "", "`php-fpm`, or the newest `php-fpmN.N` in the path", "The php-fpm program to start."),
+    row("php.children", "", "by cores and memory", "How many php-fpm children render at most."),
+    row("php.user", "", "www-data", "Whom php-fpm's children run as when Pagewell was started by root."),
+    row("php.env", "--php-env", "none", "A table of environment variables for the scripts."),
+    row("php.ini", "", "none", "A table of php.ini settings for the scripts."),
+    row("cache.request_directives", "", "ignore", "What a visitor's own `Cache-Control` may do: `ignore`, or `honour` to let a reload wake PHP."),
+    row("cache.default_lifetime", "", "none", "How long a response is good that declares nothing, such as `1s`. Without it such a response is not stored."),
+    row("cache.heuristic_percent", "", "10", "For a response with `Last-Modified` and no declared lifetime: how much of its age it is good for, in per cent; 0 turns it off."),
+    row("cache.heuristic_max", "", "10m", "The longest lifetime that is found by this estimate."),
+    row("cache.stale_while_revalidate", "", "0s", "How long a page may be served stale while it is rendered anew, when it does not say so itself."),
+    row("cache.stale_if_error", "", "0s", "How long a page may be served stale when the origin fails, when it does not say so itself."),
+];
+
+/// One bound.
+pub struct LimitRow {
+    /// The key in `[limits]`.
+    pub key: &'static str,
+    /// Its default, as it would be written.
+    pub default: &'static str,
+    /// What it bounds, and what happens there.
+    pub help: &'static str,
+    /// Reads a value and sets it.
+    pub set: fn(&mut Limits, &str) -> Result<(), String>,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("{text:?} is no whole number"))
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    parse_bytes(text).and_then(|n| usize::try_from(n).map_err(|e| e.to_string()))
+}
+
+macro_rules! limit {
+    ($field:ident, $default:literal, $read:ident, $help:literal) => {
+        LimitRow {
+            key: stringify!($field),
+            default: $default,
+            help: $help,
+            set: |limits, text| {
+                limits.$field = $read(text)?;
+                Ok(())
+            },
+        }
+    };
+}
+
+/// Every bound.
+pub const LIMITS: &[LimitRow] = &[
+    limit!(header_bytes, "32K", bytes, "A request's header section with its request line; beyond: 431."),
+    limit!(headers, "100", count, "Header lines of a request; beyond: 431."),
+    limit!(uri_bytes, "8K", bytes, "A request target; beyond: 414."),
+    limit!(body_bytes, "64M", parse_bytes, "A request's content; beyond: 413."),
+    limit!(connections, "16384", count, "Connections at once; further ones wait in the kernel's queue."),
+    limit!(header_timeout, "10s", parse_duration, "From a request's first byte to the end of its header section; beyond: 408."),
+    limit!(idle_timeout, "60s", parse_duration, "Between two requests of a connection; then it is closed."),
+    limit!(body_timeout, "30s", parse_duration, "Between two pieces of a request's content; beyond: 408."),
+    limit!(write_timeout, "60s", parse_duration, "How long a client may take nothing of its response; then the connection is closed."),
+    limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
+    limit!(origin_timeout, "60s", parse_duration, "From the end of the request to the origin's header section, and between two pieces after it; beyond: 504."),
+    limit!(origin_connections, "64", count, "Requests at the origin at once; never more than php-fpm's children when it is our own."),
+    limit!(origin_idle_connections, "0", count, "Connections kept to a running FastCGI responder without work: each holds one of its workers. Our own php-fpm keeps all."),
+    limit!(origin_queue, "1024", count, "Requests that wait for a place at the origin; beyond: 503."),
+    limit!(origin_queue_timeout, "10s", parse_duration, "How long a request waits for a place at the origin; beyond: 503."),
+    limit!(origin_header_bytes, "256K", bytes, "The header section of the origin's response; beyond: 502."),
+    limit!(page_bytes, "8M", bytes, "A page's content; a longer one is passed on and not stored."),
+    limit!(followers, "10000", count, "Requests that wait for one render; further ones are rendered by themselves."),
+    limit!(solo, "10s", parse_duration, "How long requests for a page that could not be stored are not made to wait for each other."),
+    limit!(drain, "10s", parse_duration, "From the order to stop until the connections that are left are cut."),
+];
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let zero = std::time::Duration::ZERO;
+        let mut limits = Limits {
+            header_bytes: 0,
+            headers: 0,
+            uri_bytes: 0,
+            body_bytes: 0,
+            connections: 0,
+            header_timeout: zero,
+            idle_timeout: zero,
+            body_timeout: zero,
+            write_timeout: zero,
+            origin_connect_timeout: zero,
+            origin_timeout: zero,
+            origin_connections: 0,
+            origin_idle_connections: 0,
+            origin_queue: 0,
+            origin_queue_timeout: zero,
+            origin_header_bytes: 0,
+            page_bytes: 0,
+            followers: 0,
+            solo: zero,
+            drain: zero,
+        };
+        for row in LIMITS {
+            (row.set)(&mut limits, row.default).expect("the table's defaults are tested");
+        }
+        limits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_can_be_read_and_none_is_left_out() {
+        let limits = format!("{:?}", Limits::default());
+        for row in LIMITS {
+            assert!(limits.contains(row.key), "{} is no field", row.key);
+        }
+        assert_eq!(limits.matches(": ").count(), LIMITS.len(), "a field without a row: {limits}");
+    }
+
+    #[test]
+    fn every_option_is_a_key_of_the_file() {
+        for row in OPTIONS {
+            let value = match row.key {
+                "site.hidden" => "[\"*.x\"]",
+                "site.allow_symlinks" => "true",
+                "php.children" | "cache.heuristic_percent" => "5",
+                "php.env" | "php.ini" => "{ a = \"b\" }",
+                _ => "\"x\"",
+            };
+            let text = match row.key.split_once('.') {
+                Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
+                None => format!("{} = {value}\n", row.key),
+            };
+            assert!(toml::from_str::<super::super::raw::File>(&text).is_ok(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The command line's side of the control interface.
+
+use super::{Invalidate, Invalidated};
+use crate::options::{ControlArgs, InvalidateArgs};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
+
+/// A large invalidation may take a while; longer than that it is not waited for.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Carries out `pagewell invalidate`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn invalidate(args: &InvalidateArgs) -> Result<Invalidated, String> {
+    let call =
+        Invalidate { tags: args.tags.clone(), urls: args.urls.clone(), all: args.all };
+    let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
+    let answer = call_control(&args.control, Method::POST, "/v1/invalidate", body).await?;
+    serde_json::from_slice(&answer).map_err(|error| format!("the answer is not understood: {error}"))
+}
+
+/// Carries out `pagewell stats`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn stats(args: &ControlArgs) -> Result<String, String> {
+    let answer = call_control(args, Method::GET, "/v1/stats", Vec::new()).await?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    serde_json::to_string_pretty(&value).map_err(|error| error.to_string())
+}
+
+async fn call_control(
+    args: &ControlArgs,
+    method: Method,
+    path: &str,
+    body: Vec<u8>,
+) -> Result<Bytes, String> {
+    let asked = tokio::time::timeout(ANSWER, exchange(args, method, path, body)).await;
+    asked.map_err(|_| format!("{} did not answer within {ANSWER:?}", args.admin))?
+}
+
+async fn exchange(
+    args: &ControlArgs,
+    method: Method,
+    path: &str,
+    body: Vec<u8>,
+) -> Result<Bytes, String> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, "localhost")
+        .header(header::CONTENT_TYPE, "application/json");
+    if let Some(file) = &args.token_file {
+        let token = std::fs::read_to_string(file)
+            .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.trim()));
+    }
+    let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+    let nobody = |error: std::io::Error| {
+        format!("no Pagewell answers at {} ({error}); is it running, and is --admin right?", args.admin)
+    };
+    let answer = match args.admin.strip_prefix("unix:") {
+        Some(path) => {
+            let stream = UnixStream::connect(path).await.map_err(nobody)?;
+            over(TokioIo::new(stream), request).await
+        }
+        None => {
+            let stream = TcpStream::connect(&args.admin).await.map_err(nobody)?;
+            over(TokioIo::new(stream), request).await
+        }
+    };
+    let (status, body) = answer.map_err(|error| format!("{}: {error}", args.admin))?;
+    if status == StatusCode::OK {
+        return Ok(body);
+    }
+    let told: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    let explanation = told.get("explanation").and_then(|text| text.as_str());
+    Err(format!("{}: {status}: {}", args.admin, explanation.unwrap_or("no explanation was given")))
+}
+
+async fn over<IO>(io: IO, request: Request<Full<Bytes>>) -> hyper::Result<(StatusCode, Bytes)>
+where
+    IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::handshake(io).await?;
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    Ok((status, response.into_body().collect().await?.to_bytes()))
+}

@@ -1,0 +1,320 @@
+//! The control interface, on the admin address: invalidation, counters, health.
+//!
+//! It listens where only this machine reaches it, or asks for a token. Against a browser that was
+//! lured into calling it: a Host that is a name (rather than `localhost` or an address) is refused,
+//! and what changes anything has to come as `application/json`, which a page of another site cannot
+//! send unasked.
+
+pub mod client;
+
+use crate::body::{Content, ResponseBody};
+use crate::listen::{Accepted, Listener, accept_each};
+use crate::site::Site;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use page_store::{Strength, Target};
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, watch};
+
+/// The longest call: ten thousand tags of a kilobyte, and some.
+const CALL_BYTES: usize = 16 << 20;
+/// Calls at once.
+const CONNECTIONS: usize = 256;
+/// How long a call may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+/// What an invalidation call names.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Invalidate {
+    /// Names of data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// URLs, or paths with their query.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<String>,
+    /// Everything.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Invalidated {
+    /// The change's number.
+    pub number: u64,
+    /// How many pages were dropped.
+    pub dropped: u64,
+}
+
+/// Why a call was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlError {
+    /// Host is a name that anybody could have pointed here.
+    HostRefused,
+    /// The token is missing or wrong.
+    TokenRefused,
+    /// No such path.
+    NotFound,
+    /// The path takes another method.
+    Method(&'static str),
+    /// The call is not `application/json`.
+    NotJson,
+    /// The call cannot be read: what is wrong.
+    Unreadable(String),
+    /// The call is too long, or took too long to arrive.
+    TooLarge,
+}
+
+impl ControlError {
+    /// Its status and name.
+    pub fn status(&self) -> (StatusCode, &'static str) {
+        match self {
+            ControlError::HostRefused => (StatusCode::FORBIDDEN, "host-refused"),
+            ControlError::TokenRefused => (StatusCode::UNAUTHORIZED, "token-refused"),
+            ControlError::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            ControlError::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
+            ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
+            ControlError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable"),
+            ControlError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+        }
+    }
+
+    fn explain(&self) -> String {
+        match self {
+            ControlError::HostRefused => {
+                "call the control interface as localhost or by its address".into()
+            }
+            ControlError::TokenRefused => {
+                "send Authorization: Bearer and the token of admin_token_file".into()
+            }
+            ControlError::NotFound => {
+                "there are /v1/invalidate, /v1/stats and /v1/health".into()
+            }
+            ControlError::Method(right) => format!("use {right}"),
+            ControlError::NotJson => "send Content-Type: application/json".into(),
+            ControlError::Unreadable(what) => what.clone(),
+            ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
+        }
+    }
+}
+
+/// Serves the control interface until told to stop.
+pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    accept_each(&listener, places, stop, |accepted, place| {
+        let site = site.clone();
+        async move {
+            match accepted {
+                Accepted::Tcp(stream) => connection(stream, site).await,
+                Accepted::Unix(stream) => connection(stream, site).await,
+            }
+            drop(place);
+        }
+    })
+    .await;
+    if let crate::config::Address::Unix(path) = listener.address() {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+async fn connection(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, site: Arc<Site>) {
+    let service = service_fn(|request| {
+        let site = site.clone();
+        async move { Ok::<_, Infallible>(answer(&site, request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ARRIVAL)
+        .serve_connection(TokioIo::new(io), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(event = "connection-ended", %error);
+    }
+}
+
+async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<ResponseBody> {
+    match call(site, request).await {
+        Ok(body) => json(StatusCode::OK, body),
+        Err(error) => {
+            let (status, name) = error.status();
+            let text = serde_json::json!({ "error": name, "explanation": error.explain() });
+            let mut response = json(status, text);
+            match error {
+                ControlError::TokenRefused => {
+                    let value = HeaderValue::from_static("Bearer");
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+                }
+                ControlError::Method(right) => {
+                    let value = HeaderValue::from_static(right);
+                    response.headers_mut().insert(header::ALLOW, value);
+                }
+                _ => {}
+            }
+            response
+        }
+    }
+}
+
+fn json(status: StatusCode, value: serde_json::Value) -> Response<ResponseBody> {
+    let text = Bytes::from(format!("{value}\n"));
+    let mut response = Response::new(ResponseBody::from(Content::Whole(text)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+async fn call(
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+) -> Result<serde_json::Value, ControlError> {
+    check_host(&request)?;
+    check_token(&request, site.config.admin_token.as_deref())?;
+    match (request.uri().path(), request.method()) {
+        ("/v1/health", &Method::GET) => Ok(serde_json::json!({ "healthy": true })),
+        ("/v1/stats", &Method::GET) => Ok(stats(site)),
+        ("/v1/invalidate", &Method::POST) => invalidate(site, read_json(request).await?),
+        #[cfg(feature = "settable-clock")]
+        ("/v1/clock", &Method::POST) => {
+            let Advance { advance_ms } = read_json(request).await?;
+            site.clock.advance(Duration::from_millis(advance_ms));
+            Ok(serde_json::json!({ "now_ms": site.clock.now().0 }))
+        }
+        ("/v1/health" | "/v1/stats", _) => Err(ControlError::Method("GET")),
+        ("/v1/invalidate", _) => Err(ControlError::Method("POST")),
+        _ => Err(ControlError::NotFound),
+    }
+}
+
+/// Puts the clock forward, for stories.
+#[cfg(feature = "settable-clock")]
+#[derive(Deserialize)]
+struct Advance {
+    advance_ms: u64,
+}
+
+fn check_host(request: &Request<Incoming>) -> Result<(), ControlError> {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let name = match host {
+        None => return Ok(()),
+        Some(host) if host.starts_with('[') => host.split(']').next().map(|h| &h[1..]),
+        Some(host) => host.split(':').next(),
+    };
+    match name {
+        Some("localhost" | "") => Ok(()),
+        Some(name) if name.parse::<IpAddr>().is_ok() => Ok(()),
+        _ => Err(ControlError::HostRefused),
+    }
+}
+
+fn check_token(request: &Request<Incoming>, token: Option<&str>) -> Result<(), ControlError> {
+    let Some(token) = token else { return Ok(()) };
+    let given = request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let given = given.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
+    if same(given, token.as_bytes()) { Ok(()) } else { Err(ControlError::TokenRefused) }
+}
+
+/// Compares without telling by the time it takes how much was right.
+fn same(given: &[u8], right: &[u8]) -> bool {
+    let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
+    std::hint::black_box(differing) == 0 && given.len() == right.len()
+}
+
+async fn read_json<T: serde::de::DeserializeOwned>(
+    request: Request<Incoming>,
+) -> Result<T, ControlError> {
+    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let essence = media_type.and_then(|value| value.split(';').next()).map(str::trim);
+    if !essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+        return Err(ControlError::NotJson);
+    }
+    let body = Limited::new(request.into_body(), CALL_BYTES);
+    let all = tokio::time::timeout(ARRIVAL, body.collect()).await;
+    let all = all.map_err(|_| ControlError::TooLarge)?.map_err(|_| ControlError::TooLarge)?;
+    serde_json::from_slice(&all.to_bytes())
+        .map_err(|error| ControlError::Unreadable(error.to_string()))
+}
+
+fn invalidate(site: &Arc<Site>, call: Invalidate) -> Result<serde_json::Value, ControlError> {
+    if call.tags.is_empty() && call.urls.is_empty() && !call.all {
+        let text = "name tags, urls, or all: {\"tags\":[\"news:4\"]}";
+        return Err(ControlError::Unreadable(text.into()));
+    }
+    let urls = call
+        .urls
+        .iter()
+        .map(|url| path_and_query(url))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(ControlError::Unreadable)?;
+    let mut targets: Vec<Target<'_>> = Vec::new();
+    targets.extend(call.tags.iter().map(|tag| Target::Tag(tag.as_bytes())));
+    targets.extend(urls.iter().map(|url| Target::Url(url.as_bytes())));
+    if call.all {
+        targets.push(Target::Everything);
+    }
+    let applied = site.change(&targets, Strength::Drop, "control");
+    let told = Invalidated { number: applied.number.get(), dropped: applied.dropped };
+    serde_json::to_value(told).map_err(|error| ControlError::Unreadable(error.to_string()))
+}
+
+/// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
+fn path_and_query(url: &str) -> Result<String, String> {
+    if url.starts_with('/') && !url.starts_with("//") {
+        return Ok(url.split('#').next().unwrap_or_default().to_owned());
+    }
+    let uri: http::Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
+    match (uri.scheme_str(), uri.path_and_query()) {
+        (Some("http" | "https"), Some(both)) => Ok(both.to_string()),
+        _ => Err(format!("{url:?}: write a path, such as /news/4/, or a whole URL")),
+    }
+}
+
+fn stats(site: &Arc<Site>) -> serde_json::Value {
+    let mut all = serde_json::Map::new();
+    for (name, _, value) in site.counters.rows() {
+        all.insert(name.to_owned(), value.into());
+    }
+    for (name, value) in site.store_stats() {
+        all.insert(name.to_owned(), value.into());
+    }
+    let places = site.origin.places();
+    all.insert("origin_places_taken".into(), places.taken().into());
+    all.insert("origin_queue".into(), places.waiting().into());
+    all.insert("uptime_seconds".into(), site.clock.monotonic().as_secs().into());
+    all.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_paths() {
+        assert_eq!(path_and_query("/a?b#c"), Ok("/a?b".into()));
+        assert_eq!(path_and_query("http://x/a?b"), Ok("/a?b".into()));
+        assert_eq!(path_and_query("https://x"), Ok("/".into()));
+        assert!(path_and_query("a").is_err());
+        assert!(path_and_query("//x/a").is_err());
+    }
+
+    #[test]
+    fn tokens() {
+        assert!(same(b"secret", b"secret"));
+        assert!(!same(b"secre", b"secret"));
+        assert!(!same(b"", b"secret"));
+        assert!(!same(b"secretx", b"secret"));
+    }
+}

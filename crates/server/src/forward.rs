@@ -1,0 +1,324 @@
+//! Requests on their way to the origin: what is taken out of them, which script answers, and those
+//! that are passed on without being stored (unsafe methods, requests with content).
+//!
+//! What an unsafe request changed takes effect before its response is handed to the client: the
+//! target URI, Location and Content-Location (RFC 9111 section 4.4) and the groups that the response
+//! names (RFC 9875 section 3).
+
+use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
+use crate::exchange::Visitor;
+use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use crate::request_head::Refusal;
+use crate::routes::{Route, Script, route};
+use crate::serve;
+use crate::site::Site;
+use crate::static_files;
+use crate::target::Target;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
+use http_cache::status::{CacheStatus, Handled};
+use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
+use hyper::body::Incoming;
+use page_store::{Strength, Target as Changed};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
+const REDIRECTS_MAX: usize = 5;
+
+/// Request fields that only a trusted party may set: they speak of the client, or choose what the
+/// application answers without being part of the key.
+const NOT_FROM_CLIENTS: &[&str] = &[
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-forwarded-prefix",
+    "x-forwarded-server",
+    "x-real-ip",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-original-host",
+    "proxy",
+    "surrogate-capability",
+    "x-lscache",
+    "x-litemage",
+    "x-lscache-vary-value",
+    "x-user-context-hash",
+    "x-magento-tags-pattern",
+    "cache-group-invalidation",
+];
+
+/// A request's header lines without those that do not go to the origin: what selects a variant.
+pub struct AsSent<'a>(pub &'a HeaderMap);
+
+impl Fields for AsSent<'_> {
+    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
+        if !NOT_FROM_CLIENTS.contains(&name) {
+            Fields::values(self.0, name, visit);
+        }
+    }
+}
+
+/// What answers a path.
+pub enum Answerer {
+    /// The origin; with a script where it is a FastCGI responder.
+    Origin(Option<Script>),
+    /// A file, a redirect or an error: already the answer.
+    Here(Response<ResponseBody>),
+}
+
+/// Finds what answers the target of a request.
+pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
+    let Some((files, static_files)) = &site.files else { return Answerer::Origin(None) };
+    let here = |response| Answerer::Here(response);
+    match route(files, target.path()) {
+        Route::Script(script) => Answerer::Origin(Some(script)),
+        Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
+        Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
+        Route::AddSlash(path) => {
+            let query = target.path_and_query.split_once('?').map(|(_, query)| query);
+            here(serve::redirect(&path, query))
+        }
+        Route::Static(_) if !matches!(facts.method, Kind::Get | Kind::Head) => {
+            here(static_files::method_not_allowed())
+        }
+        Route::Static(path) => {
+            site.counters.files.add();
+            match static_files.answer(&path, facts, site.clock.now()).await {
+                Ok(response) => here(response),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
+                }
+                Err(error) => {
+                    tracing::error!(event = "file-failed", path = %path.display(), %error);
+                    here(serve::error(StatusCode::INTERNAL_SERVER_ERROR, "file-failed", None))
+                }
+            }
+        }
+    }
+}
+
+/// The header lines of a request as they go to the origin.
+pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = headers.clone();
+    fields::remove_hop_by_hop(&mut kept);
+    for name in NOT_FROM_CLIENTS {
+        kept.remove(*name);
+    }
+    kept.remove(header::CONTENT_LENGTH);
+    kept.remove(header::EXPECT);
+    kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
+    kept
+}
+
+/// A request without content, as it goes to the origin.
+pub struct Outgoing<'a> {
+    /// The method.
+    pub method: Method,
+    /// The target.
+    pub target: &'a Target,
+    /// Header lines, already sorted out.
+    pub headers: &'a HeaderMap,
+    /// The script that answers.
+    pub script: Option<Script>,
+    /// Who asks.
+    pub visitor: &'a Visitor,
+    /// The HTTP version the client spoke.
+    pub version: Version,
+}
+
+/// Sends a request without content, and follows where the origin sends it within the site.
+///
+/// # Errors
+/// How the origin failed, or why the request could not be sent.
+pub async fn send(site: &Arc<Site>, out: Outgoing<'_>) -> Result<OriginResponse, Unsent> {
+    let request = OriginRequest {
+        method: out.method,
+        target: out.target.path_and_query.clone(),
+        host: out.target.host.clone(),
+        scheme: out.target.scheme,
+        headers: out.headers.clone(),
+        body: RequestBody::Empty,
+        peer: out.visitor.peer,
+        local: out.visitor.local,
+        script: out.script,
+        version: out.version,
+    };
+    send_following(site, request).await
+}
+
+async fn send_following(
+    site: &Arc<Site>,
+    mut request: OriginRequest,
+) -> Result<OriginResponse, Unsent> {
+    let (host, scheme, version) = (request.host.clone(), request.scheme, request.version);
+    let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
+    for _ in 0..REDIRECTS_MAX {
+        let path = match site.origin.send(request).await {
+            Err(Unsent::Redirected(path)) => path,
+            sent => return sent,
+        };
+        let (files, _) = site.files.as_ref().ok_or(Failure::InvalidResponse)?;
+        let Route::Script(script) = route(files, path.split('?').next().unwrap_or_default())
+        else {
+            tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
+            return Err(Failure::InvalidResponse.into());
+        };
+        request = OriginRequest {
+            method: Method::GET,
+            target: path,
+            host: host.clone(),
+            scheme,
+            headers: headers.clone(),
+            body: RequestBody::Empty,
+            peer,
+            local,
+            script: Some(script),
+            version,
+        };
+    }
+    tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
+    Err(Failure::InvalidResponse.into())
+}
+
+/// Passes a request on that is not answered from the store and whose response is not stored.
+pub async fn pass(
+    site: &Arc<Site>,
+    request: http::Request<Incoming>,
+    target: Target,
+    visitor: &Visitor,
+    why: ForwardReason,
+) -> Response<ResponseBody> {
+    let (head, body) = request.into_parts();
+    let facts = read_facts(&head.method, &head.headers);
+    let script = match answerer(site, &target, &facts).await {
+        Answerer::Here(response) => return response,
+        Answerer::Origin(script) => script,
+    };
+    site.counters.forwards.add();
+    let outgoing = OriginRequest {
+        target: target.path_and_query.clone(),
+        host: target.host.clone(),
+        scheme: target.scheme,
+        headers: outgoing(&head.headers),
+        body: content_of(body, &head.headers),
+        peer: visitor.peer,
+        local: visitor.local,
+        script,
+        version: head.version,
+        method: head.method.clone(),
+    };
+    match send_following(site, outgoing).await {
+        Err(unsent) => failed(site, unsent, why),
+        Ok(response) => {
+            if facts.method == Kind::Unsafe {
+                invalidate(site, &target, &response);
+            }
+            let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+            status.forward_status = Some(response.status);
+            let passed = stream(site, response, &status);
+            if facts.method == Kind::Head { serve::without_body(passed) } else { passed }
+        }
+    }
+}
+
+/// What the cache reads of a request.
+pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'a> {
+    let lines = headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+    RequestFacts::read(method, lines)
+}
+
+fn content_of(body: Incoming, headers: &HeaderMap) -> RequestBody {
+    use http_body::Body;
+    if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
+        return RequestBody::Empty;
+    }
+    let length = body.size_hint().exact();
+    RequestBody::Stream(body, length)
+}
+
+/// Drops what an unsafe request changed.
+fn invalidate(site: &Arc<Site>, target: &Target, response: &OriginResponse) {
+    let Ok(uri) = target.uri().parse() else { return };
+    let (status, headers) = (response.status, &response.headers);
+    let urls = http_cache::invalidates(Kind::Unsafe, &target.host, &uri, status, headers);
+    let mut changed: Vec<Changed<'_>> =
+        urls.iter().map(|url| Changed::Url(url.as_bytes())).collect();
+    let groups = http_cache::tags::read_invalidated_groups(headers);
+    match &groups {
+        Ok(groups) => changed.extend(groups.iter().map(Changed::Tag)),
+        // A change was announced that cannot be read: nothing may stay that it could concern.
+        Err(reason) => {
+            tracing::error!(event = "change-unreadable", url = target.uri(), reason = reason.as_str());
+            changed.push(Changed::Everything);
+        }
+    }
+    if !changed.is_empty() {
+        site.change(&changed, Strength::Drop, "response");
+    }
+}
+
+/// The answer when the origin did not answer.
+pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<ResponseBody> {
+    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+    match unsent {
+        Unsent::Client(refusal) => {
+            site.counters.refused.add();
+            let mut response = serve::error(refusal.status(), refusal.as_str(), None);
+            if refusal == Refusal::ContentTimeout {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            response
+        }
+        Unsent::Failed(failure) => {
+            site.counters.origin_failures.add();
+            status.detail = Some(failure.as_str());
+            serve::origin_failed(failure, &status)
+        }
+        Unsent::Redirected(_) => {
+            status.detail = Some(Failure::InvalidResponse.as_str());
+            serve::origin_failed(Failure::InvalidResponse, &status)
+        }
+    }
+}
+
+/// Streams a response that is not stored to the client, at the client's pace. When the client goes,
+/// so does the request at the origin.
+pub fn stream(
+    site: &Arc<Site>,
+    response: OriginResponse,
+    status: &CacheStatus<'_>,
+) -> Response<ResponseBody> {
+    let OriginResponse { status: code, headers, mut body } = response;
+    let headers = serve::passed_on(headers, &site.config.policy, status);
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
+    tokio::spawn(async move {
+        pump(&mut body, &sender).await;
+    });
+    let content = match code.as_u16() {
+        204 | 304 => Content::Empty,
+        _ => Content::Channel { pieces, length },
+    };
+    let mut answer = Response::new(ResponseBody::from(content));
+    *answer.status_mut() = code;
+    *answer.headers_mut() = headers;
+    answer
+}
+
+/// Moves content from the origin to a channel until one of the two ends.
+pub async fn pump(body: &mut OriginBody, sender: &mpsc::Sender<crate::body::Piece>) {
+    loop {
+        let piece = tokio::select! {
+            piece = body.next() => piece,
+            () = sender.closed() => return,
+        };
+        let Some(piece) = piece else { return };
+        let failed = piece.is_err();
+        if sender.send(piece).await.is_err() || failed {
+            return;
+        }
+    }
+}

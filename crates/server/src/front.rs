@@ -1,0 +1,400 @@
+//! What stands between a client's socket and hyper: reads each request's header section strictly
+//! (see `request_head`), keeps the time limits, and hands hyper one well-formed request at a time.
+//!
+//! | state | what the next byte is | next state |
+//! |---|---|---|
+//! | `Head` | of a header section | `Pass` when it is complete, `Refusing` when it is wrong |
+//! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
+//! | `Content` | of content of a known length | `Head` at its end |
+//! | `Through` | of chunked content or another protocol; the connection ends with it | |
+//! | `Refusing` | nothing is read; the error is written | `Lingering` |
+//! | `Lingering` | thrown away, so that the client gets to read the error | `Ended` |
+//!
+//! A header section is looked at only when hyper has finished with the request before: until then
+//! bytes are kept (bounded), and the only thing noticed is that the client has gone. This is also
+//! the place where a plain hit can be answered below hyper.
+
+use crate::config::Limits;
+use crate::request_head::{Framing, Inspection, Refusal, inspect};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// Bytes read and thrown away after an error was written.
+const LINGER_BYTES: usize = 256 << 10;
+/// How long that may take.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How many requests of a connection hyper has in its hands.
+#[derive(Default)]
+pub struct InFlight {
+    count: AtomicUsize,
+    /// Guards who is to be told when the count falls to zero.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl InFlight {
+    /// Counts a request until the guard is dropped.
+    pub fn enter(self: &Arc<InFlight>) -> InFlightGuard {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        InFlightGuard(self.clone())
+    }
+
+    fn is_busy(&self, waker: &Waker) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        self.count.load(Ordering::Acquire) != 0
+    }
+}
+
+/// Counts one request as long as it lives.
+pub struct InFlightGuard(Arc<InFlight>);
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+enum State {
+    Head,
+    Pass { left: usize, then: Framing, upgrade: bool },
+    Content { left: u64 },
+    Through,
+    Refusing { answer: Vec<u8>, written: usize },
+    Lingering { left: usize },
+    Ended,
+}
+
+/// A deadline that is armed when waiting begins and disarmed by progress.
+#[derive(Default)]
+struct Deadline(Option<Pin<Box<Sleep>>>, bool);
+
+impl Deadline {
+    /// Ready when `after` has passed since waiting began.
+    fn poll(&mut self, after: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        let Deadline(sleep, armed) = self;
+        let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
+        if !*armed {
+            sleep.as_mut().reset(Instant::now() + after);
+            *armed = true;
+        }
+        sleep.as_mut().poll(cx)
+    }
+
+    fn disarm(&mut self) {
+        self.1 = false;
+    }
+}
+
+/// A client's connection as hyper sees it.
+pub struct Front<IO> {
+    io: IO,
+    state: State,
+    /// Bytes that have arrived and not been handed on; at most a header section and one read.
+    arrived: Vec<u8>,
+    /// How many of `arrived`, from its start, have been handed on.
+    handed: usize,
+    in_flight: Arc<InFlight>,
+    limits: Arc<Limits>,
+    reading: Deadline,
+    writing: Deadline,
+    refused: Option<Refusal>,
+}
+
+impl<IO> Front<IO> {
+    /// Puts itself in front of `io`.
+    pub fn new(io: IO, limits: Arc<Limits>, in_flight: Arc<InFlight>) -> Front<IO> {
+        Front {
+            io,
+            state: State::Head,
+            arrived: Vec::new(),
+            handed: 0,
+            in_flight,
+            limits,
+            reading: Deadline::default(),
+            writing: Deadline::default(),
+            refused: None,
+        }
+    }
+
+    fn waiting(&self) -> &[u8] {
+        &self.arrived[self.handed..]
+    }
+
+    /// Hands on what has arrived, at most `most` bytes of it.
+    fn hand_on(&mut self, most: usize, out: &mut ReadBuf<'_>) -> usize {
+        let count = most.min(self.waiting().len()).min(out.remaining());
+        out.put_slice(&self.arrived[self.handed..self.handed + count]);
+        self.handed += count;
+        if self.handed == self.arrived.len() {
+            self.arrived.clear();
+            self.handed = 0;
+            if self.arrived.capacity() > 64 << 10 {
+                self.arrived = Vec::new();
+            }
+        }
+        count
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        tracing::debug!(event = "request-refused", reason = refusal.as_str());
+        let status = refusal.status();
+        let text = format!("{status}: {}\n", refusal.as_str());
+        let allow = if refusal == Refusal::MethodConnect { "allow: GET, HEAD\r\n" } else { "" };
+        let answer = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n{allow}content-length: {}\r\ncache-control: no-store\r\ncache-status: pagewell; detail={}\r\nconnection: close\r\n\r\n{text}",
+            text.len(),
+            refusal.as_str(),
+        );
+        self.refused = Some(refusal);
+        self.state = State::Refusing { answer: answer.into_bytes(), written: 0 };
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
+    /// Reads what the socket has into `arrived`; 0 when the client has ended its side.
+    fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut piece = [std::mem::MaybeUninit::<u8>::uninit(); 8 << 10];
+        let mut buffer = ReadBuf::uninit(&mut piece);
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+        if self.handed > 0 {
+            self.arrived.drain(..self.handed);
+            self.handed = 0;
+        }
+        self.arrived.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
+    /// One step in `Head`: `Ready(true)` when the state has changed, `Ready(false)` at the end.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if self.in_flight.is_busy(cx.waker()) {
+            return self.poll_gone(cx);
+        }
+        loop {
+            if !self.waiting().is_empty() {
+                match inspect(self.waiting(), &self.limits) {
+                    Inspection::Incomplete => {}
+                    Inspection::Complete { head_bytes, framing, upgrade } => {
+                        self.reading.disarm();
+                        self.state = State::Pass { left: head_bytes, then: framing, upgrade };
+                        return Poll::Ready(Ok(true));
+                    }
+                    Inspection::Refused(refusal) => {
+                        self.refuse(refusal);
+                        return Poll::Ready(Ok(true));
+                    }
+                }
+            }
+            match self.poll_arrive(cx) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(false)),
+                Poll::Ready(Ok(_)) if self.waiting().len() == self.arrived.len() => {
+                    // The first bytes of a request end the idle time.
+                    self.skip_empty_line();
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return self.poll_head_deadline(cx),
+            }
+        }
+    }
+
+    /// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
+    fn skip_empty_line(&mut self) {
+        if self.arrived.starts_with(b"\r\n") {
+            self.arrived.drain(..2);
+        }
+    }
+
+    fn poll_head_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let idle = self.waiting().is_empty();
+        let after = if idle { self.limits.idle_timeout } else { self.limits.header_timeout };
+        ready!(self.reading.poll(after, cx));
+        self.reading.disarm();
+        if idle {
+            return Poll::Ready(Ok(false));
+        }
+        self.refuse(Refusal::HeadTimeout);
+        Poll::Ready(Ok(true))
+    }
+
+    /// While hyper answers: notices that the client has gone, keeps what it sends early.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        while self.waiting().len() < self.limits.header_bytes {
+            if ready!(self.poll_arrive(cx))? == 0 {
+                return Poll::Ready(Ok(false));
+            }
+        }
+        Poll::Pending
+    }
+
+    fn poll_content(
+        &mut self,
+        most: u64,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<u64>> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        if !self.waiting().is_empty() {
+            return Poll::Ready(Ok(self.hand_on(most, out) as u64));
+        }
+        let most = most.min(out.remaining()).min(64 << 10);
+        let mut piece = ReadBuf::new(out.initialize_unfilled_to(most));
+        match Pin::new(&mut self.io).poll_read(cx, &mut piece) {
+            Poll::Ready(Ok(())) => {
+                let count = piece.filled().len();
+                out.advance(count);
+                self.reading.disarm();
+                Poll::Ready(Ok(count as u64))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                ready!(self.reading.poll(self.limits.body_timeout, cx));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+
+    fn poll_refusing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let State::Refusing { answer, written } = &mut self.state {
+            while *written < answer.len() {
+                let count = ready!(Pin::new(&mut self.io).poll_write(cx, &answer[*written..]))?;
+                if count == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                *written += count;
+            }
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            self.arrived.clear();
+            self.handed = 0;
+            self.reading.disarm();
+            self.state = State::Lingering { left: LINGER_BYTES };
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_lingering(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let State::Lingering { left } = self.state {
+            let count = match self.poll_arrive(cx) {
+                Poll::Ready(Ok(count)) => count,
+                Poll::Ready(Err(_)) => 0,
+                Poll::Pending => {
+                    ready!(self.reading.poll(LINGER, cx));
+                    0
+                }
+            };
+            self.arrived.clear();
+            self.state = match left.checked_sub(count) {
+                Some(left) if count > 0 => State::Lingering { left },
+                _ => State::Ended,
+            };
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let front = self.get_mut();
+        loop {
+            match front.state {
+                State::Head => {
+                    if !ready!(front.poll_head(cx))? {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                State::Pass { left, then, upgrade } => {
+                    let left = left - front.hand_on(left, out);
+                    front.state = match (left, then) {
+                        (0, _) if upgrade => State::Through,
+                        (0, Framing::Empty) => State::Head,
+                        (0, Framing::Length(length)) => State::Content { left: length },
+                        (0, Framing::Chunked) => State::Through,
+                        _ => State::Pass { left, then, upgrade },
+                    };
+                    return Poll::Ready(Ok(()));
+                }
+                State::Content { left: 0 } => front.state = State::Head,
+                State::Content { left } => {
+                    let count = ready!(front.poll_content(left, cx, out))?;
+                    front.state = State::Content { left: left - count };
+                    return Poll::Ready(Ok(()));
+                }
+                State::Through => {
+                    ready!(front.poll_content(u64::MAX, cx, out))?;
+                    return Poll::Ready(Ok(()));
+                }
+                State::Refusing { .. } => ready!(front.poll_refusing(cx))?,
+                State::Lingering { .. } => ready!(front.poll_lingering(cx)),
+                State::Ended => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
+    /// Closes the connection of a client that takes nothing for too long.
+    fn bound_writing<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.writing.disarm();
+            return written;
+        }
+        ready!(self.writing.poll(self.limits.write_timeout, cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let front = self.get_mut();
+        let written = Pin::new(&mut front.io).poll_write(cx, bytes);
+        front.bound_writing(written, cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let front = self.get_mut();
+        let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
+        front.bound_writing(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}

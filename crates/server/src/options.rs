@@ -1,0 +1,155 @@
+//! The command line. Flags are the short form of configuration keys and win over the file.
+
+use crate::config::raw::{File, OneOrMany};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// The full-page cache that knows your data.
+///
+/// Stands in front of a PHP site, answers from memory, and wakes PHP only when the data behind a
+/// page has changed.
+#[derive(Parser, Debug)]
+#[command(name = "pagewell", version, max_term_width = 100)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Serve a site
+    Serve(Box<ServeArgs>),
+    /// Read a configuration, say what is wrong with it, and end
+    Check(CheckArgs),
+    /// Drop pages from the memory of a running Pagewell
+    Invalidate(InvalidateArgs),
+    /// Show the counters of a running Pagewell
+    Stats(ControlArgs),
+}
+
+/// `pagewell serve`
+#[derive(Args, Debug, Default)]
+pub struct ServeArgs {
+    /// The site's directory: the document root itself, or what has it as public, web, htdocs or
+    /// pub [default: the working directory]
+    pub dir: Option<PathBuf>,
+    /// Where visitors are served: address:port or unix:path; may be given several times
+    /// [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// Where the control interface is: address:port or unix:path [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
+    /// The page budget, such as 256M: contents, headers and index together
+    /// [default: a quarter of the machine's memory]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Configuration in TOML; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A FastCGI responder that is already running, instead of a private php-fpm:
+    /// unix:/run/php/php8.2-fpm.sock or 127.0.0.1:9000
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "origin")]
+    pub php: Option<String>,
+    /// An environment variable for the scripts of the private php-fpm; may be given several times
+    #[arg(long = "php-env", value_name = "NAME=VALUE")]
+    pub php_env: Vec<String>,
+    /// An HTTP server that renders the pages, instead of PHP: http://127.0.0.1:8000
+    #[arg(long, value_name = "URL")]
+    pub origin: Option<String>,
+    /// What is logged: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log: String,
+}
+
+/// `pagewell check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The configuration to read
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+}
+
+/// Where a running Pagewell is found.
+#[derive(Args, Debug, Clone)]
+pub struct ControlArgs {
+    /// The control interface of the running Pagewell: address:port or unix:path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    pub admin: String,
+    /// A file with the token that it asks for
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// `pagewell invalidate`
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub struct InvalidateArgs {
+    /// Drop every page made from what this tag names; may be given several times
+    #[arg(long = "tag", value_name = "TAG", group = "what")]
+    pub tags: Vec<String>,
+    /// Drop the page at this URL or path, in all its variants; may be given several times
+    #[arg(long = "url", value_name = "URL", group = "what")]
+    pub urls: Vec<String>,
+    /// Drop every page
+    #[arg(long, group = "what")]
+    pub all: bool,
+    /// Where to reach it.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+impl ServeArgs {
+    /// Lays the flags over what the file says.
+    ///
+    /// # Errors
+    /// A flag's value that is not of its form.
+    pub fn over(&self, mut file: File) -> Result<File, String> {
+        let set = |to: &mut Option<String>, from: &Option<String>| {
+            if from.is_some() {
+                to.clone_from(from);
+            }
+        };
+        if !self.listen.is_empty() {
+            file.listen = Some(OneOrMany::Many(self.listen.clone()));
+        }
+        set(&mut file.admin, &self.admin);
+        set(&mut file.memory, &self.memory);
+        set(&mut file.php.at, &self.php);
+        set(&mut file.site.origin, &self.origin);
+        if self.dir.is_some() {
+            file.site.root.clone_from(&self.dir);
+        }
+        for pair in &self.php_env {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| format!("--php-env {pair}: write NAME=VALUE"))?;
+            file.php.env.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let line = ["pagewell", "serve", "/srv", "--listen", ":80", "--php-env", "A=b=c"];
+        let Command::Serve(args) = CommandLine::parse_from(line).command else { panic!() };
+        let file: File = toml::from_str("listen = \"x\"\nmemory = \"1G\"").unwrap();
+        let file = args.over(file).unwrap();
+        assert_eq!(file.memory.as_deref(), Some("1G"));
+        assert_eq!(file.php.env["A"], "b=c");
+        assert!(matches!(file.listen, Some(OneOrMany::Many(all)) if all == [":80"]));
+    }
+}

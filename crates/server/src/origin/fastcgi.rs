@@ -1,0 +1,525 @@
+//! A FastCGI responder as the origin: php-fpm, or any program in any language.
+//!
+//! One connection carries one request at a time. A kept-alive connection holds one of the
+//! responder's workers, so there are never more connections than places, and idle ones are closed
+//! after a while. Content streams in both directions: the request's is written by a task of its
+//! own, so that a responder that answers before it has read everything cannot lock both sides up.
+//!
+//! When a kept-alive connection turns out to be dead before a byte of the answer has come, a
+//! request without content is sent once more, over a new connection.
+
+use super::places::Places;
+use super::socket::Socket;
+use super::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use crate::config::{Address, Config};
+use crate::request_head::Refusal;
+use ::http::StatusCode;
+use bytes::{Buf, Bytes, BytesMut};
+use fastcgi::{
+    AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
+    HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatalWatch, ResponseKind,
+    ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent, cgi_params, split_stdin,
+};
+use http_body_util::BodyExt;
+use http_cache::Failure;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+/// Chunked content is collected up to here, because a script has to be told its length.
+const CHUNKED_MAX_BYTES: usize = 1 << 20;
+/// An idle connection older than this is closed, so that php-fpm can end its worker.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// What is read at a time.
+const READ_BYTES: usize = 32 << 10;
+/// What is logged of a request's STDERR.
+const STDERR_BYTES: usize = 8 << 10;
+
+/// A FastCGI responder.
+pub struct FastCgi {
+    address: Address,
+    idle: Arc<Idle>,
+    places: Places,
+    config: Arc<Config>,
+}
+
+/// Connections without work, the one used last on top.
+struct Idle {
+    /// Guards the connections; held only to push or pop.
+    sockets: Mutex<Vec<(Socket, Instant)>>,
+    max: usize,
+}
+
+impl Idle {
+    fn take(&self) -> Option<Socket> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((socket, since)) = sockets.pop() {
+            if since.elapsed() < IDLE_MAX && !socket.is_spent() {
+                return Some(socket);
+            }
+        }
+        None
+    }
+
+    fn put(&self, socket: Socket) {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if sockets.len() < self.max {
+            sockets.push((socket, Instant::now()));
+        }
+    }
+
+    fn close_old(&self) {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.retain(|(_, since)| since.elapsed() < IDLE_MAX);
+    }
+}
+
+impl FastCgi {
+    /// A responder that is already running.
+    pub fn new(address: Address, config: &Arc<Config>) -> FastCgi {
+        let limits = &config.limits;
+        FastCgi::with(address, limits.origin_connections, limits.origin_idle_connections, config)
+    }
+
+    /// Our own php-fpm with so many children: all its workers are ours to keep.
+    pub fn own(socket: &Path, children: usize, config: &Arc<Config>) -> FastCgi {
+        let places = children.min(config.limits.origin_connections).max(1);
+        FastCgi::with(Address::Unix(socket.to_owned()), places, places, config)
+    }
+
+    fn with(address: Address, places: usize, idle: usize, config: &Arc<Config>) -> FastCgi {
+        FastCgi {
+            address,
+            idle: Arc::new(Idle { sockets: Mutex::new(Vec::new()), max: idle }),
+            places: Places::new(places, &config.limits),
+            config: config.clone(),
+        }
+    }
+
+    /// The places at the responder.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Closes connections that have been idle for long; to be called every few seconds.
+    pub fn close_idle(&self) {
+        self.idle.close_old();
+    }
+
+    /// See [`super::Origin::send`].
+    pub async fn send(&self, mut request: OriginRequest) -> Result<OriginResponse, Unsent> {
+        let place = self.places.enter().await?;
+        let body = std::mem::replace(&mut request.body, RequestBody::Empty);
+        let content = RequestContent::read(body, self.config.limits.body_timeout).await?;
+        let params = self.params(&request, content.length())?;
+        let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
+        let mut start = BytesMut::with_capacity(4 << 10);
+        params.encode_request_start(after, &mut start);
+
+        let (mut head, mut reply) = self.exchange(&request, start, content, after, place).await?;
+        reply.received = head.content.len() as u64;
+        reply.declared = head.content_length;
+        reply.framing = ContentFraming::of(&request.method, head.status);
+        reply.first = std::mem::take(&mut head.content);
+        if let ResponseKind::LocalRedirect(path) = &head.kind {
+            return Err(Unsent::Redirected(path.to_string()));
+        }
+        Ok(OriginResponse {
+            status: head.status,
+            headers: head.headers,
+            body: OriginBody::FastCgi(Box::new(reply)),
+        })
+    }
+
+    /// Sends the request over a kept connection, or a new one, and reads the answer's head.
+    async fn exchange(
+        &self,
+        request: &OriginRequest,
+        start: BytesMut,
+        content: RequestContent,
+        after: AfterRequest,
+        place: OwnedSemaphorePermit,
+    ) -> Result<(CgiHead, Reply), Unsent> {
+        let start = start.freeze();
+        let mut reply = Reply::new(&self.config, request, after, self.idle.clone(), place);
+        if let Some(kept) = self.idle.take() {
+            if !content.is_empty() {
+                reply.begin(kept, start, content).await?;
+                return Ok((reply.head().await?, reply));
+            }
+            let tried = match reply.begin(kept, start.clone(), RequestContent::Empty).await {
+                Ok(()) => reply.head().await,
+                Err(failure) => Err(failure),
+            };
+            match tried {
+                Ok(head) => return Ok((head, reply)),
+                Err(Failure::HungUp) if !reply.heard => reply.reset(),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        let fresh = self.connect().await?;
+        reply.begin(fresh, start, content).await?;
+        Ok((reply.head().await?, reply))
+    }
+
+    async fn connect(&self) -> Result<Socket, Failure> {
+        let connecting = Socket::connect(&self.address);
+        match timeout(self.config.limits.origin_connect_timeout, connecting).await {
+            Err(_) => Err(Failure::TimedOut),
+            Ok(Ok(socket)) => Ok(socket),
+            Ok(Err(error)) => {
+                tracing::warn!(event = "origin-refused", address = %self.address, %error);
+                Err(Failure::Refused)
+            }
+        }
+    }
+
+    fn params(&self, request: &OriginRequest, length: Option<u64>) -> Result<Params, Unsent> {
+        let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
+        let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
+        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+        let _ = path;
+        let host_name = request.host.rsplit_once(':').map_or(request.host.as_str(), |(name, port)| {
+            if port.bytes().all(|b| b.is_ascii_digit()) { name } else { &request.host }
+        });
+        let made = cgi_params(
+            &CgiRequest {
+                method: &request.method,
+                version: request.version,
+                scheme: if request.scheme == "https" { Scheme::Https } else { Scheme::Http },
+                host: request.host.as_bytes(),
+                request_uri: request.target.as_bytes(),
+                query: query.as_bytes(),
+                headers: &request.headers,
+                content_length: length,
+                script: Script {
+                    document_root: root.unwrap_or(b"/"),
+                    filename: script.filename.as_os_str().as_bytes(),
+                    name: script.name.as_bytes(),
+                    path_info: script.path_info.as_bytes(),
+                },
+                client: request.peer,
+                server: ServerPlace {
+                    name: host_name.as_bytes(),
+                    addr: request.local.map(|local| local.ip()),
+                    port: request.local.map_or(80, |local| local.port()),
+                    software: concat!("pagewell/", env!("CARGO_PKG_VERSION")),
+                },
+            },
+            ParamsLimits::default(),
+        );
+        made.map_err(|refused| match refused {
+            ParamsRefused::PairTooLarge { .. } | ParamsRefused::TotalTooLarge { .. } => {
+                Unsent::Client(Refusal::HeadTooLarge)
+            }
+            _ => Unsent::Client(Refusal::Malformed),
+        })
+    }
+}
+
+/// The request's content, its length known.
+enum RequestContent {
+    Empty,
+    Collected(Bytes),
+    Stream(hyper::body::Incoming, u64),
+}
+
+impl RequestContent {
+    async fn read(body: RequestBody, wait: Duration) -> Result<RequestContent, Unsent> {
+        match body {
+            RequestBody::Empty => Ok(RequestContent::Empty),
+            RequestBody::Stream(body, Some(length)) => Ok(RequestContent::Stream(body, length)),
+            RequestBody::Stream(body, None) => {
+                let limited = http_body_util::Limited::new(body, CHUNKED_MAX_BYTES);
+                match timeout(wait, limited.collect()).await {
+                    Err(_) => Err(Unsent::Client(Refusal::ContentTimeout)),
+                    Ok(Ok(all)) => Ok(RequestContent::Collected(all.to_bytes())),
+                    Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
+                        Err(Unsent::Client(Refusal::LengthRequired))
+                    }
+                    Ok(Err(_)) => Err(Unsent::Client(Refusal::Malformed)),
+                }
+            }
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        match self {
+            RequestContent::Empty => None,
+            RequestContent::Collected(bytes) => Some(bytes.len() as u64),
+            RequestContent::Stream(_, length) => Some(*length),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, RequestContent::Empty)
+    }
+}
+
+/// The connection while a request is on it.
+enum Line {
+    /// Nothing is left to be written.
+    Whole(Socket),
+    /// Content is still being written.
+    Sending { reading: ReadHalf<Socket>, writer: JoinHandle<Option<WriteHalf<Socket>>> },
+    /// Given back, or closed.
+    Gone,
+}
+
+/// A response on its way. Dropped before its end, it closes the connection, which tells the
+/// responder that nobody waits any more.
+pub struct Reply {
+    line: Line,
+    reader: ResponseReader,
+    input: BytesMut,
+    /// Content that came together with the head.
+    first: Bytes,
+    /// Whether a byte of the answer has come.
+    heard: bool,
+    received: u64,
+    declared: Option<u64>,
+    framing: ContentFraming,
+    after: AfterRequest,
+    idle: Arc<Idle>,
+    stderr: Vec<u8>,
+    fatal: PhpFatalWatch,
+    url: String,
+    wait: Duration,
+    head_bytes: usize,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Reply {
+    fn new(
+        config: &Config,
+        request: &OriginRequest,
+        after: AfterRequest,
+        idle: Arc<Idle>,
+        place: OwnedSemaphorePermit,
+    ) -> Reply {
+        Reply {
+            line: Line::Gone,
+            reader: ResponseReader::new(),
+            input: BytesMut::new(),
+            first: Bytes::new(),
+            heard: false,
+            received: 0,
+            declared: None,
+            framing: ContentFraming::of(&request.method, StatusCode::OK),
+            after,
+            idle,
+            stderr: Vec::new(),
+            fatal: PhpFatalWatch::default(),
+            url: format!("{}://{}{}", request.scheme, request.host, request.target),
+            wait: config.limits.origin_timeout,
+            head_bytes: config.limits.origin_header_bytes,
+            _place: place,
+        }
+    }
+
+    /// Forgets what came over a connection that was dead.
+    fn reset(&mut self) {
+        self.line = Line::Gone;
+        self.reader = ResponseReader::new();
+        self.input.clear();
+    }
+
+    /// Writes the request; its content by a task of its own.
+    async fn begin(
+        &mut self,
+        mut socket: Socket,
+        start: Bytes,
+        content: RequestContent,
+    ) -> Result<(), Failure> {
+        let mut first = BytesMut::from(start);
+        if content.is_empty() {
+            first.extend_from_slice(&STDIN_END);
+        }
+        match timeout(self.wait, socket.write_all(&first)).await {
+            Err(_) => return Err(Failure::TimedOut),
+            Ok(Err(_)) => return Err(Failure::HungUp),
+            Ok(Ok(())) => {}
+        }
+        self.line = if content.is_empty() {
+            Line::Whole(socket)
+        } else {
+            let (reading, writing) = tokio::io::split(socket);
+            Line::Sending { reading, writer: tokio::spawn(send_content(content, writing)) }
+        };
+        Ok(())
+    }
+
+    /// Reads the answer's header section.
+    async fn head(&mut self) -> Result<CgiHead, Failure> {
+        let limits = HeadLimits { bytes: self.head_bytes, ..HeadLimits::default() };
+        let mut reader = CgiHeadReader::new(limits);
+        loop {
+            match self.event().await? {
+                Event::Stdout(bytes) => match reader.read(bytes) {
+                    Ok(HeadStep::More(next)) => reader = next,
+                    Ok(HeadStep::Done(head)) => return Ok(*head),
+                    Err(refused) => {
+                        tracing::error!(event = "origin-invalid", url = self.url, reason = %refused);
+                        return Err(Failure::InvalidResponse);
+                    }
+                },
+                Event::Stderr(bytes) => self.keep_stderr(&bytes),
+                Event::End(_) => {
+                    self.log_stderr();
+                    let refused = reader.cut_short();
+                    tracing::error!(event = "origin-invalid", url = self.url, reason = %refused);
+                    return Err(Failure::InvalidResponse);
+                }
+            }
+        }
+    }
+
+    /// See [`OriginBody::next`].
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        if !self.first.is_empty() {
+            return Some(Ok(std::mem::take(&mut self.first)));
+        }
+        loop {
+            match self.event().await {
+                Err(failure) => return Some(Err(failure)),
+                Ok(Event::Stdout(bytes)) => {
+                    self.received += bytes.len() as u64;
+                    return Some(Ok(bytes));
+                }
+                Ok(Event::Stderr(bytes)) => self.keep_stderr(&bytes),
+                Ok(Event::End(_)) => return self.end().await.err().map(Err),
+            }
+        }
+    }
+
+    /// The next event, reading as much as it takes.
+    async fn event(&mut self) -> Result<Event, Failure> {
+        loop {
+            match self.reader.read(&mut self.input) {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(event = "origin-invalid", url = self.url, reason = %error);
+                    return Err(Failure::InvalidResponse);
+                }
+            }
+            self.input.reserve(READ_BYTES);
+            let count = match &mut self.line {
+                Line::Whole(socket) => timeout(self.wait, socket.read_buf(&mut self.input)).await,
+                Line::Sending { reading, writer } => {
+                    read_while_sending(reading, writer, &mut self.input, self.wait).await
+                }
+                Line::Gone => return Err(Failure::HungUp),
+            };
+            match count {
+                Err(_) => return Err(Failure::TimedOut),
+                Ok(Err(_) | Ok(0)) => return Err(Failure::HungUp),
+                Ok(Ok(_)) => self.heard = true,
+            }
+        }
+    }
+
+    /// The responder says it is done: was that all, and may the connection be kept?
+    async fn end(&mut self) -> Result<(), Failure> {
+        self.log_stderr();
+        let end = self.reader.end();
+        let complete = Completeness::of(end, self.framing, self.declared, self.received)
+            .and_php(self.fatal.fatal());
+        let (socket, sent) = match std::mem::replace(&mut self.line, Line::Gone) {
+            Line::Whole(socket) => (Some(socket), StdinSent::Whole),
+            Line::Sending { reading, writer } if writer.is_finished() => match writer.await {
+                Ok(Some(writing)) => (Some(reading.unsplit(writing)), StdinSent::Whole),
+                _ => (None, StdinSent::Partly),
+            },
+            Line::Sending { writer, .. } => {
+                writer.abort();
+                (None, StdinSent::Partly)
+            }
+            Line::Gone => (None, StdinSent::Partly),
+        };
+        let reuse = Reuse::of(self.after, sent, &self.reader, self.input.remaining());
+        if let (Some(socket), Reuse::Keep) = (socket, reuse) {
+            self.idle.put(socket);
+        }
+        match complete {
+            Completeness::Complete => Ok(()),
+            Completeness::Incomplete(reason) => {
+                tracing::error!(event = "origin-incomplete", url = self.url, reason = reason.as_str());
+                Err(Failure::HungUp)
+            }
+        }
+    }
+
+    fn keep_stderr(&mut self, bytes: &[u8]) {
+        self.fatal.push(bytes);
+        let room = STDERR_BYTES.saturating_sub(self.stderr.len());
+        self.stderr.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn log_stderr(&mut self) {
+        let text = String::from_utf8_lossy(&self.stderr);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            tracing::warn!(event = "origin-stderr", url = self.url, line);
+        }
+        self.stderr.clear();
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.log_stderr();
+        if let Line::Sending { writer, .. } = &self.line {
+            writer.abort();
+        }
+    }
+}
+
+/// Reads; the time-out does not run while content is still on its way to the responder.
+async fn read_while_sending(
+    reading: &mut ReadHalf<Socket>,
+    writer: &mut JoinHandle<Option<WriteHalf<Socket>>>,
+    input: &mut BytesMut,
+    wait: Duration,
+) -> Result<std::io::Result<usize>, tokio::time::error::Elapsed> {
+    loop {
+        match timeout(wait, reading.read_buf(input)).await {
+            Err(_) if !writer.is_finished() => {}
+            read => return read,
+        }
+    }
+}
+
+/// Writes a request's content; gives the connection back when all of it was written.
+async fn send_content(
+    content: RequestContent,
+    mut writing: WriteHalf<Socket>,
+) -> Option<WriteHalf<Socket>> {
+    match content {
+        RequestContent::Empty => {}
+        RequestContent::Collected(bytes) => write_records(&mut writing, bytes).await.ok()?,
+        RequestContent::Stream(mut body, _) => {
+            while let Some(frame) = body.frame().await {
+                if let Ok(bytes) = frame.ok()?.into_data() {
+                    write_records(&mut writing, bytes).await.ok()?;
+                }
+            }
+        }
+    }
+    writing.write_all(&STDIN_END).await.ok()?;
+    Some(writing)
+}
+
+async fn write_records(writing: &mut WriteHalf<Socket>, mut bytes: Bytes) -> std::io::Result<()> {
+    while let Some((header, chunk)) = split_stdin(&mut bytes) {
+        let mut record = Buf::chain(&header[..], chunk);
+        while record.has_remaining() {
+            writing.write_buf(&mut record).await?;
+        }
+    }
+    Ok(())
+}

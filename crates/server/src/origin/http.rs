@@ -1,0 +1,180 @@
+//! An HTTP server as the origin: Apache, nginx, `php -S`, anything. hyper's client with its pool of
+//! kept-alive connections; the places bound how many requests it has at once.
+
+use super::places::Places;
+use super::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use crate::config::Config;
+use ::http::{HeaderValue, Uri, header, uri};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_cache::Failure;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How long an idle connection is kept: less than the 5 s of Apache's and node's defaults.
+const IDLE: Duration = Duration::from_secs(4);
+
+type Sent = UnsyncBoxBody<Bytes, hyper::Error>;
+
+/// An HTTP server that renders the pages.
+pub struct HttpOrigin {
+    client: Client<HttpConnector, Sent>,
+    authority: uri::Authority,
+    places: Places,
+    config: Arc<Config>,
+}
+
+impl HttpOrigin {
+    /// The server at `authority`.
+    pub fn new(authority: String, config: &Arc<Config>) -> HttpOrigin {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(config.limits.origin_connect_timeout));
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(config.limits.origin_connections)
+            .set_host(false)
+            .http1_max_buf_size(config.limits.origin_header_bytes.max(16 << 10))
+            .build(connector);
+        HttpOrigin {
+            client,
+            authority: authority.parse().expect("checked with the configuration"),
+            places: Places::new(config.limits.origin_connections, &config.limits),
+            config: config.clone(),
+        }
+    }
+
+    /// The places at the server.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// See [`super::Origin::send`].
+    pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
+        let place = self.places.enter().await?;
+        let outgoing = self.outgoing(request)?;
+        let wait = self.config.limits.origin_timeout;
+        let response = match tokio::time::timeout(wait, self.client.request(outgoing)).await {
+            Err(_) => return Err(Failure::TimedOut.into()),
+            Ok(Err(error)) => return Err(failure_of(&error).into()),
+            Ok(Ok(response)) => response,
+        };
+        let (head, body) = response.into_parts();
+        Ok(OriginResponse {
+            status: head.status,
+            headers: head.headers,
+            body: OriginBody::Http(Reply { body, wait, _place: place }),
+        })
+    }
+
+    fn outgoing(&self, request: OriginRequest) -> Result<::http::Request<Sent>, Failure> {
+        let target = request.target.parse::<uri::PathAndQuery>();
+        let uri = Uri::builder()
+            .scheme("http")
+            .authority(self.authority.clone())
+            .path_and_query(target.map_err(|_| Failure::InvalidResponse)?)
+            .build()
+            .map_err(|_| Failure::InvalidResponse)?;
+        let mut headers = request.headers;
+        if let Ok(host) = HeaderValue::from_str(&request.host) {
+            headers.insert(header::HOST, host);
+        }
+        forwarded(&mut headers, &request.host, request.scheme, request.peer);
+        let body = match request.body {
+            RequestBody::Empty => {
+                http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
+            }
+            RequestBody::Stream(body, length) => {
+                if let Some(length) = length {
+                    headers.insert(header::CONTENT_LENGTH, length.into());
+                }
+                body.boxed_unsync()
+            }
+        };
+        let mut outgoing = ::http::Request::new(body);
+        *outgoing.method_mut() = request.method;
+        *outgoing.uri_mut() = uri;
+        *outgoing.headers_mut() = headers;
+        Ok(outgoing)
+    }
+}
+
+/// Says who asked, in the lines that software behind a proxy reads. What a client sent under these
+/// names has been taken out before.
+fn forwarded(
+    headers: &mut ::http::HeaderMap,
+    host: &str,
+    scheme: &'static str,
+    peer: Option<std::net::SocketAddr>,
+) {
+    if let Some(peer) = peer
+        && let Ok(value) = HeaderValue::from_str(&peer.ip().to_string())
+    {
+        headers.insert("x-forwarded-for", value);
+    }
+    if let Ok(value) = HeaderValue::from_str(host) {
+        headers.insert("x-forwarded-host", value);
+    }
+    headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
+}
+
+/// Whose fault it was, as far as the client library tells.
+fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+            return match io.kind() {
+                std::io::ErrorKind::TimedOut => Failure::TimedOut,
+                std::io::ErrorKind::ConnectionReset
+                | std::io::ErrorKind::BrokenPipe
+                | std::io::ErrorKind::UnexpectedEof => Failure::HungUp,
+                _ if error.is_connect() => Failure::Refused,
+                _ => Failure::HungUp,
+            };
+        }
+        if let Some(hyper) = inner.downcast_ref::<hyper::Error>() {
+            if hyper.is_parse() {
+                return Failure::InvalidResponse;
+            }
+            if hyper.is_timeout() {
+                return Failure::TimedOut;
+            }
+        }
+        cause = inner.source();
+    }
+    if error.is_connect() { Failure::Refused } else { Failure::HungUp }
+}
+
+/// The content of a response on its way.
+pub struct Reply {
+    body: Incoming,
+    wait: Duration,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Reply {
+    /// See [`super::OriginBody::next`]. hyper ends the stream with an error when fewer bytes come
+    /// than were announced, or the last chunk is missing.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        loop {
+            let frame = match tokio::time::timeout(self.wait, self.body.frame()).await {
+                Err(_) => return Some(Err(Failure::TimedOut)),
+                Ok(frame) => frame?,
+            };
+            match frame {
+                Err(_) => return Some(Err(Failure::HungUp)),
+                Ok(frame) => match frame.into_data() {
+                    Ok(piece) if piece.is_empty() => {}
+                    Ok(piece) => return Some(Ok(piece)),
+                    Err(_trailers) => {}
+                },
+            }
+        }
+    }
+}

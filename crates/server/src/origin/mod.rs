@@ -1,0 +1,152 @@
+//! The origin: what renders the pages. One request in, one response head and a stream of content
+//! out, whether it is a FastCGI responder or an HTTP server.
+//!
+//! A response is complete only when its end was announced as the protocol announces it; anything
+//! else ends the stream with a failure, and is never stored. A failure is no exception here but an
+//! outcome that is decided about (stale-if-error).
+
+mod child;
+pub mod fastcgi;
+pub mod http;
+pub mod php_fpm;
+pub mod places;
+mod socket;
+
+use crate::config::{Config, OriginConfig};
+use crate::request_head::Refusal;
+use crate::routes::Script;
+use ::http::{HeaderMap, Method, StatusCode};
+use bytes::Bytes;
+use http_cache::Failure;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A request as it goes to the origin.
+pub struct OriginRequest {
+    /// The method.
+    pub method: Method,
+    /// The target as the client wrote it, path and query.
+    pub target: String,
+    /// The Host the site was asked under.
+    pub host: String,
+    /// `http` or `https`.
+    pub scheme: &'static str,
+    /// End-to-end header lines.
+    pub headers: HeaderMap,
+    /// The content, streamed.
+    pub body: RequestBody,
+    /// The client's address; none over a Unix socket.
+    pub peer: Option<SocketAddr>,
+    /// The address it came to; none over a Unix socket.
+    pub local: Option<SocketAddr>,
+    /// The script that was found for it, for a FastCGI origin.
+    pub script: Option<Script>,
+    /// The HTTP version the client spoke.
+    pub version: ::http::Version,
+}
+
+/// Why there is no response to pass on.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The origin failed.
+    Failed(Failure),
+    /// The request cannot be sent; the client is to blame.
+    Client(Refusal),
+    /// The origin wants another path of this site to be answered in its place (RFC 3875 section
+    /// 6.2.2).
+    Redirected(String),
+}
+
+impl From<Failure> for Unsent {
+    fn from(failure: Failure) -> Unsent {
+        Unsent::Failed(failure)
+    }
+}
+
+/// A request's content.
+pub enum RequestBody {
+    /// None.
+    Empty,
+    /// So many bytes, as they come from the client.
+    Stream(hyper::body::Incoming, Option<u64>),
+}
+
+/// A response as it comes from the origin.
+pub struct OriginResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The header lines.
+    pub headers: HeaderMap,
+    /// The content.
+    pub body: OriginBody,
+}
+
+/// The content of a response, piece by piece.
+pub enum OriginBody {
+    /// From a FastCGI responder.
+    FastCgi(Box<fastcgi::Reply>),
+    /// From an HTTP server.
+    Http(http::Reply),
+}
+
+impl OriginBody {
+    /// The next piece; `None` at the announced end.
+    ///
+    /// # Errors
+    /// The response broke off, or nothing came for too long.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        match self {
+            OriginBody::FastCgi(reply) => reply.next().await,
+            OriginBody::Http(reply) => reply.next().await,
+        }
+    }
+}
+
+/// The origin of a site.
+pub enum Origin {
+    /// A FastCGI responder.
+    FastCgi(fastcgi::FastCgi),
+    /// An HTTP server.
+    Http(http::HttpOrigin),
+}
+
+impl Origin {
+    /// Connects to (or starts) what the configuration names.
+    ///
+    /// # Errors
+    /// Our own php-fpm did not start: a sentence for the operator.
+    pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
+        match &config.site.origin {
+            OriginConfig::Http(authority) => {
+                Ok((Origin::Http(http::HttpOrigin::new(authority.clone(), config)), None))
+            }
+            OriginConfig::FastCgi(address) => {
+                Ok((Origin::FastCgi(fastcgi::FastCgi::new(address.clone(), config)), None))
+            }
+            OriginConfig::OwnPhp(options) => {
+                let php = php_fpm::PhpFpm::start(options).await?;
+                let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
+                Ok((Origin::FastCgi(fastcgi), Some(php)))
+            }
+        }
+    }
+
+    /// Sends a request and waits for the response's header section.
+    ///
+    /// # Errors
+    /// How the origin failed, or why the request could not be sent.
+    pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
+        match self {
+            Origin::FastCgi(origin) => origin.send(request).await,
+            Origin::Http(origin) => origin.send(request).await,
+        }
+    }
+
+    /// The places at the origin.
+    pub fn places(&self) -> &places::Places {
+        match self {
+            Origin::FastCgi(origin) => origin.places(),
+            Origin::Http(origin) => origin.places(),
+        }
+    }
+}

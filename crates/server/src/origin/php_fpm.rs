@@ -1,0 +1,288 @@
+//! A php-fpm of our own: finds the program, writes its configuration into a private directory,
+//! starts it, starts it again (with back-off) when it dies, and ends it with Pagewell.
+//!
+//! php-fpm runs in a process group of its own, so that children whose master was killed can be
+//! ended with it, and is told by the kernel when Pagewell dies. Its children are started as they
+//! are needed and end after a minute without work, so that a small machine keeps its memory.
+
+use super::child::end_with_us;
+use crate::config::OwnPhp;
+use std::fmt::Write as _;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+
+/// The first wait before php-fpm is started again, and the longest.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// php-fpm that lived so long was well: the next wait is the first one again.
+const WELL_AFTER: Duration = Duration::from_secs(10);
+/// How long php-fpm may take to open its socket.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long its children may take to finish what they render when Pagewell ends.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A running php-fpm; ended by [`PhpFpm::stop`].
+pub struct PhpFpm {
+    socket: PathBuf,
+    directory: PathBuf,
+    stop: watch::Sender<bool>,
+    watcher: tokio::task::JoinHandle<()>,
+}
+
+impl PhpFpm {
+    /// Starts php-fpm and waits until it accepts connections.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the program is not there, or does not start, and what it said.
+    pub async fn start(options: &OwnPhp) -> Result<PhpFpm, String> {
+        let binary = find_binary(options)?;
+        let directory = private_directory()?;
+        let socket = directory.join("php.sock");
+        let config = directory.join("php-fpm.conf");
+        std::fs::write(&config, configuration(options, &socket))
+            .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
+        let mut child = spawn(&binary, &config)?;
+        wait_for_socket(&socket, &mut child, &binary).await?;
+        tracing::info!(
+            event = "php-fpm-started",
+            binary = %binary.display(),
+            pid = child.id(),
+            children = options.children
+        );
+        let (stop, stopped) = watch::channel(false);
+        let watcher = tokio::spawn(watch_over(child, binary, config, socket.clone(), stopped));
+        Ok(PhpFpm { socket, directory, stop, watcher })
+    }
+
+    /// The socket at which it answers.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Lets the children finish, for a bounded time, and ends php-fpm.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        let _ = self.watcher.await;
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The program that was configured, or the newest that is in the path or the usual places.
+fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
+    if let Some(binary) = &options.binary {
+        return match binary.is_file() {
+            true => Ok(binary.clone()),
+            false => Err(format!("php.binary: there is no file {}", binary.display())),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin", "/opt/php/sbin"];
+    let directories = std::env::split_paths(&path).chain(usual.iter().map(PathBuf::from));
+    let mut found: Vec<(Vec<u32>, PathBuf)> = Vec::new();
+    for directory in directories {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if let Some(version) = name.to_str().and_then(version_in_name) {
+                found.push((version, entry.path()));
+            }
+        }
+    }
+    found.into_iter().max_by(|a, b| a.0.cmp(&b.0)).map(|(_, path)| path).ok_or_else(|| {
+        "no php-fpm was found. Install it (on Debian and Ubuntu: apt install php-fpm), name it with php.binary, or point --php or --origin at what renders the pages".to_owned()
+    })
+}
+
+/// The version in `php-fpm8.2`; one newer than all for plain `php-fpm`.
+fn version_in_name(name: &str) -> Option<Vec<u32>> {
+    let rest = name.strip_prefix("php-fpm")?.trim_start_matches('-');
+    match rest {
+        "" => Some(vec![u32::MAX]),
+        version => version.split('.').map(|part| part.parse().ok()).collect(),
+    }
+}
+
+/// A directory that only we (and, below it, php-fpm's children by the socket's owner) can use.
+fn private_directory() -> Result<PathBuf, String> {
+    let base = ["/run/pagewell", "/run"].iter().map(PathBuf::from).chain([std::env::temp_dir()]);
+    let mut last = String::new();
+    for base in base {
+        for attempt in 0..100u32 {
+            let name = format!("pagewell-{}-{attempt}", std::process::id());
+            let directory = base.join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
+                Ok(()) => return Ok(directory),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => {
+                    last = format!("{}: {e}", directory.display());
+                    break;
+                }
+            }
+        }
+    }
+    Err(format!("no private directory could be made for php-fpm's socket: {last}"))
+}
+
+/// The php-fpm configuration file.
+fn configuration(options: &OwnPhp, socket: &Path) -> String {
+    let root = rustix::process::geteuid().is_root();
+    let mut text = format!(
+        "[global]\nerror_log = /proc/self/fd/2\nlog_level = notice\nlog_limit = 8192\ndaemonize = no\n\n\
+         [pagewell]\nlisten = {}\nlisten.mode = 0600\nlisten.backlog = 4096\n\
+         pm = ondemand\npm.max_children = {}\npm.process_idle_timeout = 60s\n\
+         catch_workers_output = yes\ndecorate_workers_output = no\nclear_env = yes\n\
+         security.limit_extensions = .php\n",
+        socket.display(),
+        options.children,
+    );
+    if root {
+        let _ = writeln!(text, "user = {}", options.user);
+    }
+    for (name, value) in &options.env {
+        let _ = writeln!(text, "env[{name}] = {}", quoted(value));
+    }
+    let _ = writeln!(text, "php_admin_flag[log_errors] = on");
+    for (name, value) in &options.ini {
+        let _ = writeln!(text, "php_admin_value[{name}] = {}", quoted(value));
+    }
+    text
+}
+
+/// A value as php-fpm's ini reader takes it.
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
+    let mut command = Command::new(binary);
+    command.arg("--nodaemonize").arg("--fpm-config").arg(config);
+    if rustix::process::geteuid().is_root() {
+        command.arg("--allow-to-run-as-root");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    end_with_us(&mut command);
+    let mut child =
+        command.spawn().map_err(|e| format!("{} cannot be started: {e}", binary.display()))?;
+    if let Some(stderr) = child.stderr.take() {
+        tokio::spawn(pass_on_log(stderr));
+    }
+    Ok(child)
+}
+
+/// Passes php-fpm's own log on, line by line.
+async fn pass_on_log(stderr: tokio::process::ChildStderr) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let line = line.split_once("] ").map_or(line.as_str(), |(_, rest)| rest);
+        match line {
+            _ if line.contains("ERROR") || line.contains("ALERT") => {
+                tracing::error!(event = "php-fpm-log", line)
+            }
+            _ if line.contains("WARNING") => tracing::warn!(event = "php-fpm-log", line),
+            _ => tracing::debug!(event = "php-fpm-log", line),
+        }
+    }
+}
+
+async fn wait_for_socket(socket: &Path, child: &mut Child, binary: &Path) -> Result<(), String> {
+    let deadline = tokio::time::Instant::now() + START_TIMEOUT;
+    loop {
+        if tokio::net::UnixStream::connect(socket).await.is_ok() {
+            // Only its owner, which is whoever runs Pagewell, may connect.
+            let _ = std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600));
+            return Ok(());
+        }
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("{} ended at once ({status}); what it said is in the log above", binary.display()));
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(format!("{} did not open its socket within {START_TIMEOUT:?}", binary.display()));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Starts php-fpm again whenever it dies, until told to stop.
+async fn watch_over(
+    mut child: Child,
+    binary: PathBuf,
+    config: PathBuf,
+    socket: PathBuf,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut back_off = BACK_OFF.0;
+    loop {
+        let group = child.id();
+        let since = tokio::time::Instant::now();
+        let status = tokio::select! {
+            status = child.wait() => status,
+            _ = stopped.changed() => return quit(child).await,
+        };
+        if since.elapsed() > WELL_AFTER {
+            back_off = BACK_OFF.0;
+        }
+        tracing::error!(event = "php-fpm-died", status = ?status.ok(), again_in = ?back_off);
+        end_group(group);
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(back_off) => {}
+                _ = stopped.changed() => return,
+            }
+            back_off = (back_off * 2).min(BACK_OFF.1);
+            let started = match spawn(&binary, &config) {
+                Ok(mut new) => wait_for_socket(&socket, &mut new, &binary).await.map(|()| new),
+                Err(error) => Err(error),
+            };
+            match started {
+                Ok(new) => {
+                    tracing::info!(event = "php-fpm-started", pid = new.id());
+                    child = new;
+                    break;
+                }
+                Err(error) => tracing::error!(event = "php-fpm-start-failed", error),
+            }
+        }
+    }
+}
+
+/// Ends the children of a master that is no more: they would answer the old socket for ever.
+fn end_group(group: Option<u32>) {
+    let group = group.and_then(|id| rustix::process::Pid::from_raw(id as i32));
+    if let Some(group) = group {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+}
+
+async fn quit(mut child: Child) {
+    let group = child.id();
+    let pid = group.and_then(|id| rustix::process::Pid::from_raw(id as i32));
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
+    }
+    if tokio::time::timeout(QUIT_TIMEOUT, child.wait()).await.is_err() {
+        end_group(group);
+        let _ = child.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_versions() {
+        assert_eq!(version_in_name("php-fpm8.2"), Some(vec![8, 2]));
+        assert!(version_in_name("php-fpm8.10") > version_in_name("php-fpm8.2"));
+        assert_eq!(version_in_name("php-fpm"), Some(vec![u32::MAX]));
+        assert_eq!(version_in_name("php-fpmx"), None);
+        assert_eq!(version_in_name("php"), None);
+    }
+
+    #[test]
+    fn values_are_quoted() {
+        assert_eq!(quoted(r#"a"b\c"#), r#""a\"b\\c""#);
+    }
+}

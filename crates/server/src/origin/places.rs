@@ -1,0 +1,73 @@
+//! Places at the origin: so many requests at once, so many waiting, for so long. Beyond that the
+//! origin counts as overloaded, and says so at once instead of piling up.
+
+use crate::config::Limits;
+use http_cache::Failure;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The places of one origin.
+pub struct Places {
+    free: Arc<Semaphore>,
+    count: usize,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+    timeout: Duration,
+}
+
+impl Places {
+    /// So many places as `count`, and a queue as the limits say.
+    pub fn new(count: usize, limits: &Limits) -> Places {
+        Places {
+            free: Arc::new(Semaphore::new(count)),
+            count,
+            waiting: AtomicUsize::new(0),
+            waiting_max: limits.origin_queue,
+            timeout: limits.origin_queue_timeout,
+        }
+    }
+
+    /// A place, held until it is dropped.
+    ///
+    /// # Errors
+    /// [`Failure::Overloaded`] when the queue is full or the wait was too long.
+    pub async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(place) = self.free.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        let _waiting = Waiting::enter(self).ok_or(Failure::Overloaded)?;
+        match tokio::time::timeout(self.timeout, self.free.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(Failure::Overloaded),
+        }
+    }
+
+    /// Requests at the origin now.
+    pub fn taken(&self) -> usize {
+        self.count.saturating_sub(self.free.available_permits())
+    }
+
+    /// Requests waiting for a place now.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts one that waits; also when it stops waiting by being dropped.
+struct Waiting<'a>(&'a Places);
+
+impl<'a> Waiting<'a> {
+    fn enter(places: &'a Places) -> Option<Waiting<'a>> {
+        let before = places.waiting.fetch_add(1, Ordering::Relaxed);
+        let waiting = Waiting(places);
+        (before < places.waiting_max).then_some(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}

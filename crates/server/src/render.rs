@@ -1,0 +1,430 @@
+//! A page that the store could not answer: rendered once, for everybody who asks for it meanwhile.
+//!
+//! | turn | what happens |
+//! |---|---|
+//! | lead | a task of its own asks the origin, tells the followers, stores the page |
+//! | follow | waits; shares the page if rule 2 allows it, else takes another turn |
+//! | alone | asks the origin for itself; the page may be stored all the same |
+//!
+//! The task goes on when its visitor leaves, as long as somebody follows or the page is about to be
+//! stored; otherwise the request at the origin is given up. The lease is taken before the request
+//! goes out (by the turn) and kept until the followers have decided. The page is stored before its
+//! last byte is handed to the visitor, so that whoever has it finds it in the store.
+
+mod collect;
+
+use crate::body::ResponseBody;
+use crate::exchange::{Visitor, decide_on};
+use crate::forward::{self, Answerer, Outgoing, answerer, read_facts};
+use crate::origin::{OriginResponse, Unsent};
+use crate::page::{SharedPage, dependencies};
+use crate::routes::Script;
+use crate::serve;
+use crate::site::Site;
+use crate::target::Target;
+use http::{HeaderMap, Method, Response, StatusCode, Version};
+use http_cache::status::{CacheStatus, Handled};
+use http_cache::{
+    Failure, ForwardReason, RequestFacts, Timestamp, Verdict, freshen, make_conditional,
+    may_use_stale_on, storable,
+};
+use page_store::{Alone, Follower, Leader, Lease, Turn, Why};
+use std::sync::Arc;
+use tokio::sync::{oneshot, watch};
+
+/// How many renders a request waits for before it asks for itself.
+const TURNS_MAX: usize = 3;
+
+/// What the followers of a render wait on.
+pub struct Waiter {
+    outcome: watch::Sender<Option<Outcome>>,
+}
+
+impl Waiter {
+    fn new() -> Waiter {
+        Waiter { outcome: watch::Sender::new(None) }
+    }
+}
+
+/// What came of a render, for its followers.
+#[derive(Clone)]
+enum Outcome {
+    /// A page; whether one may share it is for each to find out.
+    Page(SharedPage),
+    /// A response for the one who asked.
+    NotShareable,
+    /// None: the origin failed.
+    Failed(Failure),
+}
+
+/// A GET or HEAD that the store could not answer.
+#[derive(Clone)]
+pub struct Ask {
+    /// What is asked for.
+    pub target: Target,
+    /// The cache key.
+    pub key: Vec<u8>,
+    /// GET or HEAD.
+    pub method: Method,
+    /// The client's header lines.
+    pub headers: HeaderMap,
+    /// The HTTP version the client spoke.
+    pub version: Version,
+    /// Who asks.
+    pub visitor: Visitor,
+    /// Why it is not answered from the store.
+    pub why: ForwardReason,
+    /// The stored page to be validated.
+    pub validate: Option<SharedPage>,
+    /// The stored page to fall back on when the origin fails.
+    pub fallback: Option<SharedPage>,
+}
+
+impl Ask {
+    fn facts(&self) -> RequestFacts<'_> {
+        read_facts(&self.method, &self.headers)
+    }
+
+    fn status(&self) -> CacheStatus<'static> {
+        CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(self.why))
+    }
+}
+
+/// Answers a request by a render, its own or another's.
+pub async fn get(site: &Arc<Site>, ask: Ask) -> Response<ResponseBody> {
+    let arrival = site.store.number();
+    let script = match answerer(site, &ask.target, &ask.facts()).await {
+        Answerer::Here(response) => return response,
+        Answerer::Origin(script) => script,
+    };
+    if ask.why == ForwardReason::Bypass {
+        return rendered(site, ask, script, Right::Alone(site.store.lease())).await;
+    }
+    let key = site.store.key(&ask.key);
+    let now_ms = || site.clock.now().0;
+    let mut turn = site.fills.turn(&site.store, key, arrival, now_ms(), Waiter::new);
+    for _ in 0..TURNS_MAX {
+        let follower = match turn {
+            Turn::Lead(leader) => return led(site, ask, script, leader).await,
+            Turn::Alone(alone) => {
+                return rendered(site, ask, script, Right::Alone(alone.lease)).await;
+            }
+            Turn::Follow(follower) => follower,
+        };
+        if let Some(response) = follow(site, &ask, &follower).await {
+            return response;
+        }
+        turn = site.fills.again(&site.store, follower, now_ms(), Waiter::new);
+    }
+    let right = match turn {
+        Turn::Lead(leader) => Right::Lead(leader),
+        Turn::Alone(Alone { lease, .. }) => Right::Alone(lease),
+        Turn::Follow(_) => Right::Alone(site.store.lease()),
+    };
+    rendered(site, ask, script, right).await
+}
+
+/// Renders a page anew for nobody in particular, unless that is being done already.
+pub async fn refresh(site: Arc<Site>, ask: Ask) {
+    let facts = ask.facts();
+    let Answerer::Origin(script) = answerer(&site, &ask.target, &facts).await else { return };
+    let (key, arrival) = (site.store.key(&ask.key), site.store.number());
+    let turn = site.fills.turn(&site.store, key, arrival, site.clock.now().0, Waiter::new);
+    let right = match turn {
+        Turn::Lead(leader) => Right::Lead(leader),
+        // Not shareable lately, but there is a page: it is worth trying.
+        Turn::Alone(Alone { lease, why: Why::NotShareable }) => Right::Alone(lease),
+        Turn::Alone(_) | Turn::Follow(_) => return,
+    };
+    Render { site, ask, right, answer: None }.run(script).await;
+}
+
+/// Leads, unless the page was stored between the look-up and the turn.
+async fn led(
+    site: &Arc<Site>,
+    ask: Ask,
+    script: Option<Script>,
+    leader: Leader<Waiter>,
+) -> Response<ResponseBody> {
+    let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.key);
+    if let Verdict::Reuse { candidate, .. } = verdict {
+        drop(leader);
+        let page = &candidates.as_slice()[candidate];
+        return crate::exchange::hit(site, &ask.facts(), page);
+    }
+    rendered(site, ask, script, Right::Lead(leader)).await
+}
+
+/// Has the page rendered by a task of its own, and waits for the answer.
+async fn rendered(
+    site: &Arc<Site>,
+    ask: Ask,
+    script: Option<Script>,
+    right: Right,
+) -> Response<ResponseBody> {
+    let (answer, answered) = oneshot::channel();
+    let render = Render { site: site.clone(), ask, right, answer: Some(answer) };
+    tokio::spawn(render.run(script));
+    match answered.await {
+        Ok(response) => response,
+        // The task has panicked, which is logged.
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+    }
+}
+
+/// Waits for another's render. `None`: another turn has to be taken.
+async fn follow(
+    site: &Arc<Site>,
+    ask: &Ask,
+    follower: &Follower<Waiter>,
+) -> Option<Response<ResponseBody>> {
+    let _following = site.counters.followers.during();
+    let mut outcome = follower.waiter().outcome.subscribe();
+    // An error: the leader is gone without a word.
+    let outcome = outcome.wait_for(Option::is_some).await.ok()?.clone()?;
+    match outcome {
+        Outcome::NotShareable => None,
+        Outcome::Failed(failure) => Some(on_failure(site, ask, failure)),
+        Outcome::Page(page) => {
+            let stored = &page.payload().stored;
+            let made_from =
+                dependencies(stored, &site.store, site.name, &ask.target.path_and_query);
+            if follower.may_share(&site.store, &made_from).is_err() {
+                site.counters.joins_refused.add();
+                return None;
+            }
+            let facts = ask.facts();
+            let now = site.clock.now();
+            if !crate::exchange::answers(site, &facts, &ask.headers, &page, now) {
+                return None;
+            }
+            site.counters.collapsed.add();
+            let mut status = ask.status();
+            status.collapsed = true;
+            status.ttl_seconds = Some(stored.ttl_seconds(now));
+            Some(serve::page(&facts, page.payload(), now, &status))
+        }
+    }
+}
+
+/// The answer when the origin failed: the old page where that is allowed, else an error.
+fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<ResponseBody> {
+    stale_on(site, ask, failure)
+        .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
+}
+
+/// RFC 5861 section 4.
+fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
+    let page = ask.fallback.as_ref()?.payload();
+    let (facts, now) = (ask.facts(), site.clock.now());
+    may_use_stale_on(failure, &page.stored, &facts, &site.config.policy, now).ok()?;
+    site.counters.stale_hits.add();
+    let mut status = ask.status();
+    status.ttl_seconds = Some(page.stored.ttl_seconds(now));
+    status.detail = Some(failure.as_str());
+    if let Failure::Status(code) = failure {
+        status.forward_status = Some(code);
+    }
+    Some(serve::page(&facts, page, now, &status))
+}
+
+/// The right to render: with others waiting, or not.
+enum Right {
+    Lead(Leader<Waiter>),
+    Alone(Lease),
+}
+
+impl Right {
+    fn lease(&self) -> &Lease {
+        match self {
+            Right::Lead(leader) => leader.lease(),
+            Right::Alone(lease) => lease,
+        }
+    }
+
+    fn tell(&self, outcome: Outcome) {
+        if let Right::Lead(leader) = self {
+            leader.waiter().outcome.send_replace(Some(outcome));
+        }
+    }
+}
+
+/// One render, from the request to the origin to the stored page.
+struct Render {
+    site: Arc<Site>,
+    ask: Ask,
+    right: Right,
+    /// Where the visitor waits; none when nobody does.
+    answer: Option<oneshot::Sender<Response<ResponseBody>>>,
+}
+
+/// When the request went out and the response came, and the header lines it went out with.
+struct Sent {
+    headers: HeaderMap,
+    request_time: Timestamp,
+    response_time: Timestamp,
+}
+
+impl Render {
+    async fn run(mut self, script: Option<Script>) {
+        let validated = self.ask.validate.take();
+        let again = match self.attempt(script.clone(), validated).await {
+            Attempt::Done => return,
+            Attempt::Unconditionally(render) => render,
+        };
+        if let Attempt::Unconditionally(render) = again.attempt(script, None).await {
+            // A 304 to a request without a condition.
+            let failure = Unsent::Failed(Failure::InvalidResponse);
+            let response = forward::failed(&render.site, failure, render.ask.why);
+            render.give_up(response, Outcome::Failed(Failure::InvalidResponse));
+        }
+    }
+
+    /// Asks the origin once: for the page, or whether `validate` still holds.
+    async fn attempt(mut self, script: Option<Script>, validate: Option<SharedPage>) -> Attempt {
+        let mut headers = forward::outgoing(&self.ask.headers);
+        make_conditional(&mut headers, validate.as_ref().map(|page| &page.payload().stored));
+        let request_time = self.site.clock.now();
+        let site = self.site.clone();
+        site.counters.renders.add();
+        let target = self.ask.target.clone();
+        let visitor = self.ask.visitor.clone();
+        let out = Outgoing {
+            method: Method::GET,
+            target: &target,
+            headers: &headers,
+            script,
+            visitor: &visitor,
+            version: self.ask.version,
+        };
+        let sent = tokio::select! {
+            sent = forward::send(&site, out) => sent,
+            () = self.abandoned() => return Attempt::Done,
+        };
+        let response = match sent {
+            Ok(response) => response,
+            Err(unsent) => return self.unsent(unsent),
+        };
+        let sent = Sent { headers, request_time, response_time: site.clock.now() };
+        match validate {
+            Some(page) if response.status == StatusCode::NOT_MODIFIED => {
+                self.not_modified(&page, response, &sent)
+            }
+            _ if response.status == StatusCode::NOT_MODIFIED => Attempt::Unconditionally(self),
+            _ => self.responded(response, &sent).await,
+        }
+    }
+
+    /// Ready when nobody waits for this render any more.
+    async fn abandoned(&mut self) {
+        match &mut self.answer {
+            Some(answer) => answer.closed().await,
+            None => std::future::pending().await,
+        }
+        if let Right::Lead(leader) = &self.right {
+            leader.waiter().outcome.closed().await;
+        }
+    }
+
+    fn unsent(self, unsent: Unsent) -> Attempt {
+        match unsent {
+            Unsent::Failed(failure) => {
+                let response = on_failure(&self.site, &self.ask, failure);
+                self.give_up(response, Outcome::Failed(failure));
+            }
+            other => {
+                let response = forward::failed(&self.site, other, self.ask.why);
+                self.give_up(response, Outcome::NotShareable);
+            }
+        }
+        Attempt::Done
+    }
+
+    /// Tells the followers and answers the visitor.
+    fn give_up(self, response: Response<ResponseBody>, outcome: Outcome) {
+        self.right.tell(outcome);
+        if let Some(answer) = self.answer {
+            // The visitor may have left meanwhile.
+            let _ = answer.send(response);
+        }
+    }
+
+    /// RFC 9111 section 4.3.4.
+    fn not_modified(self, page: &SharedPage, response: OriginResponse, sent: &Sent) -> Attempt {
+        let facts = read_facts(&Method::GET, &self.ask.headers);
+        let freshened = freshen(
+            &page.payload().stored,
+            &facts,
+            &sent.headers,
+            &response.headers,
+            sent.request_time,
+            sent.response_time,
+            &self.site.config.policy,
+        );
+        match freshened {
+            Ok(stored) => {
+                self.site.counters.validated.add();
+                let mut status = self.ask.status();
+                status.forward_status = Some(StatusCode::NOT_MODIFIED);
+                self.store(stored, page.payload().content.clone(), status);
+                Attempt::Done
+            }
+            Err(reason) => {
+                tracing::debug!(event = "not-freshened", reason = reason.as_str());
+                Attempt::Unconditionally(self)
+            }
+        }
+    }
+
+    /// A response other than a 304.
+    async fn responded(self, response: OriginResponse, sent: &Sent) -> Attempt {
+        if response.status.is_server_error() {
+            let failure = Failure::Status(response.status);
+            if let Some(stale) = stale_on(&self.site, &self.ask, failure) {
+                self.give_up(stale, Outcome::Failed(failure));
+                return Attempt::Done;
+            }
+        }
+        let facts = read_facts(&Method::GET, &self.ask.headers);
+        let kept = storable(
+            &facts,
+            &sent.headers,
+            response.status,
+            &response.headers,
+            sent.request_time,
+            sent.response_time,
+            &self.site.config.policy,
+        );
+        let mut status = self.ask.status();
+        status.forward_status = Some(response.status);
+        match kept {
+            Ok(stored) => self.collect(stored, response, status).await,
+            Err(reason) => {
+                self.not_shareable();
+                status.detail = Some(reason.as_str());
+                let passed = forward::stream(&self.site, response, &status);
+                let head_only = self.ask.method == Method::HEAD;
+                let passed = if head_only { serve::without_body(passed) } else { passed };
+                self.give_up(passed, Outcome::NotShareable);
+            }
+        }
+        Attempt::Done
+    }
+
+    /// Remembers for a while that requests for this page need not wait for each other.
+    fn not_shareable(&self) {
+        self.site.counters.not_stored.add();
+        if let Right::Lead(leader) = &self.right {
+            let until_ms = self.site.clock.now().0 + self.site.limits.solo.as_millis() as u64;
+            leader.not_shareable(until_ms);
+        }
+    }
+}
+
+/// What came of asking the origin once.
+enum Attempt {
+    /// Everybody has been told.
+    Done,
+    /// The condition was of no use; ask without.
+    Unconditionally(Render),
+}

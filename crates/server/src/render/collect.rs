@@ -1,0 +1,300 @@
+//! The content of a page that may be stored, on its way from the origin to the visitor and into the
+//! store at once.
+//!
+//! For a moment the response is held back: most pages are complete within it, and then go out with
+//! their length, a validator and what became of storing them. A page that takes longer is streamed
+//! at the visitor's pace while it is collected at the origin's. What grows over the limit on pages
+//! is streamed only, and the origin then waits for the visitor.
+
+use super::{Outcome, Render};
+use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
+use crate::origin::{OriginBody, OriginResponse};
+use crate::page::{SharedPage, StoredPage, dependencies, variant};
+use crate::serve;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, header};
+use http_cache::status::CacheStatus;
+use http_cache::validators::own_etag;
+use http_cache::{Failure, Stored};
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// How long a response is held back for its content to be complete.
+const HOLD: Duration = Duration::from_millis(100);
+/// How much of it is held back at most.
+const HOLD_BYTES: usize = 256 << 10;
+
+/// How holding back ended.
+enum Held {
+    Complete,
+    Going,
+    Failed(Failure),
+    Abandoned,
+}
+
+impl Render {
+    /// Collects the content and stores the page.
+    pub(super) async fn collect(
+        mut self,
+        stored: Stored,
+        response: OriginResponse,
+        status: CacheStatus<'static>,
+    ) {
+        let mut body = response.body;
+        let mut content = Vec::new();
+        match self.hold(&mut body, &mut content).await {
+            Held::Complete => {
+                drop(body);
+                self.store(stored, Bytes::from(content), status);
+            }
+            Held::Failed(failure) => {
+                let response = super::on_failure(&self.site, &self.ask, failure);
+                self.give_up(response, Outcome::Failed(failure));
+            }
+            Held::Abandoned => {}
+            Held::Going => self.stream(stored, body, content, status).await,
+        }
+    }
+
+    async fn hold(&mut self, body: &mut OriginBody, content: &mut Vec<u8>) -> Held {
+        let most = HOLD_BYTES.min(self.site.limits.page_bytes);
+        let until = tokio::time::sleep(HOLD);
+        let mut until = std::pin::pin!(until);
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = body.next() => piece,
+                () = &mut until => return Held::Going,
+                () = self.abandoned() => return Held::Abandoned,
+            };
+            match piece {
+                None => return Held::Complete,
+                Some(Err(failure)) => return Held::Failed(failure),
+                Some(Ok(bytes)) => content.extend_from_slice(&bytes),
+            }
+            if content.len() > most {
+                return Held::Going;
+            }
+        }
+    }
+
+    /// Stores a complete page, tells the followers, answers the visitor.
+    pub(super) fn store(self, stored: Stored, content: Bytes, mut status: CacheStatus<'static>) {
+        let (page, refused) = self.put(stored, content);
+        self.right.tell(Outcome::Page(page.clone()));
+        let Some(answer) = self.answer else { return };
+        let now = self.site.clock.now();
+        let stored = &page.payload().stored;
+        status.stored = refused.is_none();
+        status.detail = refused;
+        status.ttl_seconds = Some(stored.ttl_seconds(now));
+        let facts = self.ask.facts();
+        let _ = answer.send(serve::page(&facts, page.payload(), now, &status));
+    }
+
+    /// Puts a page in the store; says why it is not there otherwise.
+    fn put(&self, mut stored: Stored, content: Bytes) -> (SharedPage, Option<&'static str>) {
+        let site = &self.site;
+        stored.content_length = Some(content.len() as u64);
+        stored.set_own_etag(own_etag(xxh3_128(&content)));
+        let path = &self.ask.target.path_and_query;
+        let made_from = dependencies(&stored, &site.store, site.name, path);
+        let variant = variant(&stored);
+        let key = site.store.key(&self.ask.key);
+        let page = StoredPage { stored, content };
+        match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
+            Ok(page) => {
+                site.counters.stored.add();
+                site.fills.shareable(key);
+                (page, None)
+            }
+            Err(not_stored) => {
+                site.counters.store_refused.add();
+                (not_stored.page, Some(not_stored.reason.as_str()))
+            }
+        }
+    }
+
+    /// Streams to the visitor what is being collected.
+    async fn stream(
+        mut self,
+        stored: Stored,
+        body: OriginBody,
+        content: Vec<u8>,
+        status: CacheStatus<'static>,
+    ) {
+        let length = stored.content_length;
+        let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
+        let head = self.head(&stored, &status, Content::Channel { pieces, length });
+        let mut streaming = Streaming {
+            unsent: VecDeque::new(),
+            held_back: None,
+            received: content.len() as u64,
+            length,
+            sender: Some(sender),
+            content: Some(content),
+            page_bytes: self.site.limits.page_bytes,
+        };
+        if let Some(content) = &streaming.content {
+            streaming.unsent.push_back(Bytes::copy_from_slice(content));
+        }
+        match self.answer.take() {
+            Some(answer) if self.ask.method != Method::HEAD => {
+                if answer.send(head).is_err() {
+                    streaming.sender = None;
+                }
+            }
+            Some(answer) => {
+                let _ = answer.send(serve::without_body(head));
+                streaming.sender = None;
+            }
+            None => streaming.sender = None,
+        }
+        self.finish(stored, body, streaming).await;
+    }
+
+    async fn finish(self, stored: Stored, mut body: OriginBody, mut streaming: Streaming) {
+        loop {
+            match streaming.step(&mut body).await {
+                Step::Going => {}
+                Step::TooLarge => {
+                    self.not_shareable();
+                    self.right.tell(Outcome::NotShareable);
+                }
+                Step::Left => return,
+                Step::Failed(failure) => {
+                    self.right.tell(Outcome::Failed(failure));
+                    return streaming.end(Some(failure)).await;
+                }
+                Step::Complete => {
+                    drop(body);
+                    if let Some(content) = streaming.content.take() {
+                        let (page, _) = self.put(stored, Bytes::from(content));
+                        self.right.tell(Outcome::Page(page));
+                    }
+                    return streaming.end(None).await;
+                }
+            }
+        }
+    }
+
+    /// The head of a response whose content is not complete yet.
+    fn head(
+        &self,
+        stored: &Stored,
+        status: &CacheStatus<'_>,
+        content: Content,
+    ) -> Response<ResponseBody> {
+        let mut response = serve::with(stored, stored.status, content);
+        let headers = response.headers_mut();
+        if let Some(length) = stored.content_length {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        headers.append("cache-status", serve::status_value(status));
+        response
+    }
+}
+
+/// Content that goes to the visitor while it is collected.
+struct Streaming {
+    /// What the visitor has not taken yet.
+    unsent: VecDeque<Bytes>,
+    /// The last piece of a response of declared length: sent when the page is stored.
+    held_back: Option<Bytes>,
+    received: u64,
+    length: Option<u64>,
+    /// None when the visitor has left.
+    sender: Option<mpsc::Sender<Piece>>,
+    /// What will be stored; none when it has grown too large.
+    content: Option<Vec<u8>>,
+    page_bytes: usize,
+}
+
+enum Step {
+    Going,
+    TooLarge,
+    Complete,
+    Failed(Failure),
+    /// Neither a visitor nor the store wants more.
+    Left,
+}
+
+/// Which of the two sides was ready.
+enum Side {
+    Origin(Option<Piece>),
+    Visitor,
+    VisitorLeft,
+}
+
+impl Streaming {
+    /// Takes a piece from the origin or hands one to the visitor.
+    async fn step(&mut self, body: &mut OriginBody) -> Step {
+        if self.sender.is_none() && self.content.is_none() {
+            return Step::Left;
+        }
+        let may_read = self.content.is_some() || self.unsent.is_empty();
+        let turn = tokio::select! {
+            piece = body.next(), if may_read => Side::Origin(piece),
+            permit = reserve(self.sender.as_ref()), if !self.unsent.is_empty() => {
+                match (permit, self.unsent.pop_front()) {
+                    (Some(permit), Some(bytes)) => {
+                        permit.send(Ok(bytes));
+                        Side::Visitor
+                    }
+                    _ => Side::VisitorLeft,
+                }
+            }
+        };
+        match turn {
+            Side::Origin(None) => Step::Complete,
+            Side::Origin(Some(Err(failure))) => Step::Failed(failure),
+            Side::Origin(Some(Ok(bytes))) => self.take(bytes),
+            Side::Visitor => Step::Going,
+            Side::VisitorLeft => {
+                self.sender = None;
+                self.unsent.clear();
+                Step::Going
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: Bytes) -> Step {
+        self.received += bytes.len() as u64;
+        let mut step = Step::Going;
+        if let Some(content) = &mut self.content {
+            if content.len() + bytes.len() > self.page_bytes {
+                self.content = None;
+                step = Step::TooLarge;
+            } else {
+                content.extend_from_slice(&bytes);
+            }
+        }
+        if self.sender.is_some() {
+            match self.length {
+                Some(length) if self.received >= length => self.held_back = Some(bytes),
+                _ => self.unsent.push_back(bytes),
+            }
+        }
+        step
+    }
+
+    /// Hands the visitor what is left.
+    async fn end(mut self, failure: Option<Failure>) {
+        let Some(sender) = self.sender else { return };
+        self.unsent.extend(self.held_back.take().filter(|_| failure.is_none()));
+        for bytes in self.unsent {
+            if sender.send(Ok(bytes)).await.is_err() {
+                return;
+            }
+        }
+        if let Some(failure) = failure {
+            let _ = sender.send(Err(failure)).await;
+        }
+    }
+}
+
+async fn reserve(sender: Option<&mpsc::Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {
+    sender?.reserve().await.ok()
+}

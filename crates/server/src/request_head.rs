@@ -1,0 +1,291 @@
+//! The strict reading of a request's header section, before hyper sees it (RFC 9112).
+//!
+//! Two parties that read one message differently are what request smuggling is made of, so what
+//! two readers could take in two ways is refused here: bare line feeds, two lengths, a length and
+//! chunked, codings other than chunked, two Hosts. What passes is well-formed for everybody.
+//!
+//! Pure: bytes in, a decision out. It decides nothing about the resource asked for.
+
+use crate::config::Limits;
+use http::StatusCode;
+
+/// Header lines that are looked at; `Limits::headers` may lower but not raise it.
+const HEADERS_MAX: usize = 256;
+
+/// How the request's content is framed (RFC 9112 section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No content.
+    Empty,
+    /// So many bytes.
+    Length(u64),
+    /// Chunked.
+    Chunked,
+}
+
+/// What came of looking at the bytes that have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inspection {
+    /// The header section is not complete yet.
+    Incomplete,
+    /// It is complete and well-formed.
+    Complete {
+        /// Its length, the empty line included.
+        head_bytes: usize,
+        /// How the content behind it is framed.
+        framing: Framing,
+        /// Whether the client asks for another protocol on this connection.
+        upgrade: bool,
+    },
+    /// It must not be answered by anything but an error and a closed connection.
+    Refused(Refusal),
+}
+
+/// Why a request is refused before it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not the grammar of RFC 9112.
+    Malformed,
+    /// A line that does not end in CR LF.
+    BareLineFeed,
+    /// The request line's target is too long.
+    TargetTooLong,
+    /// The header section is too long.
+    HeadTooLarge,
+    /// Too many header lines.
+    TooManyHeaders,
+    /// No Host line in HTTP/1.1.
+    HostMissing,
+    /// More than one Host line.
+    HostRepeated,
+    /// More than one length, or one that is no number.
+    LengthInvalid,
+    /// A length and a transfer coding.
+    LengthAndCoding,
+    /// A transfer coding other than chunked, or one in HTTP/1.0.
+    CodingUnknown,
+    /// The content is too long.
+    ContentTooLarge,
+    /// CONNECT: this is no proxy for strangers.
+    MethodConnect,
+    /// The header section did not arrive in time.
+    HeadTimeout,
+    /// The content did not arrive in time.
+    ContentTimeout,
+    /// Chunked content too long to be passed on without a length.
+    LengthRequired,
+}
+
+impl Refusal {
+    /// The status code that answers it.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Refusal::TargetTooLong => StatusCode::URI_TOO_LONG,
+            Refusal::HeadTooLarge | Refusal::TooManyHeaders => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            Refusal::CodingUnknown => StatusCode::NOT_IMPLEMENTED,
+            Refusal::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::MethodConnect => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::HeadTimeout | Refusal::ContentTimeout => StatusCode::REQUEST_TIMEOUT,
+            Refusal::LengthRequired => StatusCode::LENGTH_REQUIRED,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// Its name, as it stands in the answer and in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refusal::Malformed => "malformed",
+            Refusal::BareLineFeed => "bare-line-feed",
+            Refusal::TargetTooLong => "target-too-long",
+            Refusal::HeadTooLarge => "head-too-large",
+            Refusal::TooManyHeaders => "too-many-headers",
+            Refusal::HostMissing => "host-missing",
+            Refusal::HostRepeated => "host-repeated",
+            Refusal::LengthInvalid => "length-invalid",
+            Refusal::LengthAndCoding => "length-and-coding",
+            Refusal::CodingUnknown => "coding-unknown",
+            Refusal::ContentTooLarge => "content-too-large",
+            Refusal::MethodConnect => "method-connect",
+            Refusal::HeadTimeout => "head-timeout",
+            Refusal::ContentTimeout => "content-timeout",
+            Refusal::LengthRequired => "length-required",
+        }
+    }
+}
+
+/// Looks at the bytes that have arrived at the start of a request.
+pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
+    let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let allowed = limits.headers.min(HEADERS_MAX);
+    let mut request = httparse::Request::new(&mut lines[..allowed]);
+    let head_bytes = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
+        Ok(httparse::Status::Partial) => return while_incomplete(bytes, &request, limits),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Inspection::Refused(Refusal::TooManyHeaders);
+        }
+        Err(_) => return Inspection::Refused(Refusal::Malformed),
+    };
+    match check(&bytes[..head_bytes], &request, limits) {
+        Ok(framing) => Inspection::Complete {
+            head_bytes,
+            framing,
+            upgrade: request.headers.iter().any(|line| line.name.eq_ignore_ascii_case("upgrade")),
+        },
+        Err(refusal) => Inspection::Refused(refusal),
+    }
+}
+
+/// More bytes are awaited, unless they could only make it worse.
+fn while_incomplete(bytes: &[u8], request: &httparse::Request, limits: &Limits) -> Inspection {
+    let target_bytes = match (request.method, request.path) {
+        (_, Some(path)) => path.len(),
+        // httparse tells the target only when it is complete.
+        (Some(method), None) => bytes.len().saturating_sub(method.len() + 1),
+        (None, None) => 0,
+    };
+    if target_bytes > limits.uri_bytes {
+        return Inspection::Refused(Refusal::TargetTooLong);
+    }
+    if bytes.len() >= limits.header_bytes {
+        return Inspection::Refused(Refusal::HeadTooLarge);
+    }
+    Inspection::Incomplete
+}
+
+fn check(head: &[u8], request: &httparse::Request, limits: &Limits) -> Result<Framing, Refusal> {
+    if request.path.is_some_and(|path| path.len() > limits.uri_bytes) {
+        return Err(Refusal::TargetTooLong);
+    }
+    if head.len() > limits.header_bytes {
+        return Err(Refusal::HeadTooLarge);
+    }
+    if has_bare_line_feed(head) {
+        return Err(Refusal::BareLineFeed);
+    }
+    if request.method == Some("CONNECT") {
+        return Err(Refusal::MethodConnect);
+    }
+    let is_http_11 = request.version == Some(1);
+    match count(request, "host") {
+        0 if is_http_11 => return Err(Refusal::HostMissing),
+        0 | 1 => {}
+        _ => return Err(Refusal::HostRepeated),
+    }
+    let framing = read_framing(request, is_http_11)?;
+    match framing {
+        Framing::Length(length) if length > limits.body_bytes => Err(Refusal::ContentTooLarge),
+        framing => Ok(framing),
+    }
+}
+
+/// RFC 9112 section 2.2 lets a recipient take a bare LF for a line end; another party may not.
+fn has_bare_line_feed(head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
+}
+
+fn count(request: &httparse::Request, name: &str) -> usize {
+    request.headers.iter().filter(|line| line.name.eq_ignore_ascii_case(name)).count()
+}
+
+/// RFC 9112 section 6.3, without the parts that let two readers differ.
+fn read_framing(request: &httparse::Request, is_http_11: bool) -> Result<Framing, Refusal> {
+    let value_of = |name: &str| {
+        request.headers.iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|l| l.value)
+    };
+    match (count(request, "transfer-encoding"), count(request, "content-length")) {
+        (0, 0) => Ok(Framing::Empty),
+        (0, 1) => read_length(value_of("content-length").unwrap_or_default()),
+        (0, _) => Err(Refusal::LengthInvalid),
+        (1, 0) => match value_of("transfer-encoding") {
+            Some(coding) if is_http_11 && coding.eq_ignore_ascii_case(b"chunked") => {
+                Ok(Framing::Chunked)
+            }
+            _ => Err(Refusal::CodingUnknown),
+        },
+        (_, 0) => Err(Refusal::CodingUnknown),
+        (_, _) => Err(Refusal::LengthAndCoding),
+    }
+}
+
+fn read_length(value: &[u8]) -> Result<Framing, Refusal> {
+    let digits = std::str::from_utf8(value).ok().filter(|text| {
+        !text.is_empty() && text.len() <= 18 && text.bytes().all(|b| b.is_ascii_digit())
+    });
+    match digits.and_then(|text| text.parse().ok()) {
+        Some(0) => Ok(Framing::Empty),
+        Some(length) => Ok(Framing::Length(length)),
+        None => Err(Refusal::LengthInvalid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Inspection {
+        inspect(text.as_bytes(), &Limits::default())
+    }
+
+    fn framing(text: &str) -> Framing {
+        match of(text) {
+            Inspection::Complete { framing, head_bytes, .. } => {
+                assert_eq!(head_bytes, text.len());
+                framing
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refused(text: &str) -> Refusal {
+        match of(text) {
+            Inspection::Refused(refusal) => refusal,
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn well_formed_requests_pass() {
+        assert_eq!(framing("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Framing::Empty);
+        assert_eq!(framing("GET / HTTP/1.0\r\n\r\n"), Framing::Empty);
+        assert_eq!(framing("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"), Framing::Length(5));
+        assert_eq!(framing("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"), Framing::Chunked);
+        assert_eq!(of("GET / HTTP/1.1\r\nHos"), Inspection::Incomplete);
+        assert_eq!(of(""), Inspection::Incomplete);
+    }
+
+    #[test]
+    fn what_two_readers_could_take_in_two_ways_is_refused() {
+        let host = "HTTP/1.1\r\nHost: a\r\n";
+        assert_eq!(refused(&format!("POST / {host}Content-Length: 5\r\nContent-Length: 5\r\n\r\n")), Refusal::LengthInvalid);
+        assert_eq!(refused(&format!("POST / {host}Content-Length: 5, 5\r\n\r\n")), Refusal::LengthInvalid);
+        assert_eq!(refused(&format!("POST / {host}Content-Length: +5\r\n\r\n")), Refusal::LengthInvalid);
+        assert_eq!(refused(&format!("POST / {host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n")), Refusal::LengthAndCoding);
+        assert_eq!(refused(&format!("POST / {host}Transfer-Encoding: gzip, chunked\r\n\r\n")), Refusal::CodingUnknown);
+        assert_eq!(refused(&format!("POST / {host}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n")), Refusal::CodingUnknown);
+        assert_eq!(refused("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Refusal::CodingUnknown);
+        assert_eq!(refused("GET / HTTP/1.1\r\n\r\n"), Refusal::HostMissing);
+        assert_eq!(refused(&format!("GET / {host}Host: b\r\n\r\n")), Refusal::HostRepeated);
+        assert_eq!(refused("GET / HTTP/1.1\nHost: a\n\n"), Refusal::BareLineFeed);
+        assert_eq!(refused("GET / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n"), Refusal::Malformed);
+        assert_eq!(refused("GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"), Refusal::Malformed);
+        assert_eq!(refused("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"), Refusal::MethodConnect);
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let long = "x".repeat(9_000);
+        assert_eq!(refused(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n")), Refusal::TargetTooLong);
+        assert_eq!(refused(&format!("GET /{long}")), Refusal::TargetTooLong);
+        let longer = "x".repeat(40_000);
+        assert_eq!(refused(&format!("GET / HTTP/1.1\r\nHost: a\r\nA: {longer}")), Refusal::HeadTooLarge);
+        let many = "A: b\r\n".repeat(101);
+        assert_eq!(refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n")), Refusal::TooManyHeaders);
+        assert_eq!(
+            refused("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999\r\n\r\n"),
+            Refusal::ContentTooLarge
+        );
+    }
+}

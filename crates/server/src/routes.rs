@@ -1,0 +1,283 @@
+//! Which file or script a path means, as a well-configured web server for PHP decides it:
+//!
+//! | the path | answered by |
+//! |---|---|
+//! | an existing file | the file; a `.php` file is run |
+//! | a directory | its `index.php` or `index.html`; without the slash at the end, a redirect to it |
+//! | `/script.php/extra` | the script, with `PATH_INFO` |
+//! | a dotfile (not `.well-known`), a hidden name, anything outside the root | 404 |
+//! | anything else | the front controller, or 404 where there is none |
+//!
+//! A path is decoded once, as PHP's own `REQUEST_URI` readers do; dot segments are resolved before
+//! the file system is asked, and what climbs above the root is refused.
+
+use crate::config::FilesConfig;
+use std::path::{Path, PathBuf};
+
+/// What a path means.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A file to be sent as it is.
+    Static(PathBuf),
+    /// A script to be run.
+    Script(Script),
+    /// A directory, asked for without the slash at its end: the path with it.
+    AddSlash(String),
+    /// Nothing that is served.
+    NotFound,
+    /// A path that cannot be read: bad escapes, a NUL, segments that climb above the root.
+    Malformed,
+}
+
+/// A script to be run, in the words of CGI (RFC 3875 section 4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// `SCRIPT_FILENAME`: the script's absolute path.
+    pub filename: PathBuf,
+    /// `SCRIPT_NAME`: its path in the site.
+    pub name: String,
+    /// `PATH_INFO`: what stood behind it, decoded; empty when nothing did.
+    pub path_info: String,
+}
+
+/// Finds what `path` (the target's path, still percent-encoded) means below the document root.
+pub fn route(files: &FilesConfig, path: &str) -> Route {
+    let Some(decoded) = decode(path) else { return Route::Malformed };
+    let Some(clean) = resolve_dots(&decoded) else { return Route::Malformed };
+    if is_hidden(files, &clean) {
+        return Route::NotFound;
+    }
+    if let Some(script) = script_with_path_info(files, &clean) {
+        return Route::Script(script);
+    }
+    let full = files.root.join(clean.trim_start_matches('/'));
+    match std::fs::metadata(&full) {
+        Ok(found) if found.is_dir() => directory(files, &clean, &full, path),
+        Ok(found) if found.is_file() && !clean.ends_with('/') => existing_file(files, &clean, full),
+        _ => front_controller(files),
+    }
+}
+
+/// Undoes percent-encoding; `None` for a bad escape, a NUL, or what is no UTF-8.
+fn decode(path: &str) -> Option<String> {
+    if !path.contains('%') {
+        return Some(path.to_owned());
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digit = |d: u8| char::from(d).to_digit(16);
+                bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
+                tail
+            }
+            (b'%', _) => return None,
+            _ => {
+                bytes.push(first);
+                tail
+            }
+        };
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+/// Resolves `.`, `..` and doubled slashes; `None` for what climbs above the root, or has a
+/// backslash in it (which other software may take for a slash).
+fn resolve_dots(path: &str) -> Option<String> {
+    if !path.starts_with('/') || path.contains('\\') {
+        return None;
+    }
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()?),
+            other => segments.push(other),
+        }
+    }
+    let is_directory = ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
+    let slash = if is_directory && !segments.is_empty() { "/" } else { "" };
+    Some(format!("/{}{slash}", segments.join("/")))
+}
+
+/// Whether the path has a part that is never served.
+fn is_hidden(files: &FilesConfig, clean: &str) -> bool {
+    clean.split('/').filter(|segment| !segment.is_empty()).enumerate().any(|(at, segment)| {
+        let dotted = segment.starts_with('.') && !(at == 0 && segment == ".well-known");
+        dotted || files.hidden.iter().any(|pattern| matches(pattern, segment))
+    })
+}
+
+/// Matches a file name against a pattern in which `*` stands for anything, without regard to case.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The script in `/script.php/extra`, when there is such a file.
+fn script_with_path_info(files: &FilesConfig, clean: &str) -> Option<Script> {
+    let mut from = 0;
+    while let Some(found) = clean[from..].find(".php/") {
+        let end = from + found + ".php".len();
+        let (name, path_info) = clean.split_at(end);
+        let full = files.root.join(name.trim_start_matches('/'));
+        if full.is_file() {
+            let filename = inside(files, &full)?;
+            return Some(Script { filename, name: name.into(), path_info: path_info.into() });
+        }
+        from = end;
+    }
+    None
+}
+
+fn directory(files: &FilesConfig, clean: &str, full: &Path, asked: &str) -> Route {
+    for index in ["index.php", "index.html"] {
+        let file = full.join(index);
+        if !file.is_file() {
+            continue;
+        }
+        if !clean.ends_with('/') {
+            // Built from what was asked, so that it stays encoded; one slash in front, so that it
+            // is never read as another host's address.
+            return Route::AddSlash(format!("/{}/", asked.trim_matches('/')));
+        }
+        return existing_file(files, &format!("{clean}{index}"), file);
+    }
+    front_controller(files)
+}
+
+fn existing_file(files: &FilesConfig, name: &str, full: PathBuf) -> Route {
+    let Some(filename) = inside(files, &full) else { return Route::NotFound };
+    let is_php = |path: &Path| {
+        path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("php"))
+    };
+    match (is_php(&full), is_php(&filename)) {
+        (true, _) => {
+            Route::Script(Script { filename, name: name.into(), path_info: String::new() })
+        }
+        // A link with another name that leads to a script would show its source.
+        (false, true) => Route::NotFound,
+        (false, false) => Route::Static(filename),
+    }
+}
+
+fn front_controller(files: &FilesConfig) -> Route {
+    let full = files.root.join(&files.front_controller);
+    match full.is_file().then(|| inside(files, &full)).flatten() {
+        Some(filename) => Route::Script(Script {
+            filename,
+            name: format!("/{}", files.front_controller),
+            path_info: String::new(),
+        }),
+        None => Route::NotFound,
+    }
+}
+
+/// The real path, if it lies in the root or may lie outside.
+fn inside(files: &FilesConfig, full: &Path) -> Option<PathBuf> {
+    let real = full.canonicalize().ok()?;
+    (files.allow_symlinks || real.starts_with(&files.root)).then_some(real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    struct Root(FilesConfig, PathBuf);
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.1);
+        }
+    }
+
+    fn root(name: &str) -> Root {
+        let dir = std::env::temp_dir().join(format!("pagewell-{name}-{}", std::process::id()));
+        let site = dir.join("site");
+        for below in ["sub", "empty", ".well-known/acme", ".git"] {
+            fs::create_dir_all(site.join(below)).unwrap();
+        }
+        for file in [
+            "index.php", "style.css", "sub/index.html", "tool.php", "dump.sql", ".env", ".git/config",
+            ".well-known/acme/x", "composer.json", "page.php~", "sp ace.txt",
+        ] {
+            fs::write(site.join(file), "x").unwrap();
+        }
+        fs::write(dir.join("secret.txt"), "x").unwrap();
+        std::os::unix::fs::symlink(dir.join("secret.txt"), site.join("link.txt")).unwrap();
+        std::os::unix::fs::symlink("index.php", site.join("source.txt")).unwrap();
+        let config = FilesConfig {
+            root: site.canonicalize().unwrap(),
+            front_controller: "index.php".into(),
+            hidden: crate::config::HIDDEN.iter().map(|s| s.to_string()).collect(),
+            allow_symlinks: false,
+        };
+        Root(config, dir)
+    }
+
+    fn script(route: Route) -> (String, String) {
+        match route {
+            Route::Script(script) => (script.name, script.path_info),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn files_directories_scripts_and_the_front_controller() {
+        let root = root("routes");
+        let to = |path| route(&root.0, path);
+        assert_eq!(to("/style.css"), Route::Static(root.0.root.join("style.css")));
+        assert_eq!(to("/sp%20ace.txt"), Route::Static(root.0.root.join("sp ace.txt")));
+        assert_eq!(to("/x/../style.css"), Route::Static(root.0.root.join("style.css")));
+        assert_eq!(to("/sub"), Route::AddSlash("/sub/".into()));
+        assert_eq!(to("//sub"), Route::AddSlash("/sub/".into()));
+        assert_eq!(to("/sub/"), Route::Static(root.0.root.join("sub/index.html")));
+        assert_eq!(script(to("/")), ("/index.php".into(), "".into()));
+        assert_eq!(script(to("/news/4/")), ("/index.php".into(), "".into()));
+        assert_eq!(script(to("/empty/")), ("/index.php".into(), "".into()));
+        assert_eq!(script(to("/tool.php/a/b")), ("/tool.php".into(), "/a/b".into()));
+        assert_eq!(to("/.well-known/acme/x"), Route::Static(root.0.root.join(".well-known/acme/x")));
+    }
+
+    #[test]
+    fn what_is_never_served() {
+        let root = root("hidden");
+        for path in [
+            "/.env", "/.git/config", "/dump.sql", "/DUMP.SQL", "/composer.json", "/page.php~",
+            "/link.txt", "/source.txt", "/sub/.well-known/x",
+        ] {
+            assert_eq!(route(&root.0, path), Route::NotFound, "{path}");
+        }
+        for path in ["/../secret.txt", "/%2e%2e/secret.txt", "/a%00.txt", "/%zz", "/%4", "/..\\x", "x"] {
+            assert_eq!(route(&root.0, path), Route::Malformed, "{path}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, name) in [("*.bak", "a.bak"), ("composer.*", "composer.lock"), ("*~", "x~"), ("a*b*c", "aXbYc")] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("*.bak", "a.bakx"), ("x", "xx"), ("a*b*c", "acb")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+}

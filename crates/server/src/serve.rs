@@ -1,0 +1,256 @@
+//! Responses as they are handed to the client: from a stored page, from a file, errors of our own.
+
+use crate::body::{Content, ResponseBody};
+use crate::page::StoredPage;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_cache::range::{Multipart, Ranges, unsatisfied_content_range};
+use http_cache::status::{CacheStatus, Handled};
+use http_cache::{
+    Answer, Failure, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
+    not_modified_fields,
+};
+use std::collections::VecDeque;
+
+/// The name by which this cache calls itself in Cache-Status.
+pub const CACHE_NAME: &str = "pagewell";
+
+/// Separates the parts of a multipart answer; random enough not to occur in a page.
+const BOUNDARY: &str = "pagewell7f3a9c1e5b2d4860";
+
+/// A stored page as the answer to a request: whole, in part, or only that it has not changed.
+pub fn page(
+    facts: &RequestFacts<'_>,
+    page: &StoredPage,
+    now: Timestamp,
+    status: &CacheStatus<'_>,
+) -> Response<ResponseBody> {
+    let mut response = reuse(facts, &page.stored, Content::Whole(page.content.clone()));
+    let headers = response.headers_mut();
+    let age = page.stored.age_seconds(now);
+    // RFC 9111 section 5.1: Age says that the response did not come from the origin just now.
+    let first_hand = matches!(status.handled, Handled::Forwarded(_)) && !status.collapsed;
+    if age > 0 || !first_hand {
+        headers.insert(header::AGE, HeaderValue::from(age));
+    }
+    headers.append("cache-status", status_value(status));
+    response
+}
+
+/// The value of Cache-Status.
+pub fn status_value(status: &CacheStatus<'_>) -> HeaderValue {
+    let mut text = Vec::with_capacity(64);
+    status.write(&mut text);
+    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(CACHE_NAME))
+}
+
+/// The same response to HEAD: what it says stays, the content goes.
+pub fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    *response.body_mut() = Content::Empty.into();
+    response
+}
+
+/// A small file as the answer to a request.
+pub fn file(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
+    reuse(facts, stored, content)
+}
+
+/// A large file: `open` streams so many bytes from a position.
+pub fn large_file(
+    facts: &RequestFacts<'_>,
+    stored: &Stored,
+    length: u64,
+    open: impl FnOnce(u64, u64) -> Content,
+) -> Response<ResponseBody> {
+    match answer(facts, stored, Some(length)) {
+        Answer::Ranges(ranges) if ranges.as_slice().len() == 1 => {
+            let range = ranges.as_slice()[0];
+            let mut response = with(stored, StatusCode::PARTIAL_CONTENT, Content::Empty);
+            set(response.headers_mut(), header::CONTENT_RANGE, &range.content_range(length));
+            fill(facts, response, range.length(), open(range.first, range.length()))
+        }
+        // Several parts of a large file: the whole is a right answer too (RFC 9110 section 14.2).
+        Answer::Whole | Answer::Ranges(_) => {
+            fill(facts, with(stored, stored.status, Content::Empty), length, open(0, length))
+        }
+        other => without_content(other, stored, length),
+    }
+}
+
+fn fill(
+    facts: &RequestFacts<'_>,
+    mut response: Response<ResponseBody>,
+    length: u64,
+    content: Content,
+) -> Response<ResponseBody> {
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    if facts.method != Method::Head {
+        *response.body_mut() = content.into();
+    }
+    response
+}
+
+fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
+    let Content::Whole(bytes) = content else { return with(stored, stored.status, content) };
+    let length = bytes.len() as u64;
+    match answer(facts, stored, Some(length)) {
+        Answer::Whole => {
+            let response = with(stored, stored.status, Content::Empty);
+            match stored.status.as_u16() {
+                // RFC 9110 section 8.6: no Content-Length in a 204.
+                204 => response,
+                _ => fill(facts, response, length, Content::Whole(bytes)),
+            }
+        }
+        Answer::Ranges(ranges) => parts(stored, &bytes, ranges),
+        other => without_content(other, stored, length),
+    }
+}
+
+fn without_content(answer: Answer, stored: &Stored, length: u64) -> Response<ResponseBody> {
+    match answer {
+        Answer::NotModified => {
+            let mut response = Response::new(Content::Empty.into());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            let headers = response.headers_mut();
+            for (name, value) in not_modified_fields(stored) {
+                headers.append(name.clone(), value.clone());
+            }
+            response
+        }
+        Answer::PreconditionFailed => {
+            error(StatusCode::PRECONDITION_FAILED, "precondition-failed", None)
+        }
+        _ => {
+            let mut response = error(StatusCode::RANGE_NOT_SATISFIABLE, "range", None);
+            let value = unsatisfied_content_range(length);
+            set(response.headers_mut(), header::CONTENT_RANGE, &value);
+            response
+        }
+    }
+}
+
+/// RFC 9110 section 14.
+fn parts(stored: &Stored, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBody> {
+    let cut = |at: usize| {
+        let range = ranges.as_slice()[at];
+        // Ranges were resolved against this content's length.
+        bytes.slice(range.first as usize..=range.last as usize)
+    };
+    if ranges.as_slice().len() == 1 {
+        let content = cut(0);
+        let mut response = with(stored, StatusCode::PARTIAL_CONTENT, Content::Empty);
+        let value = ranges.as_slice()[0].content_range(bytes.len() as u64);
+        set(response.headers_mut(), header::CONTENT_RANGE, &value);
+        response.headers_mut().insert(header::CONTENT_LENGTH, content.len().into());
+        *response.body_mut() = Content::Whole(content).into();
+        return response;
+    }
+    let content_type = stored.headers.get(header::CONTENT_TYPE).map(|value| value.as_bytes());
+    let multipart = Multipart {
+        ranges,
+        boundary: BOUNDARY,
+        content_type,
+        complete_length: bytes.len() as u64,
+    };
+    let mut pieces = VecDeque::new();
+    for at in 0..ranges.as_slice().len() {
+        pieces.push_back(Bytes::from(multipart.part_head(at)));
+        pieces.push_back(cut(at));
+    }
+    pieces.push_back(Bytes::from(multipart.closing()));
+    let mut response = with(stored, StatusCode::PARTIAL_CONTENT, Content::Pieces(pieces));
+    set(response.headers_mut(), header::CONTENT_TYPE, &multipart.content_type());
+    response.headers_mut().insert(header::CONTENT_LENGTH, multipart.content_length().into());
+    response
+}
+
+/// The stored header lines with a status and content.
+pub fn with(stored: &Stored, status: StatusCode, content: Content) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(content));
+    *response.status_mut() = status;
+    response.headers_mut().clone_from(&stored.headers);
+    response
+}
+
+/// The header lines of a response that is passed on as it comes.
+pub fn passed_on(mut headers: HeaderMap, policy: &Policy, status: &CacheStatus<'_>) -> HeaderMap {
+    fields::remove_hop_by_hop(&mut headers);
+    for name in &policy.internal_fields {
+        headers.remove(name);
+    }
+    headers.append("cache-status", status_value(status));
+    headers
+}
+
+fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// A redirect to another path of the site, query kept.
+pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
+    let mut response = error(StatusCode::MOVED_PERMANENTLY, "add-slash", None);
+    let location = match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    set(response.headers_mut(), header::LOCATION, &location);
+    response
+}
+
+/// An answer of our own: its status, and a reason in a word.
+pub fn error(
+    code: StatusCode,
+    reason: &str,
+    status: Option<&CacheStatus<'_>>,
+) -> Response<ResponseBody> {
+    let text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n<title>{code}</title>\n<style>body{{font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}}</style>\n<h1>{code}</h1>\n<p>{}</p>\n<p><small>pagewell: {reason}</small></p>\n</html>\n",
+        explained(code),
+    );
+    let length = text.len();
+    let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let status = match status {
+        Some(status) => status_value(status),
+        None => HeaderValue::from_str(&format!("pagewell; detail={reason}"))
+            .unwrap_or(HeaderValue::from_static("pagewell")),
+    };
+    headers.insert("cache-status", status);
+    response
+}
+
+fn explained(code: StatusCode) -> &'static str {
+    match code.as_u16() {
+        301 => "This page is at another address.",
+        400 => "The request could not be understood.",
+        404 => "There is nothing at this address.",
+        405 => "This cannot be done with that address.",
+        502 => "The site could not make this page. Its operator finds the cause in the log.",
+        503 => "The site has more to do than it can at the moment. Please try again shortly.",
+        504 => "The site took too long to make this page. Please try again shortly.",
+        _ => "The request could not be answered.",
+    }
+}
+
+/// The answer when the origin failed: 502, 503 or 504 by what happened.
+pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<ResponseBody> {
+    let code = match failure {
+        Failure::Refused | Failure::HungUp | Failure::InvalidResponse => StatusCode::BAD_GATEWAY,
+        Failure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+        Failure::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Status(code) => code,
+    };
+    let mut response = error(code, failure.as_str(), Some(status));
+    if matches!(failure, Failure::Refused | Failure::Overloaded) {
+        // Both pass by themselves: php-fpm is started again, the queue empties.
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    }
+    response
+}

@@ -1,0 +1,100 @@
+//! A running Pagewell: binds its sockets, starts its origin, serves, and stops in good order: it
+//! accepts nobody any more, finishes what it has in hand within a bound, then ends php-fpm.
+
+use crate::clock::Clock;
+use crate::config::{Address, Config};
+use crate::control;
+use crate::listen::{self, Listener};
+use crate::origin::Origin;
+use crate::origin::php_fpm::PhpFpm;
+use crate::site::Site;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How often what is idle is looked through.
+const SWEEP: Duration = Duration::from_secs(5);
+/// How often it is looked whether the last connection has ended.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
+/// A running Pagewell.
+pub struct Server {
+    site: Arc<Site>,
+    addresses: Vec<Address>,
+    admin: Address,
+    stop: watch::Sender<bool>,
+    php: Option<PhpFpm>,
+}
+
+impl Server {
+    /// Starts serving.
+    ///
+    /// # Errors
+    /// A sentence for the operator: an address is taken, PHP does not start.
+    pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
+        let listeners =
+            config.listen.iter().map(Listener::bind).collect::<Result<Vec<_>, String>>()?;
+        let admin = Listener::bind(&config.admin)?;
+        let (origin, php) = Origin::start(&config).await?;
+        let site = Arc::new(Site::new(config, clock, origin));
+        let (stop, stopped) = watch::channel(false);
+        let server = Server {
+            addresses: listeners.iter().map(Listener::address).collect(),
+            admin: admin.address(),
+            site: site.clone(),
+            stop,
+            php,
+        };
+        for listener in listeners {
+            tokio::spawn(listen::serve(listener, site.clone(), stopped.clone()));
+        }
+        tokio::spawn(control::serve(admin, site.clone(), stopped.clone()));
+        tokio::spawn(sweep(site, stopped));
+        Ok(server)
+    }
+
+    /// Where visitors are served.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Where the control interface is.
+    pub fn admin(&self) -> &Address {
+        &self.admin
+    }
+
+    /// The site that is served.
+    pub fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// Stops in good order; bounded by the configured time.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        let drained = tokio::time::timeout(self.site.limits.drain, async {
+            while self.site.counters.connections.get() > 0 {
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        });
+        if drained.await.is_err() {
+            let left = self.site.counters.connections.get();
+            tracing::warn!(event = "drain-ended", connections = left);
+        }
+        if let Some(php) = self.php {
+            php.stop().await;
+        }
+    }
+}
+
+/// Closes what has been idle for long, now and then.
+async fn sweep(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        if let Origin::FastCgi(origin) = &site.origin {
+            origin.close_idle();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! One site and all that answering for it takes: its configuration, its pages, the renders in
+//! progress, its origin, its files, what was counted.
+
+use crate::clock::Clock;
+use crate::config::{Config, FilesConfig, Limits};
+use crate::counters::Counters;
+use crate::origin::Origin;
+use crate::page::StoredPage;
+use crate::render::Waiter;
+use crate::static_files::StaticFiles;
+use page_store::{Applied, Change, FillLimits, Fills, Store, Strength, Target};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The share of the page budget that files may take: one part in so many.
+const FILES_SHARE: usize = 8;
+
+/// A site.
+pub struct Site {
+    /// The configuration as used.
+    pub config: Arc<Config>,
+    /// Its bounds.
+    pub limits: Arc<Limits>,
+    /// The one clock.
+    pub clock: Clock,
+    /// The pages.
+    pub store: Store<StoredPage>,
+    /// The renders in progress.
+    pub fills: Fills<Waiter>,
+    /// What renders the pages.
+    pub origin: Origin,
+    /// The document root, where there is one.
+    pub files: Option<(FilesConfig, StaticFiles)>,
+    /// What was counted.
+    pub counters: Counters,
+    /// Places for connections.
+    pub connections: Arc<Semaphore>,
+    /// The namespace of its keys and tags.
+    pub name: page_store::Site,
+}
+
+impl Site {
+    /// Puts a site together.
+    pub fn new(config: Arc<Config>, clock: Clock, origin: Origin) -> Site {
+        let limits = Arc::new(config.limits.clone());
+        let files_bytes = match config.site.files {
+            Some(_) => config.memory_bytes / FILES_SHARE,
+            None => 0,
+        };
+        let store_limits = page_store::Limits::new(config.memory_bytes - files_bytes);
+        let fill_limits =
+            FillLimits { followers_max: limits.followers, ..FillLimits::default() };
+        Site {
+            store: Store::new(store_limits),
+            fills: Fills::new(fill_limits),
+            origin,
+            files: config
+                .site
+                .files
+                .clone()
+                .map(|files| (files, StaticFiles::new(files_bytes as u64))),
+            counters: Counters::default(),
+            connections: Arc::new(Semaphore::new(limits.connections)),
+            name: page_store::Site(0),
+            limits,
+            clock,
+            config,
+        }
+    }
+
+    /// Takes in a change: when this returns, nobody gets a page made from what was before.
+    pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: &'static str) -> Applied {
+        let applied = self.store.change(&Change { site: self.name, targets }, strength);
+        self.counters.invalidations.add();
+        tracing::info!(
+            event = "invalidated",
+            by,
+            targets = targets.len(),
+            number = applied.number.get(),
+            dropped = applied.dropped
+        );
+        applied
+    }
+
+    /// The store's figures: name and value.
+    pub fn store_stats(&self) -> Vec<(&'static str, u64)> {
+        let stats = self.store.stats();
+        vec![
+            ("pages", stats.pages as u64),
+            ("names", stats.names as u64),
+            ("memory_bytes", stats.bytes.total() as u64),
+            ("memory_budget_bytes", self.config.memory_bytes as u64),
+            ("evicted", stats.counters.evicted),
+            ("dropped", stats.counters.dropped),
+            ("changes_remembered", stats.changes_remembered as u64),
+            ("leases", stats.leases as u64),
+        ]
+    }
+}
