@@ -4,12 +4,16 @@
 //! turns its outcome into an exit status: 0 done, 1 it found or failed something, 2 wrong usage.
 //! Tasks never change the repository, except `tidy --lower`.
 
-#[allow(dead_code)]
+mod bench;
+mod demo;
 mod root;
 mod tidy;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use root::Profile;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of the house")]
@@ -20,6 +24,31 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measures, beside other servers
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Serves the example site on a database of its own until Ctrl-C
+    Demo {
+        /// The port of 127.0.0.1 to serve on; 0 takes a free one
+        #[arg(long, default_value_t = 8080)]
+        port: u16,
+        /// Do what the demo tells people to try, see that it is so, and end
+        #[arg(long, conflicts_with = "port")]
+        check: bool,
+        /// Build Pagewell as the tests do, not as it is shipped: slower, but sooner there
+        #[arg(long)]
+        dev: bool,
+    },
+    /// Serves one prebuilt answer from a bare epoll loop: the floor of the benchmarks
+    #[command(hide = true)]
+    Floor {
+        /// The target that is answered
+        #[arg(long)]
+        target: String,
+        /// The file with the whole answer
+        #[arg(long)]
+        answer: PathBuf,
+    },
     /// Checks the rules of the house that no compiler checks
     Tidy {
         /// Lower the ratchet to what is true now
@@ -28,8 +57,34 @@ enum Task {
     },
 }
 
+#[derive(Subcommand)]
+enum Bench {
+    /// Server CPU for a hit of the news page, beside nginx's fastcgi_cache and a bare epoll loop
+    Hit {
+        /// How many rounds
+        #[arg(long, default_value_t = 12)]
+        rounds: usize,
+        /// How many milliseconds each server is asked in a round
+        #[arg(long, default_value_t = 1500)]
+        slice_ms: u64,
+        /// How many connections ask
+        #[arg(long, default_value_t = 50)]
+        connections: usize,
+        /// Send the headers that a browser sends
+        #[arg(long)]
+        browser: bool,
+    },
+}
+
 fn main() -> ExitCode {
     let outcome = match Options::parse().task {
+        Task::Bench(Bench::Hit { rounds, slice_ms, connections, browser }) => {
+            let slice = Duration::from_millis(slice_ms);
+            bench::hit::run(bench::hit::Amount { rounds, slice, connections, browser })
+        }
+        Task::Floor { target, answer } => floor(&target, &answer),
+        Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
+        Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::Tidy { lower } => tidy(lower),
     };
     match outcome {
@@ -39,6 +94,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn floor(target: &str, answer: &Path) -> Result<(), String> {
+    let pages = bench::hit::floor_pages(target, answer)?;
+    bench::floor::serve(&pages).map_err(|error| format!("floor: {error}"))
+}
+
+fn profile(dev: bool) -> Profile {
+    if dev { Profile::Dev } else { Profile::Release }
 }
 
 fn tidy(lower: bool) -> Result<(), String> {

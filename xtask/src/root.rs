@@ -1,10 +1,20 @@
-//! Where the repository is, and where its builds go.
+//! Where the repository is, where its builds go, and the building of the binary.
 //!
 //! Tasks can be called from any directory: everything is found from the place this crate was
 //! compiled in.
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How the binary is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As the tests build it.
+    Dev,
+    /// As it is shipped.
+    Release,
+}
 
 /// The root of the repository.
 pub fn repository() -> PathBuf {
@@ -16,4 +26,29 @@ pub fn repository() -> PathBuf {
 pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| repository().join("target"), |path| repository().join(path))
+}
+
+/// Builds `pagewell` unless it is up to date, and returns where it is. A binary that the
+/// environment names (`PAGEWELL_BIN`) is taken as it is.
+///
+/// # Errors
+/// What cargo's failure means for the caller; cargo itself has said the rest.
+pub fn pagewell(profile: Profile) -> Result<PathBuf, String> {
+    if env::var_os("PAGEWELL_BIN").is_some() {
+        return harness::binary().map_err(|error| error.to_string());
+    }
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(repository()).args(["build", "--quiet", "--package", "pagewell"]);
+    let directory = match profile {
+        Profile::Dev => "debug",
+        Profile::Release => {
+            command.arg("--release");
+            "release"
+        }
+    };
+    let status = command.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
+    if !status.success() {
+        return Err("pagewell does not build".to_owned());
+    }
+    Ok(target().join(directory).join("pagewell"))
 }

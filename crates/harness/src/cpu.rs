@@ -46,6 +46,14 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     tree(pid).iter().map(|process| process.pid).collect()
 }
 
+/// Whether there is such a process, other than a dead one whose end nobody has asked for.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rfind(')').and_then(|at| stat[at + 1..].split_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+}
+
 /// Runs `f` with this thread, and whatever it starts, bound to one core.
 ///
 /// # Errors

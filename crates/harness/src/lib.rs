@@ -46,4 +46,5 @@ pub use pagewell::Pagewell;
 pub use php_fpm::{PhpFpm, PoolOptions};
 pub use process::{Process, Stopped, Wait};
 pub use reply::Response;
+pub use rustix::process::Signal;
 pub use users::{Account, am_root};

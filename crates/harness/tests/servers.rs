@@ -153,10 +153,10 @@ fn what_a_stopped_process_started_ends_with_it() {
     let written = || fs::read_to_string(&child).is_ok_and(|pid| pid.ends_with('\n'));
     shell.wait_ready(Duration::from_secs(10), written).expect("it starts a child");
     let pid: u32 = fs::read_to_string(&child).expect("was written").trim().parse().expect("a pid");
-    assert!(is_running(pid));
+    assert!(cpu::is_running(pid));
     assert_eq!(shell.wait(Duration::ZERO), Wait::Running);
     shell.stop();
-    wait_until("the orphan has ended", || !is_running(pid));
+    wait_until("the orphan has ended", || !cpu::is_running(pid));
     assert!(matches!(shell.stop(), Stopped::Ended(_)), "a second stop does nothing");
 }
 
@@ -184,7 +184,7 @@ fn nothing_is_left_of_a_process_that_aborts() {
     let report = fs::read_to_string(&report).expect("it has reported");
     let (pid, path) = report.trim().split_once(' ').expect("two words");
     let pid: u32 = pid.parse().expect("a pid");
-    wait_until("its process has ended", || !is_running(pid));
+    wait_until("its process has ended", || !cpu::is_running(pid));
     wait_until("its directory is gone", || !Path::new(path).exists());
 }
 
@@ -194,12 +194,6 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
         assert!(!deadline.passed(), "not in 20 s: {what}");
         std::thread::yield_now();
     }
-}
-
-/// An orphan may stay a zombie for a moment, or, in a container without an init, for ever.
-fn is_running(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !status.is_empty() && !status.contains(") Z ")
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! `cargo xtask demo`: the example site, with a database of its own, until Ctrl-C.
+//!
+//! Builds Pagewell, starts a private MariaDB in `target/demo` (kept, so that the second time is
+//! quick), fills it, serves `examples/news` from it, and says where to look and what to try. SIGINT
+//! and SIGTERM stop everything; so does the death of this program. `--check` runs the whole of it as
+//! a visitor would, in a process of its own, and sees that nothing is left ([`check`]).
+
+mod check;
+
+use crate::root::{self, Profile};
+use harness::{NewsSite, Pagewell, PrivateDir, StartReason, Wait, suits_servers};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+pub use check::check;
+
+/// How many articles there are: a few thousand, in a few seconds.
+const ARTICLES: u32 = 3000;
+/// How often it is asked whether Pagewell still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs the demo on a port of 127.0.0.1 (0: a free one) until it is told to end.
+///
+/// # Errors
+/// What stood in the way, in words for the person at the terminal.
+pub fn run(port: u16, profile: Profile) -> Result<(), String> {
+    let admin_port = free_admin_port(port)?;
+    // From here on a signal is an orderly end, also in the middle of the start.
+    let ended = signals()?;
+    let binary = root::pagewell(profile)?;
+    println!("demo: starting MariaDB and filling it with {ARTICLES} articles …");
+    let site = NewsSite::start(&root::repository(), database_dir()?, ARTICLES);
+    let site = site.map_err(|error| advice(&error))?;
+    if is_told(&ended) {
+        return Ok(());
+    }
+    let mut command = Command::new(&binary);
+    command.arg("serve").args(site.serve_args());
+    command.args(["--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["--admin", &format!("127.0.0.1:{admin_port}")]);
+    let place = place("pagewell")?;
+    let mut server =
+        Pagewell::start_command(place, &mut command).map_err(|error| advice(&error))?;
+    println!("{}", what_to_try(&server));
+    let outcome = wait(&mut server, &ended);
+    println!("demo: stopping …");
+    drop(server);
+    drop(site);
+    println!("demo: stopped; nothing is left running");
+    outcome
+}
+
+/// The control interface beside the site, or anywhere when that port is taken.
+fn free_admin_port(port: u16) -> Result<u16, String> {
+    let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    if port == 0 {
+        return Ok(0);
+    }
+    if !is_free(port) {
+        return Err(format!(
+            "demo: port {port} of 127.0.0.1 is taken by another program (`ss -ltnp` shows which).\n\
+             End that one, or choose another port: cargo xtask demo --port {}",
+            port.saturating_add(1000).max(1024)
+        ));
+    }
+    Ok(port.checked_add(1).filter(|beside| is_free(*beside)).unwrap_or(0))
+}
+
+fn database_dir() -> Result<PrivateDir, String> {
+    place("database")
+}
+
+/// A directory in `target/demo`; elsewhere, and not kept, where servers could not use that.
+fn place(name: &str) -> Result<PrivateDir, String> {
+    let path = root::target().join("demo").join(name);
+    let dir =
+        if suits_servers(&path) { PrivateDir::kept(&path) } else { PrivateDir::temporary(name) };
+    dir.map_err(|error| error.to_string())
+}
+
+fn signals() -> Result<Receiver<i32>, String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("demo: no signals: {error}"))?;
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let _ = sender.send(signal);
+        }
+    });
+    Ok(receiver)
+}
+
+fn is_told(ended: &Receiver<i32>) -> bool {
+    ended.try_recv().is_ok()
+}
+
+fn wait(server: &mut Pagewell, ended: &Receiver<i32>) -> Result<(), String> {
+    loop {
+        match ended.recv_timeout(LOOK_EVERY) {
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Wait::Ended(status) = server.wait(Duration::ZERO) {
+                    return Err(format!("demo: pagewell ended, {status}:\n{}", server.log()));
+                }
+            }
+        }
+    }
+}
+
+fn advice(error: &harness::StartError) -> String {
+    let hint = match error.reason {
+        StartReason::NotInstalled => "\nscripts/setup demo installs what is missing.",
+        StartReason::PortTaken => "\nChoose another port: cargo xtask demo --port 9080",
+        _ => "",
+    };
+    format!("demo: {error}{hint}")
+}
+
+fn what_to_try(server: &Pagewell) -> String {
+    let (site, admin) = (server.address(), server.admin());
+    format!(
+        "
+The Wrackham Post is on
+
+    http://{site}/
+
+Open it in a browser; or, in another terminal, see how pages are kept and dropped:
+
+  1. curl -si http://{site}/news/4/ | grep -i ^cache-status
+        … fwd=uri-miss … stored     PHP and MariaDB made this page
+  2. the same again
+        … hit …                     this time from memory: PHP was not asked
+  3. curl -si http://{site}/news/4/ --data 'author=Ada&body=Well said' | head -1
+        HTTP/1.1 303 See Other      a comment is written, and drops what was made from it
+  4. the first again
+        … fwd=uri-miss … stored     made anew, with the comment; all other pages are kept
+
+The back office, to write and edit: http://{site}/office/ (password: office)
+The counters:                       curl -s http://{admin}/v1/stats
+
+Ctrl-C stops everything."
+    )
+}

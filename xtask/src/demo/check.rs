@@ -1,0 +1,147 @@
+//! `cargo xtask demo --check`: does what the demo tells people to try, and sees that it is so.
+//!
+//! The demo runs as a process of its own on a free port, as it would at a terminal. After the tries
+//! it is sent the terminal's SIGINT, must end by itself with status 0, and none of the processes it
+//! had started may be left. Each expectation is one line of the outcome.
+
+use crate::root::Profile;
+use harness::{Address, Client, Deadline, Process, Response, Wait, cpu};
+use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Time for a build, a database and a few thousand articles on a slow machine.
+const READY_WITHIN: Duration = Duration::from_secs(600);
+const END_WITHIN: Duration = Duration::from_secs(60);
+
+/// Runs the demo and tries it.
+///
+/// # Errors
+/// What did not come up, or how many expectations failed.
+pub fn check(profile: Profile) -> Result<(), String> {
+    let place = harness::PrivateDir::temporary("check").map_err(|error| error.to_string())?;
+    let log = place.path().join("demo.log");
+    let mut demo = start(profile, &log)?;
+    let address = wait_for_address(&mut demo, &log)?;
+    let mut tries = Tries::default();
+    tries.pages(&mut Client::new(address));
+    let started = cpu::descendants(demo.id());
+    tries.expect("it runs PHP, MariaDB and Pagewell", started.len() > 5, &format!("{started:?}"));
+    demo.signal(harness::Signal::INT);
+    let ended = demo.wait(END_WITHIN);
+    let in_order = matches!(ended, Wait::Ended(status) if status.success());
+    tries.expect("Ctrl-C ends it in good order", in_order, &format!("{ended:?}\n{}", demo.log()));
+    let left = left_of(&started);
+    tries.expect("nothing is left running", left.is_empty(), &format!("{left:?}"));
+    tries.outcome()
+}
+
+fn start(profile: Profile, log: &Path) -> Result<Process, String> {
+    let this = env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(this);
+    command.args(["demo", "--port", "0"]);
+    if profile == Profile::Dev {
+        command.arg("--dev");
+    }
+    Process::spawn("demo", &mut command, log).map_err(|error| error.to_string())
+}
+
+fn wait_for_address(demo: &mut Process, log: &Path) -> Result<Address, String> {
+    let mut address = None;
+    let ready = || {
+        let said = std::fs::read_to_string(log).unwrap_or_default();
+        // Its last line says that all is up.
+        if said.contains("Ctrl-C") {
+            let mut words = said.split_whitespace();
+            address =
+                words.find(|word| word.starts_with("http://")).and_then(|url| url.parse().ok());
+        }
+        address.is_some()
+    };
+    demo.wait_ready(READY_WITHIN, ready).map_err(|error| error.to_string())?;
+    address.ok_or_else(|| "the demo named no address".to_owned())
+}
+
+fn left_of(pids: &[u32]) -> Vec<u32> {
+    let deadline = Deadline::after(END_WITHIN);
+    loop {
+        let left: Vec<u32> = pids.iter().copied().filter(|pid| cpu::is_running(*pid)).collect();
+        if left.is_empty() || deadline.passed() {
+            return left;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[derive(Default)]
+struct Tries {
+    passed: usize,
+    failed: usize,
+}
+
+impl Tries {
+    /// The walk through the site that the demo proposes.
+    fn pages(&mut self, client: &mut Client) {
+        // The database may be kept from another day: a comment that was not there before.
+        let words = format!("Well said, {}.", std::process::id());
+        self.page(client, "/news/4/", "the first request is made by PHP", Made::Anew);
+        self.page(client, "/news/4/", "the second comes from memory", Made::Before);
+        self.page(client, "/news/5/", "another page is made by PHP", Made::Anew);
+        self.page(client, "/", "so is the front page", Made::Anew);
+        self.page(client, "/", "and comes from memory then", Made::Before);
+        self.page(client, "/random/", "a page that declares nothing is made", Made::Anew);
+        self.page(client, "/random/", "and made anew each time", Made::Anew);
+        let posted =
+            client.post("/news/4/", &format!("author=Ada&body={}", words.replace(' ', "+")));
+        let status = posted.as_ref().map_or(0, |response| response.status);
+        self.expect("a comment is accepted (303)", status == 303, &format!("{posted:?}"));
+        let page = self.page(client, "/news/4/", "the page it is on is made anew", Made::Anew);
+        self.expect("and shows the comment", page.text().contains(&words), &page.text());
+        self.page(client, "/news/4/", "and comes from memory again", Made::Before);
+        self.page(client, "/news/5/", "the other page was kept", Made::Before);
+        self.page(client, "/", "so was the front page", Made::Before);
+        let head = client.head("/news/4/").unwrap_or_default();
+        self.expect("HEAD has the same status", head.status == 200, &format!("{head:?}"));
+    }
+
+    fn page(&mut self, client: &mut Client, target: &str, what: &str, made: Made) -> Response {
+        let got = client.get(target);
+        let response = got.as_ref().cloned().unwrap_or_default();
+        let status = response.header("cache-status").unwrap_or_default();
+        let hit = status.split(';').any(|part| part.trim() == "hit");
+        let as_expected = response.status == 200 && hit == (made == Made::Before);
+        let seen =
+            got.map_or_else(|error| error.to_string(), |got| format!("{} {status}", got.status));
+        self.expect(&format!("{target}: {what}"), as_expected, &seen);
+        response
+    }
+
+    fn expect(&mut self, what: &str, holds: bool, seen: &str) {
+        if holds {
+            self.passed += 1;
+            println!("demo: ok      {what}");
+        } else {
+            self.failed += 1;
+            println!("demo: FAILED  {what}\n    seen: {seen}");
+        }
+    }
+
+    fn outcome(self) -> Result<(), String> {
+        let line = format!("demo: {} passed, {} failed", self.passed, self.failed);
+        if self.failed > 0 {
+            return Err(line);
+        }
+        println!("{line}");
+        Ok(())
+    }
+}
+
+/// When a page was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// For this request.
+    Anew,
+    /// For an earlier one.
+    Before,
+}
