@@ -59,7 +59,6 @@ pub fn not_modified_fields(stored: &Stored) -> impl Iterator<Item = (&HeaderName
     stored.headers.iter().filter(move |(name, _)| match name.as_str() {
         "content-location" => true,
         "last-modified" => !has_etag,
-        "accept-ranges" => false,
         name => !name.starts_with("content-") || name.starts_with("content-security-policy"),
     })
 }

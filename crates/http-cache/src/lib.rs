@@ -50,6 +50,7 @@ mod directives;
 pub mod fields;
 mod freshness;
 mod invalidation;
+mod not_stored;
 mod policy;
 pub mod range;
 mod request;
@@ -70,12 +71,13 @@ pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::Fields;
 pub use freshness::LifetimeSource;
 pub use invalidation::invalidates;
+pub use not_stored::NotStored;
 pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
 };
 pub use request::{FieldLines, Method, RequestFacts};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
 pub use stored::Stored;
-pub use storing::{NotStored, storable};
+pub use storing::storable;
 pub use time::{SECONDS_MAX, Timestamp};
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

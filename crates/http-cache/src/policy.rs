@@ -10,7 +10,7 @@ use http::header::HeaderName;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Whether visitors' Cache-Control and Pragma count. Default: ignored.
-    pub request_control: RequestControl,
+    pub request_directives: RequestControl,
     /// Heuristic freshness, RFC 9111 §4.2.2. Default: see [`Heuristic`].
     pub heuristic: Option<Heuristic>,
     /// A lifetime, in milliseconds from the reception, for responses that declare none (the
@@ -50,7 +50,7 @@ impl Default for Policy {
         let names =
             |list: &[&'static str]| list.iter().map(|n| HeaderName::from_static(n)).collect();
         Policy {
-            request_control: RequestControl::Ignore,
+            request_directives: RequestControl::Ignore,
             heuristic: Some(Heuristic::default()),
             default_lifetime_ms: None,
             stale_while_revalidate_seconds: 0,

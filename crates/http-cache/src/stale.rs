@@ -90,7 +90,7 @@ fn if_error(
         return Err(NoStaleUse::Forbidden);
     }
     match request.cache_control.stale_if_error {
-        Some(seconds) if policy.request_control == RequestControl::Honour => {
+        Some(seconds) if policy.request_directives == RequestControl::Honour => {
             Ok((seconds, StaleUse::ByRequest))
         }
         _ => Ok((policy.stale_if_error_seconds, StaleUse::ByPolicy)),

@@ -53,6 +53,31 @@ pub struct Stored {
 }
 
 impl Stored {
+    /// A file, of which the caller knows all: its fields (ETag and Last-Modified among them) and its
+    /// length in bytes. For [`answer`](crate::answer) only; it has no lifetime and is never stored.
+    pub fn of_file(headers: HeaderMap, length: u64, now: Timestamp) -> Stored {
+        let etag = EntityTag::of_origin(&headers);
+        let mut stored = Stored {
+            status: StatusCode::OK,
+            headers,
+            request_time: now,
+            response_time: now,
+            initial_age_ms: 0,
+            lifetime_ms: 0,
+            lifetime_source: LifetimeSource::None,
+            directives: ResponseDirectives::default(),
+            nominated: Nominated::default(),
+            etag,
+            tags: Tags::default(),
+            internal: HeaderMap::new(),
+            content_length: Some(length),
+            modified: None,
+            date: now,
+        };
+        stored.read_dates();
+        stored
+    }
+
     /// The current age in milliseconds (RFC 9111 §4.2.3); at most 2^31 seconds.
     pub fn age_ms(&self, now: Timestamp) -> u64 {
         let resident = now.since(self.response_time);
@@ -71,7 +96,7 @@ impl Stored {
     }
 
     /// How long it stays fresh, in seconds; negative when stale. The `ttl` of Cache-Status
-    /// (RFC 9211 §2.5).
+    /// (RFC 9211 §2.4).
     pub fn ttl_seconds(&self, now: Timestamp) -> i64 {
         (self.lifetime_ms as i64 - self.age_ms(now) as i64).div_euclid(1000)
     }

@@ -8,159 +8,16 @@ use crate::fields::{self, Fields};
 use crate::freshness::{
     LifetimeSource, Times, initial_age_ms, is_heuristically_cacheable, lifetime,
 };
+use crate::not_stored::NotStored;
 use crate::policy::{Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
 use crate::stored::Stored;
-use crate::tags::{DIALECTS, Tags, TagsRefused};
+use crate::tags::{DIALECTS, Tags};
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
 use crate::validators::EntityTag;
-use crate::variants::{Nominated, NotSelectable};
+use crate::variants::Nominated;
 use http::{HeaderMap, StatusCode};
-use std::fmt;
-
-/// Why a response is not stored. [`NotStored::advice`] says what to do about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NotStored {
-    /// The request's method is not GET (RFC 9111 §3).
-    Method,
-    /// An interim response, or 101 (RFC 9111 §3: "the response status code is final").
-    Interim,
-    /// A part is not stored as the whole (RFC 9111 §3.3).
-    PartialContent,
-    /// A 304 to a request that did not come from a stored response.
-    NotModified,
-    /// `must-understand` with a status that is not known here (RFC 9111 §5.2.2.3).
-    StatusNotUnderstood,
-    /// `no-store`, RFC 9111 §5.2.2.5.
-    NoStore,
-    /// The request said `no-store` (RFC 9111 §5.2.1.5), and the site honours that.
-    RequestNoStore,
-    /// `private`, RFC 9111 §5.2.2.7.
-    Private,
-    /// A cookie is set: for one visitor, not for all.
-    SetCookie,
-    /// An answer to Authorization that is not marked as shareable (RFC 9111 §3.5).
-    Authorization,
-    /// No lifetime is declared, none given by a rule, and none can be guessed.
-    NoLifetime,
-    /// It could not be reused: stale at once, no validator, and no permission to use it stale.
-    NeverReusable,
-    /// `Vary: *`, RFC 9111 §4.1.
-    VaryStar,
-    /// Vary lists what is not a field name.
-    VaryUnreadable,
-    /// Vary nominates more fields than the site allows.
-    VaryTooLong,
-    /// The content is longer than the site stores.
-    TooLarge,
-    /// A tag, or the list of tags, is over the limit.
-    TagsTooLong,
-    /// The tags cannot be read.
-    TagsUnreadable,
-}
-
-impl NotStored {
-    /// Every reason there is.
-    pub const ALL: [NotStored; 18] = [
-        NotStored::Method,
-        NotStored::Interim,
-        NotStored::PartialContent,
-        NotStored::NotModified,
-        NotStored::StatusNotUnderstood,
-        NotStored::NoStore,
-        NotStored::RequestNoStore,
-        NotStored::Private,
-        NotStored::SetCookie,
-        NotStored::Authorization,
-        NotStored::NoLifetime,
-        NotStored::NeverReusable,
-        NotStored::VaryStar,
-        NotStored::VaryUnreadable,
-        NotStored::VaryTooLong,
-        NotStored::TooLarge,
-        NotStored::TagsTooLong,
-        NotStored::TagsUnreadable,
-    ];
-
-    /// The reason's name, as in the `detail` of Cache-Status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NotStored::Method => "method",
-            NotStored::Interim => "interim",
-            NotStored::PartialContent => "partial-content",
-            NotStored::NotModified => "not-modified",
-            NotStored::StatusNotUnderstood => "status-not-understood",
-            NotStored::NoStore => "no-store",
-            NotStored::RequestNoStore => "request-no-store",
-            NotStored::Private => "private",
-            NotStored::SetCookie => "set-cookie",
-            NotStored::Authorization => "authorization",
-            NotStored::NoLifetime => "no-lifetime",
-            NotStored::NeverReusable => "never-reusable",
-            NotStored::VaryStar => "vary-star",
-            NotStored::VaryUnreadable => "vary-unreadable",
-            NotStored::VaryTooLong => "vary-too-long",
-            NotStored::TooLarge => "too-large",
-            NotStored::TagsTooLong => "tags-too-long",
-            NotStored::TagsUnreadable => "tags-unreadable",
-        }
-    }
-
-    /// What to do to have it stored, in one sentence.
-    pub fn advice(self) -> &'static str {
-        match self {
-            NotStored::Method => "Only responses to GET are stored.",
-            NotStored::Interim => "Only final responses are stored.",
-            NotStored::PartialContent => {
-                "Answer with the whole content (200): parts are cut from the stored page."
-            }
-            NotStored::NotModified => "Answer 304 only to If-None-Match or If-Modified-Since.",
-            NotStored::StatusNotUnderstood => {
-                "Leave out must-understand, or use a status that RFC 9110 defines."
-            }
-            NotStored::NoStore => {
-                "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is set."
-            }
-            NotStored::RequestNoStore => {
-                "The visitor asked for it; the site can choose to ignore that."
-            }
-            NotStored::Private => {
-                "Leave out private, or name the private fields: private=\"x-name\"."
-            }
-            NotStored::SetCookie => {
-                "Set cookies on pages of their own, or start sessions only when needed."
-            }
-            NotStored::Authorization => {
-                "Send public, s-maxage or must-revalidate if the page is the same for everybody."
-            }
-            NotStored::NoLifetime => {
-                "Send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
-            }
-            NotStored::NeverReusable => {
-                "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate."
-            }
-            NotStored::VaryStar => "Name the fields that the page depends on instead of Vary: *.",
-            NotStored::VaryUnreadable => "List field names in Vary, separated by commas.",
-            NotStored::VaryTooLong => "Nominate fewer fields in Vary.",
-            NotStored::TooLarge => "Raise the limit on a page's content, or let the page be.",
-            NotStored::TagsTooLong => {
-                "Use fewer or shorter tags; a list that was cut could miss a change."
-            }
-            NotStored::TagsUnreadable => {
-                "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\"."
-            }
-        }
-    }
-}
-
-impl fmt::Display for NotStored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl std::error::Error for NotStored {}
 
 /// Whether the response to `request` may be stored (RFC 9111 §3), and what is kept of it.
 ///
@@ -216,7 +73,7 @@ fn may_store(
     if directives.no_store && !directives.must_understand {
         return Err(NotStored::NoStore);
     }
-    if policy.request_control == RequestControl::Honour && request.cache_control.no_store {
+    if policy.request_directives == RequestControl::Honour && request.cache_control.no_store {
         return Err(NotStored::RequestNoStore);
     }
     if directives.private {
@@ -328,23 +185,4 @@ fn is_of_use(stored: Stored, policy: &Policy) -> Result<Stored, NotStored> {
         return Ok(stored);
     }
     Err(NotStored::NeverReusable)
-}
-
-impl From<NotSelectable> for NotStored {
-    fn from(reason: NotSelectable) -> NotStored {
-        match reason {
-            NotSelectable::Star => NotStored::VaryStar,
-            NotSelectable::Unreadable => NotStored::VaryUnreadable,
-            NotSelectable::TooLong => NotStored::VaryTooLong,
-        }
-    }
-}
-
-impl From<TagsRefused> for NotStored {
-    fn from(reason: TagsRefused) -> NotStored {
-        match reason {
-            TagsRefused::TooLong => NotStored::TagsTooLong,
-            TagsRefused::Unreadable => NotStored::TagsUnreadable,
-        }
-    }
 }

@@ -6,10 +6,11 @@
 //! the same conditions as a response that is stored anew.
 
 use crate::fields::{self, Fields};
+use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::request::{Method, RequestFacts};
 use crate::stored::Stored;
-use crate::storing::{NotStored, storable};
+use crate::storing::storable;
 use crate::time::Timestamp;
 use crate::validators::{EntityTag, weak_match};
 use http::header::{
@@ -97,8 +98,11 @@ pub fn freshen_by_head(
     response_time: Timestamp,
     policy: &Policy,
 ) -> HeadFinding {
-    if status != old.status {
-        return if status.is_server_error() { HeadFinding::Nothing } else { HeadFinding::Differs };
+    if status != StatusCode::OK {
+        return HeadFinding::Nothing; // §4.3.5 speaks of 200 only; some programs refuse HEAD.
+    }
+    if old.status != StatusCode::OK {
+        return HeadFinding::Differs;
     }
     let length =
         fields::first(headers, "content-length").map(|text| fields::digits(text, u64::MAX));
@@ -130,7 +134,9 @@ fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether the entity tags agree, where both have one.
+/// Whether the entity tags agree, where both have one. Weakly: §4.3.4 asks for a strong match where
+/// the 304's tag is strong, to choose among several stored responses; here one was validated, and
+/// nginx, for one, weakens the tag of a compressed 200 but not that of the 304.
 fn same_tag(old: &Stored, headers: &HeaderMap) -> Option<bool> {
     let EntityTag::Origins(_) = &old.etag else { return None };
     Some(weak_match(fields::first(headers, "etag")?, old.etag.as_bytes()?))
@@ -201,7 +207,3 @@ fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
     }
     merged
 }
-
-#[cfg(test)]
-#[path = "validation_tests.rs"]
-mod tests;

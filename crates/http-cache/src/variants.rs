@@ -221,11 +221,15 @@ fn parameter_end(text: &[u8]) -> usize {
     while at < text.len() {
         match text[at] {
             b';' => return at,
-            b'"' => at = fields::closing_quote(text, at).unwrap_or(at) + 1,
+            b'"' => match fields::closing_quote(text, at) {
+                Some(close) => at = close + 1,
+                None => break,
+            },
             _ => at += 1,
         }
     }
-    text.len()
+    let rest = text[at..].iter().position(|byte| *byte == b';');
+    rest.map_or(text.len(), |length| at + length)
 }
 
 /// Appends in lower case and without white space, but what is quoted as it is.

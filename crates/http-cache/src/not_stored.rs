@@ -1,0 +1,184 @@
+//! The reasons for which a response is not stored: their names, and what to do about each.
+//!
+//! Invariant: a reason's name is part of the product: it stands in Cache-Status, in logs and metrics,
+//! and in the scenarios that show it. Which reason applies is decided in `storing`.
+
+use crate::tags::TagsRefused;
+use crate::variants::NotSelectable;
+use std::fmt;
+
+/// Why a response is not stored. [`NotStored::advice`] says what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotStored {
+    /// The request's method is not GET (RFC 9111 §3).
+    Method,
+    /// An interim response, or 101 (RFC 9111 §3: "the response status code is final").
+    Interim,
+    /// A part is not stored as the whole (RFC 9111 §3.3).
+    PartialContent,
+    /// A 304 to a request that did not come from a stored response.
+    NotModified,
+    /// `must-understand` with a status that is not known here (RFC 9111 §5.2.2.3).
+    StatusNotUnderstood,
+    /// `no-store`, RFC 9111 §5.2.2.5.
+    NoStore,
+    /// The request said `no-store` (RFC 9111 §5.2.1.5), and the site honours that.
+    RequestNoStore,
+    /// `private`, RFC 9111 §5.2.2.7.
+    Private,
+    /// A cookie is set: for one visitor, not for all.
+    SetCookie,
+    /// An answer to Authorization that is not marked as shareable (RFC 9111 §3.5).
+    Authorization,
+    /// No lifetime is declared, none given by a rule, and none can be guessed.
+    NoLifetime,
+    /// It could not be reused: stale at once, no validator, and no permission to use it stale.
+    NeverReusable,
+    /// `Vary: *`, RFC 9111 §4.1.
+    VaryStar,
+    /// Vary lists what is not a field name.
+    VaryUnreadable,
+    /// Vary nominates more fields than the site allows.
+    VaryTooLong,
+    /// The content is longer than the site stores.
+    TooLarge,
+    /// A tag, or the list of tags, is over the limit.
+    TagsTooLong,
+    /// The tags cannot be read.
+    TagsUnreadable,
+}
+
+impl NotStored {
+    /// Every reason there is.
+    pub const ALL: [NotStored; 18] = [
+        NotStored::Method,
+        NotStored::Interim,
+        NotStored::PartialContent,
+        NotStored::NotModified,
+        NotStored::StatusNotUnderstood,
+        NotStored::NoStore,
+        NotStored::RequestNoStore,
+        NotStored::Private,
+        NotStored::SetCookie,
+        NotStored::Authorization,
+        NotStored::NoLifetime,
+        NotStored::NeverReusable,
+        NotStored::VaryStar,
+        NotStored::VaryUnreadable,
+        NotStored::VaryTooLong,
+        NotStored::TooLarge,
+        NotStored::TagsTooLong,
+        NotStored::TagsUnreadable,
+    ];
+
+    /// The reason's name, as in the `detail` of Cache-Status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotStored::Method => "method",
+            NotStored::Interim => "interim",
+            NotStored::PartialContent => "partial-content",
+            NotStored::NotModified => "not-modified",
+            NotStored::StatusNotUnderstood => "status-not-understood",
+            NotStored::NoStore => "no-store",
+            NotStored::RequestNoStore => "request-no-store",
+            NotStored::Private => "private",
+            NotStored::SetCookie => "set-cookie",
+            NotStored::Authorization => "authorization",
+            NotStored::NoLifetime => "no-lifetime",
+            NotStored::NeverReusable => "never-reusable",
+            NotStored::VaryStar => "vary-star",
+            NotStored::VaryUnreadable => "vary-unreadable",
+            NotStored::VaryTooLong => "vary-too-long",
+            NotStored::TooLarge => "too-large",
+            NotStored::TagsTooLong => "tags-too-long",
+            NotStored::TagsUnreadable => "tags-unreadable",
+        }
+    }
+
+    /// What to do to have it stored, in one sentence.
+    pub fn advice(self) -> &'static str {
+        match self {
+            NotStored::Method => "Only responses to GET are stored.",
+            NotStored::Interim => "Only final responses are stored.",
+            NotStored::PartialContent => {
+                "Answer with the whole content (200): parts are cut from the stored page."
+            }
+            NotStored::NotModified => "Answer 304 only to If-None-Match or If-Modified-Since.",
+            NotStored::StatusNotUnderstood => {
+                "Leave out must-understand, or use a status that RFC 9110 defines."
+            }
+            NotStored::NoStore => {
+                "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is set."
+            }
+            NotStored::RequestNoStore => {
+                "The visitor asked for it; the site can choose to ignore that."
+            }
+            NotStored::Private => {
+                "Leave out private, or name the private fields: private=\"x-name\"."
+            }
+            NotStored::SetCookie => {
+                "Set cookies on pages of their own, or start sessions only when needed."
+            }
+            NotStored::Authorization => {
+                "Send public, s-maxage or must-revalidate if the page is the same for everybody."
+            }
+            NotStored::NoLifetime => {
+                "Send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
+            }
+            NotStored::NeverReusable => {
+                "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate."
+            }
+            NotStored::VaryStar => "Name the fields that the page depends on instead of Vary: *.",
+            NotStored::VaryUnreadable => "List field names in Vary, separated by commas.",
+            NotStored::VaryTooLong => "Nominate fewer fields in Vary.",
+            NotStored::TooLarge => "Raise the limit on a page's content, or let the page be.",
+            NotStored::TagsTooLong => {
+                "Use fewer or shorter tags; a list that was cut could miss a change."
+            }
+            NotStored::TagsUnreadable => {
+                "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\"."
+            }
+        }
+    }
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for NotStored {}
+
+impl From<NotSelectable> for NotStored {
+    fn from(reason: NotSelectable) -> NotStored {
+        match reason {
+            NotSelectable::Star => NotStored::VaryStar,
+            NotSelectable::Unreadable => NotStored::VaryUnreadable,
+            NotSelectable::TooLong => NotStored::VaryTooLong,
+        }
+    }
+}
+
+impl From<TagsRefused> for NotStored {
+    fn from(reason: TagsRefused) -> NotStored {
+        match reason {
+            TagsRefused::TooLong => NotStored::TagsTooLong,
+            TagsRefused::Unreadable => NotStored::TagsUnreadable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_every_reason_has_advice() {
+        for (at, reason) in NotStored::ALL.iter().enumerate() {
+            assert!(NotStored::ALL[..at].iter().all(|other| other.as_str() != reason.as_str()));
+            assert!(reason.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+            assert!(reason.advice().ends_with('.'), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What the tests share: exchanges written down in a few words.
+//!
+//! All of them take place at [`NOW`], Sun, 06 Nov 1994 08:49:37 GMT, unless they say otherwise.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use http_cache::{
+    Candidate, NotStored, Policy, RequestControl, RequestFacts, Stored, Timestamp, Verdict, decide,
+    storable,
+};
+
+/// Header lines.
+pub type Lines<'a> = &'a [(&'a str, &'a str)];
+
+/// When things happen.
+pub const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
+
+/// A point in time some seconds after [`NOW`].
+pub fn after(seconds: u64) -> Timestamp {
+    NOW.plus(seconds * 1000)
+}
+
+/// Header lines as a map.
+pub fn headers(lines: Lines<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+    }
+    headers
+}
+
+/// The facts of a request.
+pub fn request<'a>(method: &Method, lines: Lines<'a>) -> RequestFacts<'a> {
+    RequestFacts::read(
+        method,
+        lines.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())),
+    )
+}
+
+/// A policy under which visitors' directives count.
+pub fn honouring() -> Policy {
+    Policy { request_directives: RequestControl::Honour, ..Policy::default() }
+}
+
+/// Stores the response to a request.
+pub fn store_for(
+    method: &Method,
+    request_lines: Lines<'_>,
+    status: u16,
+    lines: Lines<'_>,
+    policy: &Policy,
+) -> Result<Stored, NotStored> {
+    let facts = request(method, request_lines);
+    let status = StatusCode::from_u16(status).expect("a status");
+    let fields = headers(request_lines);
+    storable(&facts, &fields, status, &headers(lines), NOW, NOW, policy)
+}
+
+/// Stores a 200 to a plain GET under the default policy.
+pub fn store(lines: Lines<'_>) -> Result<Stored, NotStored> {
+    store_for(&Method::GET, &[], 200, lines, &Policy::default())
+}
+
+/// The same, where it must be storable.
+pub fn stored(lines: Lines<'_>) -> Stored {
+    store(lines).expect("storable")
+}
+
+/// Decides on a GET, with one stored response, some seconds after it was stored.
+pub fn reuse(stored: &Stored, lines: Lines<'_>, seconds: u64, policy: &Policy) -> Verdict {
+    let facts = request(&Method::GET, lines);
+    let candidates = [Candidate { stored, marked: false }];
+    decide(&facts, &headers(lines), candidates.into_iter(), policy, after(seconds))
+}
