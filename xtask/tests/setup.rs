@@ -1,0 +1,198 @@
+//! `scripts/setup` on machines that lack things: what it says, and with which status it ends.
+//!
+//! The machine is a directory of stand-ins that is the script's whole path. Nothing can really be
+//! installed: the stand-in for sudo runs nothing but the stand-in for apt, by its full path, and only
+//! notes all else; the user is never root, so that nothing goes round sudo.
+
+use harness::PrivateDir;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// What the script itself is made of.
+const TOOLS: [&str; 17] = [
+    "bash", "sh", "env", "dirname", "sed", "sort", "paste", "grep", "cut", "head", "cat", "awk",
+    "tee", "rm", "chmod", "true", "sleep",
+];
+const FOUND: &str = "exit 0";
+const RUST: &str = "echo 'cargo 99.1.0 (0123456 2030-01-01)'";
+
+struct Machine {
+    dir: PrivateDir,
+}
+
+impl Machine {
+    /// A machine with a user who is not root, a compiler and Rust, and nothing else.
+    fn new() -> Machine {
+        let machine = Machine { dir: PrivateDir::temporary("setup").expect("can be made") };
+        for tool in TOOLS {
+            let real = harness::program(&[tool]).expect("a tool of every system");
+            symlink(real, machine.dir.path().join(tool)).expect("can be linked");
+        }
+        machine.has("id", "echo 1000");
+        machine.has("cc", FOUND);
+        machine.has("cargo", RUST);
+        machine
+    }
+
+    fn has(&self, program: &str, does: &str) {
+        let path = self.dir.path().join(program);
+        fs::write(&path, format!("#!/bin/sh\n{does}\n")).expect("can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("can be set");
+    }
+
+    /// Everything that the demo needs.
+    fn has_demo_parts(&self) {
+        for program in ["curl", "php-fpm9.1", "mariadbd", "mariadb-install-db", "mariadb"] {
+            self.has(program, FOUND);
+        }
+        self.has("php", "echo '[PHP Modules]'; echo PDO; echo pdo_mysql");
+    }
+
+    /// A sudo that asks nothing, and an apt-get that notes what it is called with.
+    fn has_apt(&self, install: &str, update: &str) {
+        let (place, log) = (self.dir.path().display(), self.dir.path().join("apt.log"));
+        let sudo = format!(
+            "while [ $# -gt 0 ]; do case $1 in\n\
+             -n|env|*=*) shift ;;\n\
+             true) exit 0 ;;\n\
+             apt-get) shift; exec {place}/apt-get \"$@\" ;;\n\
+             tee) exec cat >/dev/null ;;\n\
+             *) echo \"$*\" >>{log}; exit 0 ;;\n\
+             esac; done",
+            log = log.display()
+        );
+        self.has("sudo", &sudo);
+        self.has(
+            "apt-get",
+            &format!(
+                "echo \"$*\" >>{}\ncase \"$*\" in *update*) {update} ;; *) {install} ;; esac",
+                log.display()
+            ),
+        );
+    }
+
+    fn apt_log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("apt.log")).unwrap_or_default()
+    }
+
+    fn setup(&self, args: &[&str]) -> (i32, String) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/setup");
+        let mut command = Command::new(self.dir.path().join("bash"));
+        command.arg(script).args(args).env_clear().env("SETUP_PATH", self.dir.path());
+        command.env("PATH", self.dir.path());
+        let Output { status, stdout, stderr } = command.output().expect("bash runs");
+        let said = [stdout, stderr].concat();
+        (status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
+    }
+}
+
+#[test]
+fn a_machine_that_has_everything_is_left_alone() {
+    let machine = Machine::new();
+    machine.has_demo_parts();
+    assert_eq!(machine.setup(&["demo"]), (0, String::new()));
+    assert_eq!(machine.setup(&["--list", "demo"]), (0, String::new()));
+}
+
+#[test]
+fn what_is_missing_is_listed_by_package() {
+    let machine = Machine::new();
+    let all = "curl mariadb-client mariadb-server php-cli php-fpm php-mysql\n";
+    assert_eq!(machine.setup(&["--list", "demo"]), (1, all.to_owned()));
+    machine.has_demo_parts();
+    let rest = "memcached nginx-light php-mbstring php-xml phpunit\n";
+    assert_eq!(machine.setup(&["--list", "test"]), (1, rest.to_owned()));
+    machine.has("php", FOUND);
+    assert_eq!(machine.setup(&["--list", "demo"]), (1, "php-mysql\n".to_owned()));
+}
+
+#[test]
+fn without_rust_it_says_where_to_get_it() {
+    let machine = Machine::new();
+    machine.has_demo_parts();
+    machine.has("cargo", "exit 127");
+    let (status, said) = machine.setup(&["demo"]);
+    assert_eq!(status, 3, "{said}");
+    assert!(said.contains("https://rustup.rs"), "{said}");
+    machine.has("cargo", "echo 'cargo 1.63.0'");
+    let (status, said) = machine.setup(&["demo"]);
+    assert_eq!(status, 3, "{said}");
+    assert!(said.contains("1.63.0 is too old"), "{said}");
+}
+
+#[test]
+fn a_user_who_may_not_install_is_told_the_command() {
+    let machine = Machine::new();
+    machine.has_apt(FOUND, FOUND);
+    machine.has("sudo", "exit 1");
+    let (status, said) = machine.setup(&["demo"]);
+    assert_eq!(status, 4, "{said}");
+    assert!(said.contains("sudo apt-get update && sudo apt-get install -y"), "{said}");
+    assert!(said.contains("mariadb-server"), "{said}");
+    assert_eq!(machine.apt_log(), "");
+}
+
+#[test]
+fn another_system_is_told_what_is_needed() {
+    let (status, said) = Machine::new().setup(&["demo"]);
+    assert_eq!(status, 4, "{said}");
+    assert!(said.contains("no apt-get here") && said.contains("php-fpm"), "{said}");
+}
+
+#[test]
+fn only_what_is_missing_is_installed() {
+    let machine = Machine::new();
+    machine.has_demo_parts();
+    machine.has("php", FOUND);
+    machine.has_apt(FOUND, FOUND);
+    let (status, said) = machine.setup(&["demo"]);
+    assert_eq!(status, 0, "{said}");
+    let log = machine.apt_log();
+    let installed = log.lines().find(|line| line.contains("install")).expect("it installed");
+    assert!(installed.ends_with("install -y --no-install-recommends php-mysql"), "{log}");
+}
+
+#[test]
+fn new_services_are_not_left_enabled() {
+    let machine = Machine::new();
+    machine.has_apt(FOUND, FOUND);
+    let log = machine.dir.path().join("apt.log");
+    // A service is known once its package has been installed.
+    machine.has(
+        "systemctl",
+        &format!(
+            "case $1 in list-unit-files) echo cron.service enabled; \
+             grep -q install {0} && echo mariadb.service enabled; true ;; esac",
+            log.display()
+        ),
+    );
+    let (status, said) = machine.setup(&["demo"]);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("neither started nor enabled: mariadb.service"), "{said}");
+    assert!(machine.apt_log().contains("systemctl disable --quiet mariadb.service"));
+    assert!(!machine.apt_log().contains("disable --quiet cron"));
+}
+
+#[test]
+fn without_a_network_it_says_so() {
+    let machine = Machine::new();
+    machine.has_apt("exit 100", "exit 100");
+    let (status, said) = machine.setup(&["demo"]);
+    assert_eq!(status, 5, "{said}");
+    assert!(said.contains("Is there a network?"), "{said}");
+    // The lists are there, but apt fails.
+    machine.has_apt("exit 100", FOUND);
+    assert_eq!(machine.setup(&["demo"]).0, 6);
+    // Another list cannot be had, but the packages can.
+    machine.has_apt(FOUND, "exit 100");
+    assert_eq!(machine.setup(&["demo"]).0, 0);
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    for args in [&[][..], &["everything"], &["demo", "test"], &["--list"]] {
+        assert_eq!(Machine::new().setup(args).0, 2, "{args:?}");
+    }
+}
