@@ -5,7 +5,7 @@ use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;
 use crate::client::Response;
 use crate::failure::Wrong;
-use crate::story::{BodyTest, Comparison, Expect, FieldTest, StatusTest, Text};
+use crate::story::{BodyTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, joined};
 
@@ -25,13 +25,17 @@ pub(crate) fn response(
 ) -> Result<Vec<Kept>, Vec<Wrong>> {
     let mut wrong = Vec::new();
     let mut kept = Vec::new();
+    if expect.end == ContentEnd::CutOrStatus && !response.body.complete {
+        return Ok(kept);
+    }
     wrong.extend(status(&expect.status, Some(response.status)).err());
     if expect.interim && response.interim.is_empty() {
         wrong.push(Wrong::new("an interim response", "none"));
     }
-    if response.body.complete == expect.cut {
+    let cut_wanted = expect.end == ContentEnd::Cut;
+    if response.body.complete == cut_wanted {
         let words = ["content to its announced end", "content that is cut off"];
-        let [expected, got] = if expect.cut { [words[1], words[0]] } else { words };
+        let [expected, got] = if cut_wanted { [words[1], words[0]] } else { words };
         wrong.push(Wrong::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
     }
     for test in &expect.fields {

@@ -122,8 +122,8 @@ pub struct Expect {
     pub status: StatusTest,
     /// The server must close the connection after it.
     pub closed: bool,
-    /// The content must end before its announced end.
-    pub cut: bool,
+    /// Whether the content must come to its announced end.
+    pub end: ContentEnd,
     /// An interim response must have come before it.
     pub interim: bool,
     /// The header fields.
@@ -132,6 +132,18 @@ pub struct Expect {
     pub body: Option<BodyTest>,
     /// The parameters of the last member of `Cache-Status` (RFC 9211 section 2).
     pub cache: Vec<CacheTest>,
+}
+
+/// How content must end. RFC 9112 section 8: a proxy whose origin breaks off may still be able to
+/// say so (502), or has to break off as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentEnd {
+    /// At its announced end.
+    Whole,
+    /// Before it.
+    Cut,
+    /// Before it with any status, or at it with the status that is expected.
+    CutOrStatus,
 }
 
 /// A status that is expected.

@@ -3,7 +3,7 @@
 use super::Wrong;
 use super::words::{content, field, first, is_token, number, split_at, split_fields};
 use crate::blanks;
-use crate::story::{BodyTest, CacheTest, Comparison, Expect, FieldTest, StatusTest};
+use crate::story::{BodyTest, CacheTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest};
 
 /// The parameters of `Cache-Status` (RFC 9211 section 2); any other word is a reason in `detail`.
 const PARAMETERS: [&str; 8] =
@@ -14,6 +14,10 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
     let (front, cache) = split_at(text, ";")?;
     let (head, body) = split_at(front, "|")?;
     let (word, mut rest) = first(head);
+    let (word, or_cut) = match word.strip_suffix("|cut") {
+        Some(word) => (word, true),
+        None => (word, false),
+    };
     let status = status(word)?;
     let mut words = [("closed", false), ("cut", false), ("interim", false)];
     loop {
@@ -25,7 +29,11 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
     Ok(Expect {
         status,
         closed: words[0].1,
-        cut: words[1].1,
+        end: match (words[1].1, or_cut) {
+            (_, true) => ContentEnd::CutOrStatus,
+            (true, false) => ContentEnd::Cut,
+            (false, false) => ContentEnd::Whole,
+        },
         interim: words[2].1,
         fields: fields(rest)?,
         body: body.map(body_test).transpose()?,
@@ -34,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
 }
 
 fn status(word: &str) -> Result<StatusTest, Wrong> {
-    let wrong = || ("a status: 200, 502|504, 5xx, * or none", word.to_owned());
+    let wrong = || ("a status: 200, 502|504, 502|cut, 5xx, * or none", word.to_owned());
     match word {
         "*" => return Ok(StatusTest::Any),
         "none" => return Ok(StatusTest::NoAnswer),
@@ -149,7 +157,9 @@ mod tests {
         let read = parse(r#"200 closed  etag: "1"  !age  vary~accept  date | one ; hit ttl=10"#);
         let expect = read.unwrap();
         assert_eq!(expect.status, StatusTest::OneOf(vec![200]));
-        assert!(expect.closed && !expect.cut);
+        assert!(expect.closed && expect.end == ContentEnd::Whole);
+        assert_eq!(parse("502|cut").unwrap().end, ContentEnd::CutOrStatus);
+        assert_eq!(parse("200 cut").unwrap().end, ContentEnd::Cut);
         assert_eq!(
             expect.fields,
             [
