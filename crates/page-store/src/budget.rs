@@ -11,7 +11,7 @@ use crate::page::Page;
 use std::sync::Arc;
 
 /// What a page costs beside its payload, its key's bytes and its tags: at most this many bytes, typically.
-pub const PAGE_BYTES_TYPICAL: usize = 640;
+pub const PAGE_BYTES_TYPICAL: usize = 400;
 
 /// What one more tag on a page costs, where the tag exists: at most this many bytes, typically.
 pub const EDGE_BYTES_TYPICAL: usize = 24;

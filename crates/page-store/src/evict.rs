@@ -111,7 +111,7 @@ impl Queues {
     /// The page to evict next, or `None` where there is none but `keep`. It stays in its queue.
     pub(crate) fn victim<P>(&mut self, pages: &mut Slab<Place<P>>, keep: u32) -> Option<u32> {
         for _ in 0..SECOND_CHANCES_MAX {
-            let at = self.next(keep)?;
+            let at = self.next(pages, keep)?;
             let place = pages.get(at);
             let (queue, uses) = (place.queue, place.page.uses());
             match queue {
@@ -124,13 +124,16 @@ impl Queues {
                 Queue::Main => return Some(at),
             }
         }
-        self.next(keep)
+        self.next(pages, keep)
     }
 
-    /// The oldest page of the queue whose turn it is.
-    fn next(&self, keep: u32) -> Option<u32> {
-        let small = Some(self.small.oldest).filter(|at| *at != NONE && *at != keep);
-        let main = Some(self.main.oldest).filter(|at| *at != NONE && *at != keep);
+    /// The oldest page, but `keep`, of the queue whose turn it is; of the other where there is none.
+    fn next<P>(&self, pages: &Slab<Place<P>>, keep: u32) -> Option<u32> {
+        let oldest = |fifo: &Fifo| {
+            let at = if fifo.oldest == keep { newer(pages, keep) } else { fifo.oldest };
+            (at != NONE).then_some(at)
+        };
+        let (small, main) = (oldest(&self.small), oldest(&self.main));
         if self.small.bytes > self.small_bytes_max { small.or(main) } else { main.or(small) }
     }
 
@@ -168,6 +171,10 @@ impl Queues {
         }
         assert_eq!(self.small.len + self.main.len, pages.len(), "pages in the queues");
     }
+}
+
+fn newer<P>(pages: &Slab<Place<P>>, at: u32) -> u32 {
+    pages.find(at).map_or(NONE, |place| place.newer)
 }
 
 /// The hashes of keys that left, in a table of fixed size: sets of eight, first in, first out.

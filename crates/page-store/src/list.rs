@@ -6,13 +6,13 @@
 use crate::names::{Site, Target};
 use crate::page::{Page, Payload};
 use crate::store::Store;
+use std::fmt;
 use std::sync::Arc;
 
 /// The most pages one call returns.
 const PAGES_MAX: usize = 1_000;
 
 /// Part of a list of pages.
-#[derive(Debug)]
 pub struct Listing<P> {
     /// The pages.
     pub pages: Vec<Arc<Page<P>>>,
@@ -45,5 +45,15 @@ impl<P: Payload> Store<P> {
         let end = from + pages.len();
         let next = (end < total && !pages.is_empty()).then_some(end);
         Listing { pages, total, next }
+    }
+}
+
+impl<P> fmt::Debug for Listing<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Listing");
+        out.field("pages", &self.pages)
+            .field("total", &self.total)
+            .field("next", &self.next)
+            .finish()
     }
 }

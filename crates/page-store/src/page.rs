@@ -163,7 +163,6 @@ impl<P> fmt::Debug for Page<P> {
 }
 
 /// The pages stored under a key: one for each variant. Cloning copies no page.
-#[derive(Debug)]
 pub enum Candidates<P> {
     /// Nothing is stored.
     None,
@@ -194,6 +193,12 @@ impl<P> Candidates<P> {
             1 => pages.pop().map_or(Self::None, Self::One),
             _ => Self::Many(pages.into()),
         }
+    }
+}
+
+impl<P> fmt::Debug for Candidates<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 

@@ -60,10 +60,15 @@ impl fmt::Display for Refused {
 
 /// A render that was not stored. Its page was never in the store and never will be, but may still answer
 /// the request it was made for.
-#[derive(Debug)]
 pub struct NotStored<P> {
     /// Why.
     pub reason: Refused,
     /// The page as it would have been stored.
     pub page: Arc<Page<P>>,
+}
+
+impl<P> fmt::Debug for NotStored<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NotStored").field(&self.reason).field(&self.page).finish()
+    }
 }

@@ -1,0 +1,191 @@
+//! Collapse, turn by turn: who leads, who follows, who is refused, who is alone; and that nothing is left.
+
+#[cfg(not(loom))]
+mod common;
+
+#[cfg(not(loom))]
+mod fill {
+    use super::common::*;
+    use page_store::{
+        Alone, Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, Store, Strength,
+        Turn, Why,
+    };
+
+    struct Table {
+        store: Store<Made>,
+        fills: Fills<&'static str>,
+    }
+
+    impl Table {
+        fn new(limits: FillLimits) -> Self {
+            Self { store: roomy(), fills: Fills::new(limits) }
+        }
+
+        fn key<'k>(&self, url: &'k str) -> Key<'k> {
+            self.store.key(url.as_bytes())
+        }
+
+        fn turn(&self, url: &str) -> Turn<&'static str> {
+            self.turn_at(url, 0)
+        }
+
+        fn turn_at(&self, url: &str, now_ms: u64) -> Turn<&'static str> {
+            self.fills.turn(&self.store, self.key(url), self.store.number(), now_ms, || "wait")
+        }
+
+        fn again(&self, refused: Follower<&'static str>) -> Turn<&'static str> {
+            self.fills.again(&self.store, refused, 0, || "wait")
+        }
+    }
+
+    fn lead(turn: Turn<&'static str>) -> Leader<&'static str> {
+        match turn {
+            Turn::Lead(leader) => leader,
+            other => panic!("should lead: {other:?}"),
+        }
+    }
+
+    fn follow(turn: Turn<&'static str>) -> Follower<&'static str> {
+        match turn {
+            Turn::Follow(follower) => follower,
+            other => panic!("should follow: {other:?}"),
+        }
+    }
+
+    fn alone(turn: Turn<&'static str>) -> Alone {
+        match turn {
+            Turn::Alone(alone) => alone,
+            other => panic!("should be alone: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_first_leads_and_the_others_follow() {
+        let table = Table::new(FillLimits::default());
+        let leader = lead(table.turn("/a"));
+        let follower = follow(table.turn("/a"));
+        assert_eq!((*leader.waiter(), *follower.waiter()), ("wait", "wait"));
+        assert_eq!((leader.key(), leader.followers()), (table.key("/a"), 1));
+        assert_eq!(follower.lease(), leader.lease().number());
+        let other = lead(table.turn("/b"));
+        assert_eq!(table.fills.stats().in_progress, 2);
+        drop((leader, other));
+        assert_eq!(table.fills.stats().in_progress, 0);
+        assert_eq!(table.store.stats().leases, 1, "a follower keeps the lease of its render");
+        drop(follower);
+        assert_eq!(table.store.stats().leases, 0);
+        lead(table.turn("/a"));
+    }
+
+    #[test]
+    fn a_follower_that_came_after_a_change_goes_to_a_newer_render() {
+        let table = Table::new(FillLimits::default());
+        let old = lead(table.turn("/a"));
+        let early = follow(table.turn("/a"));
+        drop_all(&table.store, tag("t"));
+        let late = [(); 3].map(|()| follow(table.turn("/a")));
+        let dependencies = depends(&table.store, "/a", &["t"]);
+        assert_eq!(early.may_share(&table.store, &dependencies), Ok(()));
+        for follower in &late {
+            let refused = follower.may_share(&table.store, &dependencies);
+            assert_eq!(refused, Err(Refused::ChangedSince));
+        }
+        let [one, two, three] = late;
+        let new = lead(table.again(one));
+        let two = follow(table.again(two));
+        drop(old);
+        let three = follow(table.again(three));
+        assert!(new.lease().number() > early.lease());
+        drop_all(&table.store, tag("t"));
+        for follower in [two, three] {
+            assert_eq!(follower.arrived(), Arrived::Before);
+            assert_eq!(follower.may_share(&table.store, &dependencies), Ok(()));
+        }
+        drop((new, early));
+        assert_eq!((table.fills.stats().in_progress, table.store.stats().leases), (0, 0));
+        assert_eq!((table.fills.stats().led, table.fills.stats().followed), (2, 6));
+    }
+
+    #[test]
+    fn while_a_change_is_open_nobody_waits_for_more_than_two_renders() {
+        let table = Table::new(FillLimits::default());
+        let change = Change { site: SITE, targets: &[tag("t")] };
+        let opened = table.store.open(&change, Strength::Drop);
+        let dependencies = depends(&table.store, "/a", &["t"]);
+        let _first = lead(table.turn("/a"));
+        let followers = [(); 4].map(|()| follow(table.turn("/a")));
+        let mut led = Vec::new();
+        for follower in followers {
+            let refused = follower.may_share(&table.store, &dependencies);
+            assert_eq!(refused, Err(Refused::Unsettled));
+            match table.again(follower) {
+                Turn::Lead(leader) => led.push(leader),
+                Turn::Follow(follower) => {
+                    assert_eq!(follower.may_share(&table.store, &dependencies), Ok(()));
+                }
+                Turn::Alone(alone) => panic!("{alone:?}"),
+            }
+        }
+        assert_eq!(led.len(), 1);
+        table.store.settle(opened);
+    }
+
+    #[test]
+    fn a_leader_that_goes_leaves_the_lead_to_a_follower() {
+        let table = Table::new(FillLimits::default());
+        let leader = lead(table.turn("/a"));
+        let followers = [(); 2].map(|()| follow(table.turn("/a")));
+        let panicking = std::panic::AssertUnwindSafe(|| {
+            let _leader = leader;
+            panic!("the render failed");
+        });
+        std::panic::catch_unwind(panicking).unwrap_err();
+        let [one, two] = followers;
+        let _leader = lead(table.again(one));
+        follow(table.again(two));
+    }
+
+    #[test]
+    fn the_end_of_an_old_render_does_not_take_the_newer_one_out() {
+        let table = Table::new(FillLimits::default());
+        let old = lead(table.turn("/a"));
+        let new = lead(table.again(follow(table.turn("/a"))));
+        drop(old);
+        let follower = follow(table.turn("/a"));
+        drop(new);
+        lead(table.turn("/a"));
+        drop(follower);
+    }
+
+    #[test]
+    fn too_many_followers_render_alone() {
+        let table = Table::new(FillLimits { followers_max: 1, alone_max: 64 });
+        let leader = lead(table.turn("/a"));
+        let follower = follow(table.turn("/a"));
+        assert_eq!(alone(table.turn("/a")).why, Why::TooManyFollowers);
+        drop(follower);
+        assert_eq!(leader.followers(), 0);
+        follow(table.turn("/a"));
+        assert_eq!(table.fills.stats().alone_too_many_followers, 1);
+    }
+
+    #[test]
+    fn a_page_that_is_not_shareable_is_rendered_by_everybody_until_its_time() {
+        let table = Table::new(FillLimits::default());
+        let leader = lead(table.turn_at("/a", 1_000));
+        let follower = follow(table.turn_at("/a", 1_000));
+        leader.not_shareable(2_000);
+        let one = alone(table.again(follower));
+        assert_eq!((one.why, one.lease.number()), (Why::NotShareable, table.store.number()));
+        drop(leader);
+        assert_eq!(alone(table.turn_at("/a", 1_999)).why, Why::NotShareable);
+        lead(table.turn_at("/b", 1_999));
+        lead(table.turn_at("/a", 2_000));
+        let leader = lead(table.turn_at("/a", 2_000));
+        leader.not_shareable(9_000);
+        drop(leader);
+        table.fills.shareable(table.key("/a"));
+        lead(table.turn_at("/a", 2_001));
+        assert_eq!(table.fills.stats().alone_not_shareable, 2);
+    }
+}

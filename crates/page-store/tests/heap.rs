@@ -1,0 +1,111 @@
+//! The count of bytes against the real heap: what the store says it holds is what it holds, within a tenth,
+//! and the cost lines of the documentation (bytes per page, per tag) are kept.
+//!
+//! One test only: the allocator counts for the whole process.
+
+#[cfg(not(loom))]
+mod common;
+
+#[cfg(not(loom))]
+mod heap {
+    use super::common::SITE;
+    use page_store::{
+        EDGE_BYTES_TYPICAL, Limits, PAGE_BYTES_TYPICAL, Payload, Store, Strength, Target,
+    };
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    struct Counting;
+
+    static HELD: AtomicUsize = AtomicUsize::new(0);
+
+    /// What a general-purpose allocator takes for an allocation: steps of 16 bytes, 8 of its own.
+    fn taken(size: usize) -> usize {
+        ((size + 8 + 15) & !15).max(32)
+    }
+
+    // SAFETY: every call is the system allocator's own, with a count beside it.
+    #[allow(unsafe_code)]
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            HELD.fetch_add(taken(layout.size()), Relaxed);
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+            HELD.fetch_sub(taken(layout.size()), Relaxed);
+            unsafe { System.dealloc(at, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+
+    struct Content(Box<[u8]>);
+
+    impl Payload for Content {
+        fn bytes(&self) -> usize {
+            taken(self.0.len())
+        }
+    }
+
+    fn fill(store: &Store<Content>, pages: usize, tags: usize, names: usize) {
+        let lease = store.lease();
+        for n in 0..pages {
+            let url = format!("/articles/2026/{n}");
+            let mut dependencies = store.dependencies(SITE, url.as_bytes());
+            for tag in 0..tags {
+                dependencies.tag(format!("tag:{}", (n * 31 + tag * 7) % names).as_bytes());
+            }
+            let content = Content(vec![0; 100].into());
+            store.insert(store.key(url.as_bytes()), 0, &dependencies, &lease, content).unwrap();
+        }
+    }
+
+    /// Real and counted bytes agree; returns the real ones since `before`.
+    fn compare(store: &Store<Content>, before: usize, what: &str) -> usize {
+        let (real, counted) = (HELD.load(Relaxed) - before, store.stats().bytes.total());
+        assert!(real as f64 <= counted as f64 * 1.1, "{what}: real {real}, counted {counted}");
+        assert!(counted as f64 <= real as f64 * 1.1, "{what}: real {real}, counted {counted}");
+        real
+    }
+
+    #[test]
+    fn what_is_counted_is_what_is_held() {
+        let before = HELD.load(Relaxed);
+        let store = Store::<Content>::new(Limits::new(1 << 26));
+        compare(&store, before, "empty");
+        let lease = store.lease();
+        let held = HELD.load(Relaxed);
+        fill(&store, 20_000, 0, 1);
+        let bare = compare(&store, before, "pages without tags");
+        let each = (HELD.load(Relaxed) - held) / 20_000;
+        let payload_and_key = taken(100) + taken("/articles/2026/12345".len());
+        let page = each - payload_and_key;
+        assert!(page <= PAGE_BYTES_TYPICAL, "a page costs {page} bytes beside payload and key");
+        store.change(
+            &page_store::Change { site: SITE, targets: &[Target::Everything] },
+            Strength::Drop,
+        );
+        compare(&store, before, "after everything was dropped, changes remembered");
+
+        fill(&store, 20_000, 20, 5_000);
+        let tagged = compare(&store, before, "pages with 20 tags");
+        let edge = (tagged - bare) / (20_000 * 20);
+        assert!(edge <= EDGE_BYTES_TYPICAL, "a tag on a page costs {edge} bytes");
+        println!("bytes: page {page}, tag on a page {edge}");
+
+        drop(lease);
+        fill(&store, 120_000, 20, 5_000);
+        assert!(store.stats().counters.evicted > 0);
+        compare(&store, before, "full");
+        assert!(
+            HELD.load(Relaxed) - before <= (1 << 26) + (1 << 22),
+            "the budget is kept in the heap"
+        );
+        store.validate();
+        drop(store);
+        let left = HELD.load(Relaxed) - before;
+        assert!(left < 10_000, "{left} bytes were not given back");
+    }
+}

@@ -1,0 +1,267 @@
+//! What the state-space search cannot see: interleavings *inside* the calls, with the memory model of the
+//! machine. Run with `RUSTFLAGS="--cfg loom" cargo test -p page-store --test loom --release`.
+//!
+//! Each test is one race of the rules; loom runs it under every schedule with a bounded number of
+//! preemptions. A change that is acknowledged in one thread is a join in the test: what comes after it must
+//! see it. Under `without-lease-check` the first test must find the stale page.
+
+#![cfg(loom)]
+
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use page_store::{
+    Change, Dependencies, FillLimits, Fills, Lease, Limits, Payload, Refused, Site, Store,
+    Strength, Target, Turn,
+};
+use std::sync::Arc;
+
+const SITE: Site = Site(0);
+const NEWS: &[Target<'static>] = &[Target::Tag(b"news")];
+
+/// The version of the data that a page was made from.
+struct Version(u64);
+
+impl Payload for Version {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+type TestStore = Store<Version>;
+
+fn explore(preemptions: usize, race: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(race);
+}
+
+fn store() -> TestStore {
+    Store::with_seed(Limits { sweep_pages: 1, ..Limits::new(1 << 16) }, 1)
+}
+
+fn dependencies(store: &TestStore) -> Dependencies {
+    let mut dependencies = store.dependencies(SITE, b"/");
+    dependencies.tag(b"news");
+    dependencies
+}
+
+fn insert(store: &TestStore, key: &[u8], lease: &Lease, version: u64) -> Result<(), Refused> {
+    let key = store.key(key);
+    let stored = store.insert(key, 0, &dependencies(store), lease, Version(version));
+    stored.map(|_| ()).map_err(|refused| refused.reason)
+}
+
+fn change(store: &TestStore) {
+    store.change(&Change { site: SITE, targets: NEWS }, Strength::Drop);
+}
+
+/// The oldest version that is stored under `key`, if any.
+fn stored(store: &TestStore, key: &[u8]) -> Option<u64> {
+    let found = store.candidates(store.key(key));
+    found.iter().filter(|page| !page.is_marked()).map(|page| page.payload().0).min()
+}
+
+/// A render: lease, truth, insertion.
+fn render(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
+    let lease = store.lease();
+    let version = truth.load(Ordering::SeqCst);
+    let _ = insert(store, key, &lease, version);
+}
+
+#[test]
+#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
+fn insert_against_change() {
+    explore(3, || {
+        let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+        let rendering = {
+            let (store, truth) = (store.clone(), Arc::clone(&truth));
+            thread::spawn(move || render(&store, &truth, b"/"))
+        };
+        truth.store(1, Ordering::SeqCst);
+        change(&store);
+        assert_ne!(stored(&store, b"/"), Some(0), "stale right after the change");
+        rendering.join().unwrap();
+        assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
+        store.validate();
+    });
+}
+
+#[cfg(not(feature = "without-lease-check"))]
+mod checked {
+    use super::*;
+
+    /// A drop of several pages lets go of the lock between any two: what enters meanwhile.
+    #[test]
+    fn insert_against_a_change_in_batches() {
+        explore(2, || {
+            let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+            let lease = store.lease();
+            for key in [b"a", b"b"] {
+                insert(&store, key, &lease, 0).unwrap();
+            }
+            drop(lease);
+            let rendering = {
+                let (store, truth) = (store.clone(), Arc::clone(&truth));
+                thread::spawn(move || render(&store, &truth, b"c"))
+            };
+            truth.store(1, Ordering::SeqCst);
+            change(&store);
+            for key in [b"a", b"b", b"c"] {
+                assert_ne!(stored(&store, key), Some(0), "stale right after the change");
+            }
+            rendering.join().unwrap();
+            assert_ne!(stored(&store, b"c"), Some(0), "stale at the end");
+            store.validate();
+        });
+    }
+
+    #[test]
+    fn insert_against_two_changes() {
+        explore(2, || {
+            let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+            let rendering = {
+                let (store, truth) = (store.clone(), Arc::clone(&truth));
+                thread::spawn(move || render(&store, &truth, b"/"))
+            };
+            let changing = {
+                let (store, truth) = (store.clone(), Arc::clone(&truth));
+                thread::spawn(move || {
+                    let version = truth.fetch_add(1, Ordering::SeqCst) + 1;
+                    change(&store);
+                    assert!(stored(&store, b"/").is_none_or(|found| found >= version), "stale");
+                })
+            };
+            let version = truth.fetch_add(1, Ordering::SeqCst) + 1;
+            change(&store);
+            assert!(stored(&store, b"/").is_none_or(|found| found >= version), "stale");
+            rendering.join().unwrap();
+            changing.join().unwrap();
+            assert!(stored(&store, b"/").is_none_or(|found| found == 2), "stale at the end");
+            store.validate();
+        });
+    }
+
+    /// The event comes before the row is visible; a render in between reads the old row.
+    #[test]
+    fn insert_against_open_and_settle() {
+        explore(3, || {
+            let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+            let rendering = {
+                let (store, truth) = (store.clone(), Arc::clone(&truth));
+                thread::spawn(move || render(&store, &truth, b"/"))
+            };
+            let opened = store.open(&Change { site: SITE, targets: NEWS }, Strength::Drop);
+            assert_eq!(stored(&store, b"/"), None, "stored while open");
+            truth.store(1, Ordering::SeqCst);
+            store.settle(opened);
+            assert_ne!(stored(&store, b"/"), Some(0), "stale after the settlement");
+            rendering.join().unwrap();
+            assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
+            store.validate();
+        });
+    }
+
+    /// A lookup that begins after the change was acknowledged: by a flag, as a client would see it.
+    #[test]
+    fn candidates_against_change() {
+        for strength in [Strength::Drop, Strength::Mark] {
+            explore(3, move || {
+                let store = store();
+                insert(&store, b"/", &store.lease(), 0).unwrap();
+                let acknowledged = Arc::new(AtomicU64::new(0));
+                let changing = {
+                    let (store, acknowledged) = (store.clone(), Arc::clone(&acknowledged));
+                    thread::spawn(move || {
+                        let change = Change { site: SITE, targets: NEWS };
+                        let number = store.change(&change, strength).number;
+                        acknowledged.store(number.get(), Ordering::Release);
+                    })
+                };
+                let number = acknowledged.load(Ordering::Acquire);
+                let arrival = store.number();
+                let found = stored(&store, b"/");
+                assert!(arrival.get() >= number, "a stamp behind what was acknowledged");
+                assert!(
+                    number == 0 || found.is_none(),
+                    "a page from before an acknowledged change"
+                );
+                changing.join().unwrap();
+                store.validate();
+            });
+        }
+    }
+
+    /// A lease given back lets changes be forgotten; a render with another lease must still be refused.
+    #[test]
+    fn lease_drop_against_prune() {
+        explore(3, || {
+            let store = store();
+            let (old, other) = (store.lease(), store.lease());
+            let giving_back = thread::spawn(move || drop(old));
+            let changing = {
+                let store = store.clone();
+                thread::spawn(move || change(&store))
+            };
+            changing.join().unwrap();
+            let refused = insert(&store, b"/", &other, 0);
+            assert_eq!(refused, Err(Refused::ChangedSince));
+            giving_back.join().unwrap();
+            drop(other);
+            assert_eq!(store.stats().changes_remembered, 0);
+            store.validate();
+        });
+    }
+
+    /// A request that comes after a change and finds an old render in progress.
+    #[test]
+    fn lead_and_follow_against_change() {
+        explore(2, || {
+            let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+            let fills = Fills::<AtomicU64>::new(FillLimits { followers_max: 4, alone_max: 4 });
+            let leading = {
+                let (store, truth, fills) = (store.clone(), Arc::clone(&truth), fills.clone());
+                thread::spawn(move || request(&store, &truth, &fills, 0))
+            };
+            truth.store(1, Ordering::SeqCst);
+            change(&store);
+            request(&store, &truth, &fills, 1);
+            leading.join().unwrap();
+            assert_eq!((fills.stats().in_progress, store.stats().leases), (0, 0));
+            store.validate();
+        });
+    }
+
+    /// A waiter that holds the answer's version and one, or 0 while there is none.
+    fn request(store: &TestStore, truth: &AtomicU64, fills: &Fills<AtomicU64>, must_see: u64) {
+        let arrival = store.number();
+        if let Some(version) = stored(store, b"/") {
+            assert!(version >= must_see, "a stale hit");
+            return;
+        }
+        let mut turn = fills.turn(store, store.key(b"/"), arrival, 0, || AtomicU64::new(0));
+        loop {
+            match turn {
+                Turn::Lead(leader) => {
+                    let version = truth.load(Ordering::SeqCst);
+                    let _ = insert(store, b"/", leader.lease(), version);
+                    leader.waiter().store(version + 1, Ordering::SeqCst);
+                    assert!(version >= must_see, "a stale render");
+                    return;
+                }
+                Turn::Follow(follower) => {
+                    let mut answer = follower.waiter().load(Ordering::SeqCst);
+                    while answer == 0 {
+                        thread::yield_now();
+                        answer = follower.waiter().load(Ordering::SeqCst);
+                    }
+                    if follower.may_share(store, &dependencies(store)).is_ok() {
+                        assert!(answer > must_see, "a stale shared answer");
+                        return;
+                    }
+                    turn = fills.again(store, follower, 0, || AtomicU64::new(0));
+                }
+                Turn::Alone(alone) => panic!("{alone:?}"),
+            }
+        }
+    }
+}

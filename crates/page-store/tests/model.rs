@@ -1,0 +1,119 @@
+//! Every interleaving, call by call, of the real store and the real table of renders with a few actors:
+//! requests (arrive, look up, lead or follow, render, store, answer), renders that only store, and writers
+//! (commit to the truth, tell the store; streams whose events come before their rows are visible).
+//!
+//! The oracle: no request is answered from older truth than had been acknowledged when it arrived, and no
+//! page in the store is older than what has been acknowledged. With the lease check left out
+//! (`--features without-lease-check`) the search finds a stale page. `loom.rs` looks inside the calls.
+
+#![cfg(not(loom))]
+
+#[path = "model/actors.rs"]
+mod actors;
+#[path = "model/search.rs"]
+mod search;
+
+use actors::{Actor, Limits, Pages, request, store_only, stream, stream_late, writer};
+use search::explore;
+
+/// Two pages: `/a` made from the first datum, `/b` from both.
+const A: Pages = Pages { url: "/a", reads: &[0] };
+const B: Pages = Pages { url: "/b", reads: &[0, 1] };
+
+fn check(name: &str, limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) {
+    let found = explore(limits, actors);
+    println!("{name}: {} interleavings, {:?}", found.interleavings, found.stale);
+    if cfg!(feature = "without-lease-check") {
+        assert!(found.stale.is_some(), "{name}: the search must find what the check prevents");
+    } else {
+        assert_eq!(found.stale, None, "{name}");
+        assert!(found.interleavings > 100, "{name} explores nothing");
+    }
+}
+
+#[test]
+fn two_requests_and_a_change() {
+    check("two requests, a change", Limits::ROOMY, || vec![request(A), request(A), writer(0)]);
+}
+
+#[test]
+fn three_requests_and_a_change() {
+    check("three requests, a change", Limits::ROOMY, || {
+        vec![request(A), request(A), request(A), writer(0)]
+    });
+}
+
+#[test]
+fn requests_a_stream_and_a_change() {
+    check("requests, a stream, a change", Limits::ROOMY, || {
+        vec![request(A), request(A), stream(0), writer(0)]
+    });
+}
+
+#[test]
+fn requests_for_two_pages_and_two_changes() {
+    check("two pages, two changes", Limits::ROOMY, || {
+        vec![request(B), store_only(A), writer(0), writer(1)]
+    });
+}
+
+#[test]
+fn a_soft_change() {
+    check("a soft change", Limits::ROOMY, || {
+        vec![request(A), store_only(A), actors::soft_writer(0), writer(0)]
+    });
+}
+
+#[test]
+fn a_stream_whose_events_come_before_the_rows() {
+    check("early events", Limits::ROOMY, || vec![request(A), request(A), stream(0)]);
+}
+
+#[test]
+fn a_stream_whose_events_come_after_the_rows() {
+    check("late events", Limits::ROOMY, || vec![request(A), request(A), stream_late(0)]);
+}
+
+#[test]
+fn two_streams_and_a_change_of_the_same_datum() {
+    check("overlapping opens", Limits::ROOMY, || {
+        vec![store_only(A), stream(0), stream(0), writer(0)]
+    });
+}
+
+#[test]
+fn a_stream_that_loses_its_place() {
+    check("an abandoned open", Limits::ROOMY, || {
+        vec![request(A), store_only(A), actors::stream_that_breaks(0)]
+    });
+}
+
+#[test]
+fn a_memory_of_one_change() {
+    check("one change remembered", Limits::FORGETFUL, || {
+        vec![store_only(A), store_only(B), writer(0), writer(1)]
+    });
+    check("one change remembered, requests", Limits::FORGETFUL, || {
+        vec![request(B), writer(0), writer(1), writer(0)]
+    });
+}
+
+#[test]
+fn so_few_open_names_that_the_site_is_opened() {
+    check("the site opened", Limits::NO_OPENS, || vec![request(B), store_only(B), stream(0)]);
+}
+
+/// The search would see a follower that is answered from a render older than what it must see.
+#[test]
+fn following_without_asking_is_found() {
+    let careless =
+        explore(Limits::ROOMY, || vec![request(A), actors::careless_request(A), writer(0)]);
+    assert!(careless.stale.is_some());
+}
+
+/// The search would see a render that is stored although its rows were not visible when it began.
+#[test]
+fn settling_too_early_is_found() {
+    let early = explore(Limits::ROOMY, || vec![store_only(A), actors::stream_settled_early(0)]);
+    assert!(early.stale.is_some());
+}

@@ -1,0 +1,404 @@
+//! The world of the search and the actors in it: each step of an actor is one call, or one event outside.
+//!
+//! The truth is two numbers (data) that writers count up. `visible` is what a render reads now, `must_see`
+//! what has been acknowledged: a request that arrives later must be answered from at least that.
+
+use page_store::{
+    Change, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened, Payload,
+    Site, Store, Strength, Target, Turn,
+};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const SITE: Site = Site(0);
+const TAGS: [&[u8]; 2] = [b"0", b"1"];
+
+/// The versions of the two data.
+type Versions = [u64; 2];
+
+/// A page's content: the versions that its render read (of the data it reads; 0 for others).
+#[derive(Clone, Copy)]
+pub struct Content {
+    seen: Versions,
+    reads: &'static [usize],
+}
+
+impl Content {
+    fn is_older_than(&self, versions: &Versions) -> bool {
+        self.reads.iter().any(|datum| self.seen[*datum] < versions[*datum])
+    }
+}
+
+impl Payload for Content {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// A page that actors ask for: its URL and the data it is made from.
+#[derive(Clone, Copy)]
+pub struct Pages {
+    pub url: &'static str,
+    pub reads: &'static [usize],
+}
+
+/// The bounds that a search is run under.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    changes_remembered_max: usize,
+    opens_max: usize,
+}
+
+impl Limits {
+    pub const ROOMY: Self = Self { changes_remembered_max: 100, opens_max: 100 };
+    pub const FORGETFUL: Self = Self { changes_remembered_max: 1, opens_max: 100 };
+    pub const NO_OPENS: Self = Self { changes_remembered_max: 100, opens_max: 0 };
+}
+
+/// What the followers of a render wait on.
+type Waiter = Rc<RefCell<Answer>>;
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Awaited,
+    Here(Content),
+    None,
+}
+
+pub struct World {
+    pub store: Store<Content>,
+    fills: Fills<Waiter>,
+    visible: Versions,
+    must_see: Versions,
+    stale_answer: Option<String>,
+}
+
+impl World {
+    pub fn new(bounds: Limits) -> Self {
+        let limits = page_store::Limits {
+            changes_remembered_max: bounds.changes_remembered_max,
+            opens_max: bounds.opens_max,
+            sweep_pages: 1,
+            ..page_store::Limits::new(1 << 20)
+        };
+        let fills = Fills::new(FillLimits { followers_max: 10, alone_max: 16 });
+        let store = Store::with_seed(limits, 1);
+        Self { store, fills, visible: [0; 2], must_see: [0; 2], stale_answer: None }
+    }
+
+    /// The first thing that breaks the promise: an answer, or a page that would be one.
+    pub fn stale(&self) -> Option<String> {
+        let pages = self.store.pages(SITE, &Target::Everything, 0, 100).pages;
+        let stale = pages
+            .iter()
+            .find(|page| !page.is_marked() && page.payload().is_older_than(&self.must_see))
+            .map(|page| format!("a stale {page:?} in the store"));
+        self.stale_answer.clone().or(stale)
+    }
+
+    fn dependencies(&self, page: Pages) -> Dependencies {
+        let mut dependencies = self.store.dependencies(SITE, page.url.as_bytes());
+        for datum in page.reads {
+            dependencies.tag(TAGS[*datum]);
+        }
+        dependencies
+    }
+
+    fn render(&self, page: Pages) -> Content {
+        Content { seen: self.visible, reads: page.reads }
+    }
+
+    fn insert(&self, page: Pages, lease: &Lease, content: Content) {
+        let key = self.store.key(page.url.as_bytes());
+        // Refused is as good as stored: what counts is what is found.
+        let _ = self.store.insert(key, 0, &self.dependencies(page), lease, content);
+    }
+
+    fn answer(&mut self, must_see: &Versions, content: Content, how: &str) {
+        if content.is_older_than(must_see) {
+            self.stale_answer = Some(format!("a stale answer ({how})"));
+        }
+    }
+}
+
+/// Somebody who takes steps.
+pub trait Actor {
+    fn is_done(&self) -> bool;
+    fn can_go_on(&self) -> bool;
+    /// Takes the next step; returns its name.
+    fn step(&mut self, world: &mut World) -> &'static str;
+}
+
+/// A request for a page, with collapse.
+pub fn request(page: Pages) -> Box<dyn Actor> {
+    let (arrival, must_see) = (None, [0; 2]);
+    Box::new(Request { page, asks: true, state: State::Arriving, arrival, must_see })
+}
+
+/// A request that takes any answer of a leader without asking whether it may.
+pub fn careless_request(page: Pages) -> Box<dyn Actor> {
+    let (arrival, must_see) = (None, [0; 2]);
+    Box::new(Request { page, asks: false, state: State::Arriving, arrival, must_see })
+}
+
+struct Request {
+    page: Pages,
+    asks: bool,
+    state: State,
+    arrival: Option<Number>,
+    must_see: Versions,
+}
+
+enum State {
+    Arriving,
+    Looking,
+    Rendering(Leader<Waiter>),
+    Storing(Leader<Waiter>, Content),
+    Waiting(Follower<Waiter>),
+    Done,
+}
+
+impl Actor for Request {
+    fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    fn can_go_on(&self) -> bool {
+        match &self.state {
+            State::Waiting(follower) => !matches!(*follower.waiter().borrow(), Answer::Awaited),
+            _ => true,
+        }
+    }
+
+    fn step(&mut self, world: &mut World) -> &'static str {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Arriving => {
+                self.arrival = Some(world.store.number());
+                self.must_see = world.must_see;
+                self.state = State::Looking;
+                "arrives"
+            }
+            State::Looking => self.look(world),
+            State::Rendering(leader) => {
+                self.state = State::Storing(leader, world.render(self.page));
+                "reads"
+            }
+            State::Storing(leader, content) => {
+                world.insert(self.page, leader.lease(), content);
+                *leader.waiter().borrow_mut() = Answer::Here(content);
+                world.answer(&self.must_see, content, "rendered");
+                "stores and answers"
+            }
+            State::Waiting(follower) => self.take_answer(world, follower),
+            State::Done => unreachable!("a done actor takes no step"),
+        }
+    }
+}
+
+impl Request {
+    fn look(&mut self, world: &mut World) -> &'static str {
+        let key = world.store.key(self.page.url.as_bytes());
+        let found = world.store.candidates(key);
+        if let Some(page) = found.iter().find(|page| !page.is_marked()) {
+            world.answer(&self.must_see, *page.payload(), "hit");
+            return "hits";
+        }
+        let arrival = self.arrival.expect("set when it arrived");
+        let turn = world.fills.turn(&world.store, key, arrival, 0, waiter);
+        self.take_turn(turn)
+    }
+
+    fn take_turn(&mut self, turn: Turn<Waiter>) -> &'static str {
+        match turn {
+            Turn::Lead(leader) => {
+                self.state = State::Rendering(leader);
+                "leads"
+            }
+            Turn::Follow(follower) => {
+                self.state = State::Waiting(follower);
+                "follows"
+            }
+            Turn::Alone(_) => unreachable!("nothing here is alone"),
+        }
+    }
+
+    fn take_answer(&mut self, world: &mut World, follower: Follower<Waiter>) -> &'static str {
+        let answer = *follower.waiter().borrow();
+        let may_share = follower.may_share(&world.store, &world.dependencies(self.page));
+        match answer {
+            Answer::Here(content) if may_share.is_ok() || !self.asks => {
+                world.answer(&self.must_see, content, "shared");
+                "shares"
+            }
+            Answer::Awaited => unreachable!("it waited"),
+            _ => {
+                let turn = world.fills.again(&world.store, follower, 0, waiter);
+                self.take_turn(turn)
+            }
+        }
+    }
+}
+
+fn waiter() -> Waiter {
+    Rc::new(RefCell::new(Answer::Awaited))
+}
+
+/// A leader that ends without an answer tells its followers so.
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let State::Rendering(leader) | State::Storing(leader, _) = &self.state {
+            *leader.waiter().borrow_mut() = Answer::None;
+        }
+    }
+}
+
+/// A render outside the table: lease, read, store.
+pub fn store_only(page: Pages) -> Box<dyn Actor> {
+    Box::new(StoreOnly { page, lease: None, content: None, done: false })
+}
+
+struct StoreOnly {
+    page: Pages,
+    lease: Option<Lease>,
+    content: Option<Content>,
+    done: bool,
+}
+
+impl Actor for StoreOnly {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn can_go_on(&self) -> bool {
+        true
+    }
+
+    fn step(&mut self, world: &mut World) -> &'static str {
+        match (&self.lease, self.content) {
+            (None, _) => {
+                self.lease = Some(world.store.lease());
+                "takes a lease"
+            }
+            (Some(_), None) => {
+                self.content = Some(world.render(self.page));
+                "reads"
+            }
+            (Some(lease), Some(content)) => {
+                world.insert(self.page, lease, content);
+                (self.lease, self.done) = (None, true);
+                "stores"
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    /// The row becomes visible to renders.
+    Commit,
+    /// A change that is told to the store and acknowledged when the call returns.
+    Change(Strength),
+    /// The stream's event is applied.
+    Open,
+    /// The open change is settled and acknowledged.
+    Settle,
+    /// The open change is let go.
+    LetGo,
+    /// All that was let go is settled and acknowledged.
+    SettleAbandoned,
+}
+
+/// Commits, tells the store, acknowledges.
+pub fn writer(datum: usize) -> Box<dyn Actor> {
+    script(datum, &[Event::Commit, Event::Change(Strength::Drop)])
+}
+
+/// The same with a soft change.
+pub fn soft_writer(datum: usize) -> Box<dyn Actor> {
+    script(datum, &[Event::Commit, Event::Change(Strength::Mark)])
+}
+
+/// A change stream whose event comes before the row is visible.
+pub fn stream(datum: usize) -> Box<dyn Actor> {
+    script(datum, &[Event::Open, Event::Commit, Event::Settle])
+}
+
+/// A change stream whose event comes after the row is visible.
+pub fn stream_late(datum: usize) -> Box<dyn Actor> {
+    script(datum, &[Event::Commit, Event::Open, Event::Settle])
+}
+
+/// A change stream that breaks with a change open, and settles when it is back.
+pub fn stream_that_breaks(datum: usize) -> Box<dyn Actor> {
+    script(datum, &[Event::Open, Event::LetGo, Event::Commit, Event::SettleAbandoned])
+}
+
+/// A faulty feed: it settles before the row is visible.
+pub fn stream_settled_early(datum: usize) -> Box<dyn Actor> {
+    script(datum, &[Event::Open, Event::Settle, Event::Commit, Event::SettleAbandoned])
+}
+
+fn script(datum: usize, events: &'static [Event]) -> Box<dyn Actor> {
+    Box::new(Writer { datum, events, opened: None, version: 0 })
+}
+
+struct Writer {
+    datum: usize,
+    events: &'static [Event],
+    opened: Option<Opened>,
+    version: u64,
+}
+
+impl Actor for Writer {
+    fn is_done(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    fn can_go_on(&self) -> bool {
+        true
+    }
+
+    fn step(&mut self, world: &mut World) -> &'static str {
+        let (event, rest) = self.events.split_first().expect("a done actor takes no step");
+        self.events = rest;
+        let targets = [Target::Tag(TAGS[self.datum])];
+        let change = Change { site: SITE, targets: &targets };
+        match event {
+            Event::Commit => {
+                world.visible[self.datum] += 1;
+                self.version = world.visible[self.datum];
+                "commits"
+            }
+            Event::Change(strength) => {
+                world.store.change(&change, *strength);
+                self.acknowledge(world);
+                "changes"
+            }
+            Event::Open => {
+                self.opened = Some(world.store.open(&change, Strength::Drop));
+                "opens"
+            }
+            Event::Settle => {
+                world.store.settle(self.opened.take().expect("it was opened"));
+                self.acknowledge(world);
+                "settles"
+            }
+            Event::LetGo => {
+                self.opened = None;
+                "lets go"
+            }
+            Event::SettleAbandoned => {
+                world.store.settle_abandoned();
+                self.acknowledge(world);
+                "settles what was abandoned"
+            }
+        }
+    }
+}
+
+impl Writer {
+    fn acknowledge(&self, world: &mut World) {
+        let must_see = &mut world.must_see[self.datum];
+        *must_see = (*must_see).max(self.version);
+    }
+}

@@ -1,0 +1,308 @@
+//! Random calls against an oracle that is obviously right: a list of pages, a list of changes, a list of
+//! open names, all searched from end to end. After every call the store is validated and must hold exactly
+//! what the oracle holds; every refusal and every leave to share must be the oracle's.
+//!
+//! With the lease check left out (`--features without-lease-check`) the same run must find a stale page.
+
+#![cfg(not(loom))]
+
+mod common;
+#[path = "random/oracle.rs"]
+mod oracle;
+
+use common::{Made, SITE};
+use oracle::Oracle;
+use page_store::{Change, Lease, Limits, Number, Opened, Page, Store, Strength, Target};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::sync::Arc;
+
+/// URLs with and without queries, so that paths and URLs overlap.
+const URLS: [&str; 6] = ["/", "/a", "/a?x", "/a?y", "/b", "/b?x"];
+const TAGS: [&str; 4] = ["p", "q", "r", "/a"];
+/// Places for leases and open changes.
+const PLACES: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Tag(usize),
+    Url(usize),
+    Path(usize),
+    Everything,
+}
+
+impl What {
+    fn target(self) -> Target<'static> {
+        match self {
+            Self::Tag(at) => Target::Tag(TAGS[at].as_bytes()),
+            Self::Url(at) => Target::Url(URLS[at].as_bytes()),
+            Self::Path(at) => Target::Path(URLS[at].as_bytes()),
+            Self::Everything => Target::Everything,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Call {
+    TakeLease(usize),
+    GiveBack(usize),
+    Insert { lease: usize, url: usize, variant: u64, tags: Vec<usize>, bytes: usize },
+    Change(Vec<What>, bool),
+    Open(usize, Vec<What>, bool),
+    Settle(usize),
+    LetGo(usize),
+    SettleAbandoned,
+    Remove(usize),
+    Share { lease: usize, back: u64, url: usize, tags: Vec<usize> },
+}
+
+fn what() -> impl Strategy<Value = What> {
+    prop_oneof![
+        6 => (0..TAGS.len()).prop_map(What::Tag),
+        2 => (0..URLS.len()).prop_map(What::Url),
+        2 => (0..URLS.len()).prop_map(What::Path),
+        1 => Just(What::Everything),
+    ]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let whats = || prop::collection::vec(what(), 0..3);
+    let tags = || prop::collection::vec(0..TAGS.len(), 0..3);
+    let place = || 0..PLACES;
+    let url = || 0..URLS.len();
+    prop_oneof![
+        3 => place().prop_map(Call::TakeLease),
+        1 => place().prop_map(Call::GiveBack),
+        8 => (place(), url(), 0..3u64, tags(), 0..3_000usize).prop_map(
+            |(lease, url, variant, tags, bytes)| Call::Insert { lease, url, variant, tags, bytes }
+        ),
+        4 => (whats(), any::<bool>()).prop_map(|(whats, hard)| Call::Change(whats, hard)),
+        2 => (place(), whats(), any::<bool>())
+            .prop_map(|(at, whats, hard)| Call::Open(at, whats, hard)),
+        2 => place().prop_map(Call::Settle),
+        1 => place().prop_map(Call::LetGo),
+        1 => Just(Call::SettleAbandoned),
+        1 => url().prop_map(Call::Remove),
+        3 => (place(), 0..5u64, url(), tags())
+            .prop_map(|(lease, back, url, tags)| Call::Share { lease, back, url, tags }),
+    ]
+}
+
+/// Whether the oracle's answers must be the store's, or only bounds of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exactness {
+    Exact,
+    /// Pages may be evicted, renders may be refused for want of memory.
+    Bounded,
+}
+
+struct Run {
+    store: Store<Made>,
+    oracle: Oracle,
+    exactness: Exactness,
+    leases: [Option<Lease>; PLACES],
+    opened: [Option<(Opened, usize)>; PLACES],
+    /// Arrival stamps: every number the clock has had.
+    stamps: Vec<Number>,
+}
+
+impl Run {
+    fn new(limits: Limits, exactness: Exactness) -> Self {
+        let oracle = Oracle::new(limits.variants_max);
+        let store = Store::new(limits);
+        let stamps = vec![store.number()];
+        let (leases, opened) = (Default::default(), Default::default());
+        Self { store, oracle, exactness, leases, opened, stamps }
+    }
+
+    fn apply(&mut self, call: &Call) {
+        match call {
+            Call::TakeLease(at) => self.leases[*at] = Some(self.store.lease()),
+            Call::GiveBack(at) => self.leases[*at] = None,
+            Call::Insert { lease, url, variant, tags, bytes } => {
+                self.insert(*lease, *url, *variant, tags, *bytes);
+            }
+            Call::Change(whats, hard) => self.change(whats, *hard),
+            Call::Open(at, whats, hard) => self.open(*at, whats, *hard),
+            Call::Settle(at) => {
+                if let Some((opened, of_oracle)) = self.opened[*at].take() {
+                    let number = self.store.settle(opened);
+                    self.oracle.settle(number.get(), of_oracle);
+                }
+            }
+            Call::LetGo(at) => {
+                if let Some((opened, of_oracle)) = self.opened[*at].take() {
+                    drop(opened);
+                    self.oracle.abandon(of_oracle);
+                }
+            }
+            Call::SettleAbandoned => {
+                let number = self.store.settle_abandoned();
+                self.oracle.settle_abandoned(number.get());
+            }
+            Call::Remove(url) => self.remove(*url),
+            Call::Share { lease, back, url, tags } => self.share(*lease, *back, *url, tags),
+        }
+        if self.stamps.last() != Some(&self.store.number()) {
+            self.stamps.push(self.store.number());
+        }
+        self.compare();
+    }
+
+    fn insert(&mut self, lease: usize, url: usize, variant: u64, tags: &[usize], bytes: usize) {
+        let Some(lease) = &self.leases[lease] else { return };
+        let tags: Vec<&str> = tags.iter().map(|at| TAGS[*at]).collect();
+        let made = Made { from: self.oracle.renders(), bytes };
+        let stored = common::put_made(&self.store, URLS[url], variant, &tags, lease, made.clone());
+        let stored = stored.map_err(|refused| refused.reason);
+        let lease = lease.number().get();
+        match (self.exactness, &stored) {
+            (Exactness::Exact, Err(reason)) => {
+                let may = self.oracle.reasons_to_refuse(URLS[url], variant, &tags, lease);
+                assert!(may.contains(reason), "refused as {reason}, should be one of {may:?}");
+            }
+            (_, Ok(_)) => self.oracle.insert(URLS[url], variant, &tags, lease, made.from),
+            (Exactness::Bounded, Err(_)) => {}
+        }
+        if self.exactness == Exactness::Exact && stored.is_ok() {
+            let may = self.oracle.reasons_before_last_insert();
+            assert!(may.is_empty(), "stored in spite of {may:?}");
+        }
+    }
+
+    fn change(&mut self, whats: &[What], hard: bool) {
+        let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
+        let strength = if hard { Strength::Drop } else { Strength::Mark };
+        let applied = self.store.change(&Change { site: SITE, targets: &targets }, strength);
+        let expected = self.oracle.change(applied.number.get(), &targets, strength);
+        if self.exactness == Exactness::Exact {
+            assert_eq!((applied.dropped, applied.marked), expected);
+        }
+    }
+
+    fn open(&mut self, at: usize, whats: &[What], hard: bool) {
+        if self.opened[at].is_some() {
+            return;
+        }
+        let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
+        let strength = if hard { Strength::Drop } else { Strength::Mark };
+        let opened = self.store.open(&Change { site: SITE, targets: &targets }, strength);
+        self.oracle.change(opened.applied().number.get(), &targets, strength);
+        let of_oracle = self.oracle.open(opened.applied().number.get(), &targets);
+        self.opened[at] = Some((opened, of_oracle));
+    }
+
+    fn remove(&mut self, url: usize) {
+        let candidates = self.store.candidates(self.store.key(URLS[url].as_bytes()));
+        if let Some(page) = candidates.iter().next() {
+            self.store.remove(page);
+            self.oracle.remove(page.payload().from);
+        }
+    }
+
+    fn share(&mut self, lease: usize, back: u64, url: usize, tags: &[usize]) {
+        let Some(lease) = &self.leases[lease] else { return };
+        let at = self.stamps.len().saturating_sub(1 + back as usize);
+        let arrival = self.stamps[at];
+        let tags: Vec<&str> = tags.iter().map(|at| TAGS[*at]).collect();
+        let dependencies = common::depends(&self.store, URLS[url], &tags);
+        let may = self.store.may_share(lease.number(), arrival, &dependencies).is_ok();
+        let names = oracle::names(URLS[url], &tags);
+        let (lease, arrival) = (lease.number().get(), arrival.get());
+        if may {
+            let why_not = self.oracle.why_not_share(&names, lease, arrival);
+            assert_eq!(why_not, None, "shared with lease {lease}, arrival {arrival}");
+        } else if self.exactness == Exactness::Exact {
+            assert!(!self.oracle.nothing_since(&names, lease), "refused for no reason");
+        }
+    }
+
+    fn compare(&self) {
+        self.store.validate();
+        for url in URLS {
+            let candidates = self.store.candidates(self.store.key(url.as_bytes()));
+            let found = candidates.iter().map(described).collect::<Vec<_>>();
+            let expected = self.oracle.pages(url);
+            match self.exactness {
+                Exactness::Exact => assert_eq!(found, expected, "at {url}"),
+                Exactness::Bounded => {
+                    assert!(
+                        found.iter().all(|page| expected.contains(page)),
+                        "at {url}: {found:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Variant, render, lease, mark.
+fn described(page: &Arc<Page<Made>>) -> (u64, u64, u64, bool) {
+    (page.variant(), page.payload().from, page.lease().get(), page.is_marked())
+}
+
+fn run(calls: &[Call], limits: Limits, exactness: Exactness) {
+    let mut run = Run::new(limits, exactness);
+    for call in calls {
+        run.apply(call);
+    }
+    let Run { store, leases, opened, .. } = run;
+    drop((leases, opened));
+    drop(store.lease());
+    assert_eq!(store.stats().changes_remembered, 0);
+    store.validate();
+}
+
+fn calls() -> impl Strategy<Value = Vec<Call>> {
+    prop::collection::vec(call(), 1..80)
+}
+
+fn config(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
+}
+
+#[cfg(not(feature = "without-lease-check"))]
+#[test]
+fn the_store_is_the_oracle() {
+    let limits = || Limits { sweep_pages: 2, variants_max: 2, ..Limits::new(1 << 24) };
+    TestRunner::new(config(2_000))
+        .run(&calls(), |calls| {
+            run(&calls, limits(), Exactness::Exact);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[cfg(not(feature = "without-lease-check"))]
+#[test]
+fn a_small_store_holds_nothing_that_the_oracle_does_not() {
+    let limits = || Limits {
+        sweep_pages: 1,
+        changes_remembered_max: 2,
+        opens_max: 2,
+        page_bytes_max: 3_000,
+        // An empty store takes most of it.
+        ..Limits::new(50_000)
+    };
+    let evicted = std::cell::Cell::new(0);
+    TestRunner::new(config(1_000))
+        .run(&calls(), |calls| {
+            let mut all = Run::new(limits(), Exactness::Bounded);
+            calls.iter().for_each(|call| all.apply(call));
+            evicted.set(evicted.get() + all.store.stats().counters.evicted);
+            Ok(())
+        })
+        .unwrap();
+    assert!(evicted.get() > 0, "the budget is too large to show anything");
+}
+
+#[cfg(feature = "without-lease-check")]
+#[test]
+fn without_the_lease_check_a_stale_page_is_found() {
+    let found = TestRunner::new(config(2_000)).run(&calls(), |calls| {
+        run(&calls, Limits::new(1 << 24), Exactness::Exact);
+        Ok(())
+    });
+    let failure = found.unwrap_err().to_string();
+    assert!(failure.contains("stored in spite of"), "{failure}");
+}
