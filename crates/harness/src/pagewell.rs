@@ -5,10 +5,13 @@
 //! standard error goes to a log that is shown when the start fails.
 
 use crate::address::Address;
+use crate::client::{Client, ClientError, Request};
 use crate::clock::Deadline;
 use crate::process::{Output, Process, Stopped, Wait};
+use crate::reply::Response;
 use crate::{PrivateDir, StartError, StartReason, cpu};
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{ChildStdout, Command};
@@ -82,6 +85,28 @@ impl Pagewell {
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Its counters, by name, from the control interface.
+    ///
+    /// # Errors
+    /// When the control interface does not answer with them.
+    pub fn stats(&self) -> Result<BTreeMap<String, u64>, ClientError> {
+        let answer = Client::new(self.admin.clone()).get("/v1/stats")?;
+        serde_json::from_slice(&answer.content)
+            .map_err(|error| ClientError::Malformed(format!("{error}: {}", answer.text())))
+    }
+
+    /// Drops pages through the control interface: `{"tags":["news:4"]}`, `{"all":true}`. Returns
+    /// its answer.
+    ///
+    /// # Errors
+    /// When the control interface does not answer.
+    pub fn invalidate(&self, what: &str) -> Result<Response, ClientError> {
+        let request = Request::new("POST", "/v1/invalidate")
+            .header("Content-Type", "application/json")
+            .content(what.as_bytes());
+        Client::new(self.admin.clone()).send(&request)
     }
 
     /// CPU seconds that it and what it has started (php-fpm) have used.

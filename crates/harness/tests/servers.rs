@@ -234,3 +234,25 @@ fn the_example_site_is_served_from_its_own_database() {
     let groups = page.header("cache-groups").unwrap_or_default();
     assert!(groups.split(", ").any(|group| group == "\"news:1\""), "{groups}");
 }
+
+#[test]
+fn a_checkout_that_the_servers_cannot_read_is_copied_for_them() {
+    let home = dir("home");
+    let checkout = home.path().join("checkout");
+    for part in ["examples", "php"] {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(part);
+        fs::create_dir_all(&checkout).expect("a directory can be made");
+        let copied = Command::new("cp").arg("-r").arg(from).arg(&checkout).status();
+        assert!(copied.expect("cp runs").success());
+    }
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).expect("can be set");
+    let site = NewsSite::start(&checkout, dir("news"), 5).expect("the site starts");
+    // An ordinary user's servers run as himself, and need no copy.
+    assert_eq!(site.dir().starts_with(&checkout), !harness::am_root());
+    let pool = PoolOptions { env: site.env().to_vec(), ..PoolOptions::default() };
+    let php = PhpFpm::start(dir("php"), &pool).expect("php-fpm starts");
+    let web = nginx(&site.dir().join("public").display().to_string(), php.socket());
+    let page = Client::new(web.expect("nginx starts").address()).get("/index.php");
+    let page = page.expect("an answer");
+    assert!(page.text().contains("<title>"), "{} {}", page.status, page.text());
+}
