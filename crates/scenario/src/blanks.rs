@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `{now}`, `{now+10s}`, `{now-1d}` | a moment of the subject's clock, as an IMF-fixdate (RFC 9110 section 5.6.7) |
 //! | `{5000 bytes}` | so many bytes of letters, the same in each place |
-//! | `{x*70000}` | a text, so many times |
+//! | `{x*70000}`, `{t# *3}` | a text, so many times; `#` in it counts: `t1 t2 t3 ` |
 //! | `{origin}` | the address of the scripted origin |
 //! | `{$name}` | a header value kept before |
 //!
@@ -54,7 +54,13 @@ pub(crate) fn fill(text: &[u8], blanks: &Blanks) -> Result<Vec<u8>, String> {
             }
             Err(Blank::Bytes(count)) => filled.extend(letters(count)),
             Err(Blank::Times(text, count)) => {
-                filled.extend_from_slice(text.repeat(count).as_bytes());
+                if !text.contains('#') {
+                    filled.extend_from_slice(text.repeat(count).as_bytes());
+                    continue;
+                }
+                for number in 1..=count {
+                    filled.extend_from_slice(text.replace('#', &number.to_string()).as_bytes());
+                }
             }
             Err(Blank::Origin) => filled.extend_from_slice(blanks.origin.to_string().as_bytes()),
             Err(Blank::Kept(name)) => match blanks.kept.get(name) {
@@ -189,6 +195,7 @@ mod tests {
     #[test]
     fn blanks_are_filled_and_json_is_left_alone() {
         assert_eq!(filled("x{ab*3}y{$tag}").unwrap(), "xabababy\"1\"");
+        assert_eq!(filled("a {t:# *3}b").unwrap(), "a t:1 t:2 t:3 b");
         assert_eq!(filled("{100 bytes}").unwrap().len(), 100);
         assert_eq!(filled(r#"{"tags":["a"],"x":{}}"#).unwrap(), r#"{"tags":["a"],"x":{}}"#);
         assert_eq!(filled("http://{origin}/").unwrap(), "http://127.0.0.1:7/");

@@ -86,7 +86,7 @@ impl Scene {
     /// A request to the control interface whose answer is JSON.
     fn ask_json(&self, method: &str, path: &str, content: Option<&Value>) -> Result<Value, Wrong> {
         let what = format!("JSON from {method} {path}");
-        let mut fields = vec![("host".to_owned(), b"admin.test".to_vec())];
+        let mut fields = vec![("host".to_owned(), b"localhost".to_vec())];
         if content.is_some() {
             fields.push(("content-type".to_owned(), b"application/json".to_vec()));
         }

@@ -6,7 +6,7 @@ use super::expect;
 use super::rule::which;
 use super::words::{content, field, first, is_token, number, quoted, split_at, split_fields, text};
 use crate::blanks;
-use crate::story::{Action, Comparison, Expect, Invalidation, Message, Text};
+use crate::story::{Action, Comparison, Invalidation, Message, Text};
 
 /// The host that requests are for unless they say otherwise.
 const HOST: &str = "example.test";
@@ -176,12 +176,23 @@ fn invalidate(rest: &str) -> Result<Action, Wrong> {
     Ok(Action::Invalidate { what, count: right.map(number).transpose()? })
 }
 
+/// A request to the control interface: for `localhost`, and JSON, unless it says otherwise.
 fn admin(rest: &str) -> Result<Action, Wrong> {
-    let parsed: Result<(Message, Expect), Wrong> = match client(rest)? {
-        Action::Ask { client, message, expect } if client == CLIENT => Ok((message, expect)),
-        _ => Err(("admin METHOD PATH => …", rest.to_owned())),
+    let (mut message, expect) = match client(rest)? {
+        Action::Ask { client, message, expect } if client == CLIENT => (message, expect),
+        _ => return Err(("admin METHOD PATH => …", rest.to_owned())),
     };
-    parsed.map(|(message, expect)| Action::Admin { message, expect })
+    if let Message::Http { fields, body, .. } = &mut message {
+        for (name, value) in fields.iter_mut() {
+            if name == "host" && value.0 == HOST.as_bytes() {
+                *value = Text("localhost".into());
+            }
+        }
+        if body.is_some() && !fields.iter().any(|(name, _)| name == "content-type") {
+            fields.push(("content-type".into(), Text("application/json".into())));
+        }
+    }
+    Ok(Action::Admin { message, expect })
 }
 
 #[cfg(test)]
