@@ -20,18 +20,29 @@ pub struct Clock {
 #[derive(Debug)]
 struct Inner {
     started: Instant,
+    runs: bool,
     started_ms: u64,
     advanced_ms: AtomicU64,
 }
 
 impl Clock {
     /// A clock that shows the machine's time.
-    #[allow(clippy::disallowed_methods)]
     pub fn start() -> Clock {
+        Clock::new(true)
+    }
+
+    /// A clock that stands still until it is advanced, for stories.
+    pub fn still() -> Clock {
+        Clock::new(false)
+    }
+
+    #[allow(clippy::disallowed_methods)]
+    fn new(runs: bool) -> Clock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock {
             inner: Arc::new(Inner {
                 started: Instant::now(),
+                runs,
                 started_ms: since_epoch.as_millis() as u64,
                 advanced_ms: AtomicU64::new(0),
             }),
@@ -40,7 +51,10 @@ impl Clock {
 
     /// The time, in milliseconds since the Unix epoch.
     pub fn now(&self) -> Timestamp {
-        let counted_ms = self.inner.started.elapsed().as_millis() as u64;
+        let counted_ms = match self.inner.runs {
+            true => self.inner.started.elapsed().as_millis() as u64,
+            false => 0,
+        };
         let advanced_ms = self.inner.advanced_ms.load(Ordering::Relaxed);
         Timestamp(self.inner.started_ms + counted_ms + advanced_ms)
     }

@@ -10,14 +10,14 @@
 
 use super::places::Places;
 use super::socket::Socket;
-use super::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use super::{Ended, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::{Address, Config};
 use crate::request_head::Refusal;
 use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
 use fastcgi::{
     AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
-    HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatalWatch, ResponseKind,
+    HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal, PhpFatalWatch, ResponseKind,
     ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent, cgi_params, split_stdin,
 };
 use http_body_util::BodyExt;
@@ -397,6 +397,15 @@ impl Reply {
         }
     }
 
+    /// See [`OriginBody::ended`]. PHP ends a request that died of a fatal error like any other; the
+    /// message on STDERR is all that tells.
+    pub fn ended(&self) -> Ended {
+        match self.fatal.fatal() {
+            PhpFatal::Reported => Ended::PhpFatal,
+            PhpFatal::NotReported => Ended::Well,
+        }
+    }
+
     /// The next event, reading as much as it takes.
     async fn event(&mut self) -> Result<Event, Failure> {
         loop {
@@ -428,8 +437,7 @@ impl Reply {
     async fn end(&mut self) -> Result<(), Failure> {
         self.log_stderr();
         let end = self.reader.end();
-        let complete = Completeness::of(end, self.framing, self.declared, self.received)
-            .and_php(self.fatal.fatal());
+        let complete = Completeness::of(end, self.framing, self.declared, self.received);
         let (socket, sent) = match std::mem::replace(&mut self.line, Line::Gone) {
             Line::Whole(socket) => (Some(socket), StdinSent::Whole),
             Line::Sending { reading, writer } if writer.is_finished() => match writer.await {

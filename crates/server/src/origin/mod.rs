@@ -89,7 +89,35 @@ pub enum OriginBody {
     Http(http::Reply),
 }
 
+/// How a response ended that came to its announced end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// As it should.
+    Well,
+    /// PHP reported a fatal error on the way: what there is goes to the one who asked, and is not
+    /// stored.
+    PhpFatal,
+}
+
+impl Ended {
+    /// The reason that stands against storing, if there is one.
+    pub fn against_storing(self) -> Option<&'static str> {
+        match self {
+            Ended::Well => None,
+            Ended::PhpFatal => Some("php-fatal-error"),
+        }
+    }
+}
+
 impl OriginBody {
+    /// How it ended, once [`OriginBody::next`] has given `None`.
+    pub fn ended(&self) -> Ended {
+        match self {
+            OriginBody::FastCgi(reply) => reply.ended(),
+            OriginBody::Http(_) => Ended::Well,
+        }
+    }
+
     /// The next piece; `None` at the announced end.
     ///
     /// # Errors

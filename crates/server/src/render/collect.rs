@@ -8,7 +8,7 @@
 
 use super::{Outcome, Render};
 use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
-use crate::origin::{OriginBody, OriginResponse};
+use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
 use crate::serve;
 use bytes::Bytes;
@@ -46,8 +46,12 @@ impl Render {
         let mut content = Vec::new();
         match self.hold(&mut body, &mut content).await {
             Held::Complete => {
+                let against = body.ended().against_storing();
                 drop(body);
-                self.store(stored, Bytes::from(content), status);
+                match against {
+                    None => self.store(stored, Bytes::from(content), status),
+                    Some(reason) => self.show(stored, Bytes::from(content), status, reason),
+                }
             }
             Held::Failed(failure) => {
                 let response = super::on_failure(&self.site, &self.ask, failure);
@@ -92,6 +96,23 @@ impl Render {
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
         let _ = answer.send(serve::page(&facts, page.payload(), now, &status));
+    }
+
+    /// Answers the visitor with a complete response that must not be stored.
+    fn show(
+        self,
+        mut stored: Stored,
+        content: Bytes,
+        mut status: CacheStatus<'static>,
+        reason: &'static str,
+    ) {
+        self.not_shareable();
+        stored.content_length = Some(content.len() as u64);
+        status.detail = Some(reason);
+        let now = self.site.clock.now();
+        let page = StoredPage { stored, content };
+        let response = serve::page(&self.ask.facts(), &page, now, &status);
+        self.give_up(response, Outcome::NotShareable);
     }
 
     /// Puts a page in the store; says why it is not there otherwise.
@@ -169,10 +190,18 @@ impl Render {
                     return streaming.end(Some(failure)).await;
                 }
                 Step::Complete => {
+                    let ended = body.ended();
                     drop(body);
-                    if let Some(content) = streaming.content.take() {
-                        let (page, _) = self.put(stored, Bytes::from(content));
-                        self.right.tell(Outcome::Page(page));
+                    match streaming.content.take() {
+                        Some(content) if ended == Ended::Well => {
+                            let (page, _) = self.put(stored, Bytes::from(content));
+                            self.right.tell(Outcome::Page(page));
+                        }
+                        Some(_) => {
+                            self.not_shareable();
+                            self.right.tell(Outcome::NotShareable);
+                        }
+                        None => {}
                     }
                     return streaming.end(None).await;
                 }
