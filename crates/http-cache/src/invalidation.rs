@@ -144,6 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_s_own_port_does_not_make_another_host() {
+        for (authority, reference, same) in [
+            ("example.org:80", "https://example.org/x", true),
+            ("example.org:443", "http://example.org:80/x", true),
+            ("example.org:8080", "http://example.org:8080/x", true),
+            ("example.org:8080", "http://example.org/x", false),
+        ] {
+            assert_eq!(
+                resolve(reference, authority, "/").is_some(),
+                same,
+                "{authority} {reference}"
+            );
+        }
+    }
+
+    #[test]
     fn location_and_content_location_on_the_same_host() {
         let with = |location| {
             let mut found = pages(Method::Unsafe, 201, &[("location", location)]);

@@ -226,3 +226,13 @@ fn bytes_are_estimated_for_the_budget() {
     assert!(stored(&[FRESH, ("surrogate-key", "a b c")]).heap_bytes() > small);
     assert!(headers(&[]).is_empty());
 }
+
+#[test]
+fn the_manual_lists_every_reason_with_its_advice() {
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http-caching.md");
+    let manual = std::fs::read_to_string(manual).expect("the manual page");
+    for reason in NotStored::ALL {
+        let row = format!("| `{reason}` | {} |", reason.advice());
+        assert!(manual.contains(&row), "docs/http-caching.md lacks: {row}");
+    }
+}
