@@ -58,7 +58,9 @@ mod heap {
                 dependencies.tag(format!("tag:{}", (n * 31 + tag * 7) % names).as_bytes());
             }
             let content = Content(vec![0; 100].into());
-            store.insert(store.key(url.as_bytes()), 0, &dependencies, &lease, content).unwrap();
+            store
+                .insert(store.key(url.as_bytes()), 0, &dependencies, &lease, content)
+                .expect("nothing changed");
         }
     }
 

@@ -1,8 +1,7 @@
 //! What the state-space search cannot see: interleavings *inside* the calls, with the memory model of the
 //! machine. Run with `RUSTFLAGS="--cfg loom" cargo test -p page-store --test loom --release`.
 //!
-//! Each test is one race of the rules; loom runs it under every schedule with a bounded number of
-//! preemptions. A change that is acknowledged in one thread is a join in the test: what comes after it must
+//! Each test is one race of the rules; loom runs it under every schedule. A change that is acknowledged in one thread is a join in the test: what comes after it must
 //! see it. Under `without-lease-check` the first test must find the stale page.
 
 #![cfg(loom)]
@@ -29,10 +28,18 @@ impl Payload for Version {
 
 type TestStore = Store<Version>;
 
-fn explore(preemptions: usize, race: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(race);
+/// Runs the race under every schedule, without a bound on preemptions; fails where there were too few to matter.
+fn explore(race: impl Fn() + Sync + Send + 'static) {
+    let schedules = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&schedules);
+    let model = loom::model::Builder::new();
+    model.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        race();
+    });
+    let schedules = schedules.load(Ordering::Relaxed);
+    println!("{schedules} schedules");
+    assert!(schedules > 20, "{schedules} schedules only");
 }
 
 fn store() -> TestStore {
@@ -71,7 +78,7 @@ fn render(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn insert_against_change() {
-    explore(3, || {
+    explore(|| {
         let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
         let rendering = {
             let (store, truth) = (store.clone(), Arc::clone(&truth));
@@ -93,7 +100,7 @@ mod checked {
     /// A drop of several pages lets go of the lock between any two: what enters meanwhile.
     #[test]
     fn insert_against_a_change_in_batches() {
-        explore(2, || {
+        explore(|| {
             let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
             let lease = store.lease();
             for key in [b"a", b"b"] {
@@ -117,7 +124,7 @@ mod checked {
 
     #[test]
     fn insert_against_two_changes() {
-        explore(2, || {
+        explore(|| {
             let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
             let rendering = {
                 let (store, truth) = (store.clone(), Arc::clone(&truth));
@@ -144,7 +151,7 @@ mod checked {
     /// The event comes before the row is visible; a render in between reads the old row.
     #[test]
     fn insert_against_open_and_settle() {
-        explore(3, || {
+        explore(|| {
             let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
             let rendering = {
                 let (store, truth) = (store.clone(), Arc::clone(&truth));
@@ -165,7 +172,7 @@ mod checked {
     #[test]
     fn candidates_against_change() {
         for strength in [Strength::Drop, Strength::Mark] {
-            explore(3, move || {
+            explore(move || {
                 let store = store();
                 insert(&store, b"/", &store.lease(), 0).unwrap();
                 let acknowledged = Arc::new(AtomicU64::new(0));
@@ -194,7 +201,7 @@ mod checked {
     /// A lease given back lets changes be forgotten; a render with another lease must still be refused.
     #[test]
     fn lease_drop_against_prune() {
-        explore(3, || {
+        explore(|| {
             let store = store();
             let (old, other) = (store.lease(), store.lease());
             let giving_back = thread::spawn(move || drop(old));
@@ -202,9 +209,12 @@ mod checked {
                 let store = store.clone();
                 thread::spawn(move || change(&store))
             };
+            let early = insert(&store, b"/", &other, 0);
+            assert!(matches!(early, Ok(()) | Err(Refused::ChangedSince)), "{early:?}");
             changing.join().unwrap();
-            let refused = insert(&store, b"/", &other, 0);
-            assert_eq!(refused, Err(Refused::ChangedSince));
+            assert_eq!(stored(&store, b"/"), None, "stale after the change");
+            let late = insert(&store, b"/", &other, 0);
+            assert_eq!(late, Err(Refused::ChangedSince));
             giving_back.join().unwrap();
             drop(other);
             assert_eq!(store.stats().changes_remembered, 0);
@@ -215,7 +225,7 @@ mod checked {
     /// A request that comes after a change and finds an old render in progress.
     #[test]
     fn lead_and_follow_against_change() {
-        explore(2, || {
+        explore(|| {
             let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
             let fills = Fills::<AtomicU64>::new(FillLimits { followers_max: 4, alone_max: 4 });
             let leading = {
