@@ -1,19 +1,8 @@
 //! The heart: what is done with a request, given the stored responses for its page (RFC 9111 §4).
 //!
-//! The decision as a table; the first line that fits counts:
-//! | method | selected response | | verdict |
-//! |---|---|---|---|
-//! | not GET, HEAD | | | forward: method |
-//! | | none | | forward: uri-miss, or vary-miss |
-//! | | made without Authorization, the request has it | | forward: bypass |
-//! | | any | the request forbids, the site honours it | forward: request |
-//! | | fresh, not marked, without no-cache | | reuse |
-//! | | stale or marked | within stale-while-revalidate | reuse, and refresh |
-//! | | stale | within the request's max-stale, honoured | reuse |
-//! | | otherwise | | forward: stale |
-//!
-//! Under `only-if-cached` each *forward* of a GET or HEAD becomes *unsatisfied*.
-//! Nothing here allocates, unless a candidate nominates fields.
+//! Invariants: pure, and the only place where reuse is decided; nothing here allocates, unless a
+//! candidate nominates fields; each verdict that goes to the origin says why (RFC 9211 §2.2). The
+//! decision is a table, beside [`decide`]. How failures of the origin are met is in `stale`.
 
 use crate::conditional::{Answer, answer};
 use crate::fields::Fields;
@@ -125,7 +114,20 @@ impl ForwardReason {
     }
 }
 
-/// Decides what is done with a request.
+/// Decides what is done with a request. The first line that fits counts:
+///
+/// | method | selected response | | verdict |
+/// |---|---|---|---|
+/// | not GET, HEAD | | | forward: method |
+/// | | none | | forward: uri-miss, or vary-miss |
+/// | | made without Authorization, the request has it | | forward: bypass |
+/// | | any | the request forbids, the site honours it | forward: request |
+/// | | fresh, not marked, without no-cache | | reuse |
+/// | | stale or marked | within stale-while-revalidate | reuse, and refresh |
+/// | | stale | within the request's max-stale, honoured | reuse |
+/// | | otherwise | | forward: stale |
+///
+/// Under `only-if-cached` each *forward* of a GET or HEAD becomes *unsatisfied*.
 ///
 /// `fields` are the request's as they would go to the origin (the same that
 /// [`storable`](crate::storable) is given); `candidates` all that is stored for its page.

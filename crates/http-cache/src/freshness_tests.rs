@@ -1,4 +1,6 @@
 //! Tests of `freshness`: lifetimes and ages, by section of RFC 9111.
+//!
+//! All exchanges take place at one moment, the one RFC 9110 uses in its examples of dates.
 
 use super::*;
 use crate::policy::Heuristic;

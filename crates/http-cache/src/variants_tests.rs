@@ -1,4 +1,6 @@
 //! Tests of `variants`: what selects a stored response, by RFC 9111 §4.1.
+//!
+//! Each comparison is made twice, by value and by variant key, and both must agree.
 
 use super::*;
 use http::header::HeaderValue;

@@ -1,4 +1,6 @@
 //! Preconditions and ranges, answered from a stored response (RFC 9110 §13, §14, RFC 9111 §4.3.2).
+//!
+//! Each test is one section; what the store does with the answer is not looked at.
 
 mod exchange;
 

@@ -1,5 +1,7 @@
 //! Properties that hold whatever clients and origins send: nothing panics, spans stay bounded, what
 //! must not be stored is not, and what is fresh is reused.
+//!
+//! Fields are drawn from those that mean something here, values from what looks like theirs.
 
 mod exchange;
 

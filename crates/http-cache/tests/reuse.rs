@@ -1,4 +1,6 @@
-//! The verdict on a request, line by line of the table in `decide` (RFC 9111 §4, RFC 5861).
+//! The verdict on a request, line by line of the table beside `decide` (RFC 9111 §4, RFC 5861).
+//!
+//! What an origin's failure leaves to be used is tested here as well.
 
 mod exchange;
 

@@ -1,4 +1,6 @@
 //! What is stored, what is kept of it, and the name of each refusal (RFC 9111 §3, §5.2.2).
+//!
+//! The manual page lists the refusals too; the last test holds it to the code.
 
 mod exchange;
 

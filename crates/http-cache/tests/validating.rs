@@ -1,4 +1,6 @@
 //! Validation: what is asked, and what a 304 or a HEAD changes (RFC 9111 §4.3, §3.2).
+//!
+//! The stored response is a hundred seconds old when the origin's answer comes.
 
 mod exchange;
 
