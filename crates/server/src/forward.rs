@@ -8,12 +8,12 @@
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
 use crate::exchange::Visitor;
 use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
-use crate::request_head::Refusal;
 use crate::routes::{Route, Script, route};
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
 use crate::target::Target;
+use crate::upload::Upload;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
@@ -202,7 +202,7 @@ pub async fn pass(
         host: target.host.clone(),
         scheme: target.scheme,
         headers: outgoing(&head.headers),
-        body: content_of(body, &head.headers),
+        body: content_of(body, &head.headers, site.limits.body_bytes),
         peer: visitor.peer,
         local: visitor.local,
         script,
@@ -229,13 +229,12 @@ pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'
     RequestFacts::read(method, lines)
 }
 
-fn content_of(body: Incoming, headers: &HeaderMap) -> RequestBody {
+fn content_of(body: Incoming, headers: &HeaderMap, most: u64) -> RequestBody {
     use http_body::Body;
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }
-    let length = body.size_hint().exact();
-    RequestBody::Stream(body, length)
+    RequestBody::Stream(Upload::new(body, most))
 }
 
 /// Drops what an unsafe request changed.
@@ -266,10 +265,9 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
         Unsent::Client(refusal) => {
             site.counters.refused.add();
             let mut response = serve::error(refusal.status(), refusal.as_str(), None);
-            if refusal == Refusal::ContentTimeout {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(header::CONNECTION, close);
-            }
+            // What is left of the request is not worth reading.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
             response
         }
         Unsent::Failed(failure) => {

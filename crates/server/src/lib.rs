@@ -26,3 +26,4 @@ pub mod server;
 pub mod site;
 pub mod static_files;
 pub mod target;
+pub mod upload;

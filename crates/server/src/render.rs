@@ -242,6 +242,12 @@ impl Right {
         }
     }
 
+    /// Tells the followers what came of it, and that this render can be joined no more: who asks
+    /// after the visitor has his answer must not be given what was before.
+    fn end(self, outcome: Outcome) {
+        self.tell(outcome);
+    }
+
     fn tell(&self, outcome: Outcome) {
         if let Right::Lead(leader) = self {
             leader.waiter().outcome.send_replace(Some(outcome));
@@ -342,7 +348,7 @@ impl Render {
 
     /// Tells the followers and answers the visitor.
     fn give_up(self, response: Response<ResponseBody>, outcome: Outcome) {
-        self.right.tell(outcome);
+        self.right.end(outcome);
         if let Some(answer) = self.answer {
             // The visitor may have left meanwhile.
             let _ = answer.send(response);

@@ -72,6 +72,8 @@ pub enum Refusal {
     HeadTimeout,
     /// The content did not arrive in time.
     ContentTimeout,
+    /// The content broke off, or its chunks cannot be read.
+    ContentMalformed,
     /// Chunked content too long to be passed on without a length.
     LengthRequired,
 }
@@ -111,6 +113,7 @@ impl Refusal {
             Refusal::HeadTimeout => "head-timeout",
             Refusal::ContentTimeout => "content-timeout",
             Refusal::LengthRequired => "length-required",
+            Refusal::ContentMalformed => "content-malformed",
         }
     }
 }

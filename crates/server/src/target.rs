@@ -49,6 +49,8 @@ impl Target {
         let in_header = headers.get(header::HOST).map(|value| value.as_bytes());
         // RFC 9112 section 3.2.2: in absolute form, Host is ignored in favour of the target's.
         let host = match (uri.authority(), in_header) {
+            // The form of CONNECT: a bare authority.
+            (Some(_), _) if uri.scheme().is_none() => return Err(TargetError::FormInvalid),
             (Some(authority), _) if authority.as_str().contains('@') => {
                 return Err(TargetError::FormInvalid);
             }
@@ -152,6 +154,7 @@ mod tests {
         for host in ["", "a b", "a/b", "a,b", "a:x", "a:99999", "[::g]", "a@b", "[::1"] {
             assert_eq!(read("/", Some(host)), Err(TargetError::HostInvalid), "{host}");
         }
+        assert_eq!(read("a", Some("a")), Err(TargetError::FormInvalid));
         assert_eq!(read("https://a/", Some("a")), Err(TargetError::FormInvalid));
         assert_eq!(read("http://u@a/", Some("a")), Err(TargetError::FormInvalid));
     }

@@ -13,6 +13,7 @@ use super::socket::Socket;
 use super::{Ended, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::{Address, Config};
 use crate::request_head::Refusal;
+use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
 use fastcgi::{
@@ -121,7 +122,13 @@ impl FastCgi {
         let mut start = BytesMut::with_capacity(4 << 10);
         params.encode_request_start(after, &mut start);
 
-        let (mut head, mut reply) = self.exchange(&request, start, content, after, place).await?;
+        let flaw = content.flaw();
+        let exchanged = self.exchange(&request, start, content, after, place).await;
+        let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
+            (Ok(exchanged), _) => exchanged,
+            (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
+            (Err(unsent), None) => return Err(unsent),
+        };
         reply.received = head.content.len() as u64;
         reply.declared = head.content_length;
         reply.framing = ContentFraming::of(&request.method, head.status);
@@ -226,25 +233,35 @@ impl FastCgi {
 enum RequestContent {
     Empty,
     Collected(Bytes),
-    Stream(hyper::body::Incoming, u64),
+    Stream(Upload, u64),
 }
 
 impl RequestContent {
     async fn read(body: RequestBody, wait: Duration) -> Result<RequestContent, Unsent> {
         match body {
             RequestBody::Empty => Ok(RequestContent::Empty),
-            RequestBody::Stream(body, Some(length)) => Ok(RequestContent::Stream(body, length)),
-            RequestBody::Stream(body, None) => {
-                let limited = http_body_util::Limited::new(body, CHUNKED_MAX_BYTES);
-                match timeout(wait, limited.collect()).await {
-                    Err(_) => Err(Unsent::Client(Refusal::ContentTimeout)),
-                    Ok(Ok(all)) => Ok(RequestContent::Collected(all.to_bytes())),
-                    Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                        Err(Unsent::Client(Refusal::LengthRequired))
-                    }
-                    Ok(Err(_)) => Err(Unsent::Client(Refusal::Malformed)),
-                }
-            }
+            RequestBody::Stream(upload) => match upload.length() {
+                Some(length) => Ok(RequestContent::Stream(upload, length)),
+                None => RequestContent::collect(upload, wait).await,
+            },
+        }
+    }
+
+    /// Collects chunked content, whose length nobody has said.
+    async fn collect(upload: Upload, wait: Duration) -> Result<RequestContent, Unsent> {
+        let flaw = upload.flaw();
+        let limited = http_body_util::Limited::new(upload, CHUNKED_MAX_BYTES);
+        match timeout(wait, limited.collect()).await {
+            Err(_) => Err(Unsent::Client(Refusal::ContentTimeout)),
+            Ok(Ok(all)) => Ok(RequestContent::Collected(all.to_bytes())),
+            Ok(Err(_)) => Err(Unsent::Client(flaw.get().unwrap_or(Refusal::LengthRequired))),
+        }
+    }
+
+    fn flaw(&self) -> Option<Arc<Flaw>> {
+        match self {
+            RequestContent::Stream(upload, _) => Some(upload.flaw()),
+            _ => None,
         }
     }
 
@@ -266,7 +283,11 @@ enum Line {
     /// Nothing is left to be written.
     Whole(Socket),
     /// Content is still being written.
-    Sending { reading: ReadHalf<Socket>, writer: JoinHandle<Option<WriteHalf<Socket>>> },
+    Sending {
+        reading: ReadHalf<Socket>,
+        writer: JoinHandle<Option<WriteHalf<Socket>>>,
+        flaw: Arc<Flaw>,
+    },
     /// Given back, or closed.
     Gone,
 }
@@ -349,7 +370,9 @@ impl Reply {
             Line::Whole(socket)
         } else {
             let (reading, writing) = tokio::io::split(socket);
-            Line::Sending { reading, writer: tokio::spawn(send_content(content, writing)) }
+            let flaw = content.flaw().unwrap_or_default();
+            let writer = tokio::spawn(send_content(content, writing));
+            Line::Sending { reading, writer, flaw }
         };
         Ok(())
     }
@@ -420,9 +443,10 @@ impl Reply {
             self.input.reserve(READ_BYTES);
             let count = match &mut self.line {
                 Line::Whole(socket) => timeout(self.wait, socket.read_buf(&mut self.input)).await,
-                Line::Sending { reading, writer } => {
-                    read_while_sending(reading, writer, &mut self.input, self.wait).await
-                }
+                Line::Sending { reading, writer, flaw } => tokio::select! {
+                    read = read_while_sending(reading, writer, &mut self.input, self.wait) => read,
+                    () = flaw.happened() => return Err(Failure::HungUp),
+                },
                 Line::Gone => return Err(Failure::HungUp),
             };
             match count {
@@ -440,7 +464,7 @@ impl Reply {
         let complete = Completeness::of(end, self.framing, self.declared, self.received);
         let (socket, sent) = match std::mem::replace(&mut self.line, Line::Gone) {
             Line::Whole(socket) => (Some(socket), StdinSent::Whole),
-            Line::Sending { reading, writer } if writer.is_finished() => match writer.await {
+            Line::Sending { reading, writer, .. } if writer.is_finished() => match writer.await {
                 Ok(Some(writing)) => (Some(reading.unsplit(writing)), StdinSent::Whole),
                 _ => (None, StdinSent::Partly),
             },
@@ -510,8 +534,8 @@ async fn send_content(
     match content {
         RequestContent::Empty => {}
         RequestContent::Collected(bytes) => write_records(&mut writing, bytes).await.ok()?,
-        RequestContent::Stream(mut body, _) => {
-            while let Some(frame) = body.frame().await {
+        RequestContent::Stream(mut upload, _) => {
+            while let Some(frame) = upload.frame().await {
                 if let Ok(bytes) = frame.ok()?.into_data() {
                     write_records(&mut writing, bytes).await.ok()?;
                 }

@@ -4,6 +4,7 @@
 use super::places::Places;
 use super::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::Config;
+use crate::upload::UploadFailed;
 use ::http::{HeaderValue, Uri, header, uri};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -19,7 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 /// How long an idle connection is kept: less than the 5 s of Apache's and node's defaults.
 const IDLE: Duration = Duration::from_secs(4);
 
-type Sent = UnsyncBoxBody<Bytes, hyper::Error>;
+type Sent = UnsyncBoxBody<Bytes, UploadFailed>;
 
 /// An HTTP server that renders the pages.
 pub struct HttpOrigin {
@@ -58,11 +59,20 @@ impl HttpOrigin {
     /// See [`super::Origin::send`].
     pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
         let place = self.places.enter().await?;
+        let flaw = match &request.body {
+            RequestBody::Empty => None,
+            RequestBody::Stream(upload) => Some(upload.flaw()),
+        };
         let outgoing = self.outgoing(request)?;
         let wait = self.config.limits.origin_timeout;
         let response = match tokio::time::timeout(wait, self.client.request(outgoing)).await {
             Err(_) => return Err(Failure::TimedOut.into()),
-            Ok(Err(error)) => return Err(failure_of(&error).into()),
+            Ok(Err(error)) => {
+                return Err(match flaw.and_then(|flaw| flaw.get()) {
+                    Some(refusal) => Unsent::Client(refusal),
+                    None => failure_of(&error).into(),
+                });
+            }
             Ok(Ok(response)) => response,
         };
         let (head, body) = response.into_parts();
@@ -90,11 +100,11 @@ impl HttpOrigin {
             RequestBody::Empty => {
                 http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
             }
-            RequestBody::Stream(body, length) => {
-                if let Some(length) = length {
+            RequestBody::Stream(upload) => {
+                if let Some(length) = upload.length() {
                     headers.insert(header::CONTENT_LENGTH, length.into());
                 }
-                body.boxed_unsync()
+                upload.boxed_unsync()
             }
         };
         let mut outgoing = ::http::Request::new(body);

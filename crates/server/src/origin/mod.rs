@@ -15,6 +15,7 @@ mod socket;
 use crate::config::{Config, OriginConfig};
 use crate::request_head::Refusal;
 use crate::routes::Script;
+use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use http_cache::Failure;
@@ -67,8 +68,8 @@ impl From<Failure> for Unsent {
 pub enum RequestBody {
     /// None.
     Empty,
-    /// So many bytes, as they come from the client.
-    Stream(hyper::body::Incoming, Option<u64>),
+    /// As it comes from the client.
+    Stream(Upload),
 }
 
 /// A response as it comes from the origin.

@@ -87,7 +87,7 @@ impl Render {
     /// Stores a complete page, tells the followers, answers the visitor.
     pub(super) fn store(self, stored: Stored, content: Bytes, mut status: CacheStatus<'static>) {
         let (page, refused) = self.put(stored, content);
-        self.right.tell(Outcome::Page(page.clone()));
+        self.right.end(Outcome::Page(page.clone()));
         let Some(answer) = self.answer else { return };
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
@@ -160,6 +160,10 @@ impl Render {
         };
         if let Some(content) = &streaming.content {
             streaming.unsent.push_back(Bytes::copy_from_slice(content));
+            if content.len() > self.site.limits.page_bytes {
+                streaming.content = None;
+                self.too_large();
+            }
         }
         match self.answer.take() {
             Some(answer) if self.ask.method != Method::HEAD => {
@@ -176,17 +180,19 @@ impl Render {
         self.finish(stored, body, streaming).await;
     }
 
+    fn too_large(&self) {
+        self.not_shareable();
+        self.right.tell(Outcome::NotShareable);
+    }
+
     async fn finish(self, stored: Stored, mut body: OriginBody, mut streaming: Streaming) {
         loop {
             match streaming.step(&mut body).await {
                 Step::Going => {}
-                Step::TooLarge => {
-                    self.not_shareable();
-                    self.right.tell(Outcome::NotShareable);
-                }
+                Step::TooLarge => self.too_large(),
                 Step::Left => return,
                 Step::Failed(failure) => {
-                    self.right.tell(Outcome::Failed(failure));
+                    self.right.end(Outcome::Failed(failure));
                     return streaming.end(Some(failure)).await;
                 }
                 Step::Complete => {
@@ -195,13 +201,13 @@ impl Render {
                     match streaming.content.take() {
                         Some(content) if ended == Ended::Well => {
                             let (page, _) = self.put(stored, Bytes::from(content));
-                            self.right.tell(Outcome::Page(page));
+                            self.right.end(Outcome::Page(page));
                         }
                         Some(_) => {
                             self.not_shareable();
-                            self.right.tell(Outcome::NotShareable);
+                            self.right.end(Outcome::NotShareable);
                         }
-                        None => {}
+                        None => drop(self),
                     }
                     return streaming.end(None).await;
                 }

@@ -1,0 +1,182 @@
+//! What the interop tests share: a small PHP site in a private directory, the real binary in front
+//! of it, a raw connection, and bounded waiting for a condition.
+//!
+//! Scripts and tests meet by files in the directory `notes`: a script waits for a note with
+//! `wait_for('go')` and leaves one with `note('started')`, so that a test can hold a render exactly
+//! where it wants it. Nothing here sleeps for a fixed time to let something happen, and no port or
+//! path is fixed. Nothing here decides what is right either: the tests do.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+mod raw;
+
+pub use raw::{Answer, Raw};
+
+use harness::{Client, Deadline, Pagewell, PrivateDir, Response, cpu};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long anything may take that has to happen.
+pub const BOUND: Duration = Duration::from_secs(60);
+
+/// Run before each script: notes, and the two headers that most scripts want.
+const PRELUDE: &str = r#"<?php
+function note(string $name): void
+{
+    $file = getenv('NOTES') . '/' . $name;
+    file_put_contents("$file.new", (string) getmypid());
+    rename("$file.new", $file);
+}
+function wait_for(string $name): void
+{
+    for ($left = 30000; !file_exists(getenv('NOTES') . '/' . $name); $left--) {
+        if ($left === 0) {
+            exit("no note $name");
+        }
+        usleep(2000);
+        clearstatcache();
+    }
+}
+function keep(int $seconds = 60): void
+{
+    header("Cache-Control: max-age=$seconds");
+}
+"#;
+
+/// The binary under test.
+pub fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_pagewell"))
+}
+
+/// A site in a private directory that goes with it.
+pub struct Site {
+    dir: PrivateDir,
+}
+
+impl Site {
+    /// A site of these files, path and content; scripts begin after `<?php`.
+    pub fn new(files: &[(&str, &str)]) -> Site {
+        let site = Site { dir: PrivateDir::temporary("site").expect("a directory can be made") };
+        for (dir, mode) in [("root", 0o755), ("notes", 0o777)] {
+            fs::create_dir(site.at(dir)).expect("a directory can be made");
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(site.at(dir), mode).expect("its mode can be set");
+        }
+        fs::write(site.at("prelude.php"), PRELUDE).expect("a file can be written");
+        site.file("index.php", "<?php header('X-Script: index'); echo $_SERVER['REQUEST_URI'];");
+        for (path, content) in files {
+            site.file(path, content);
+        }
+        site
+    }
+
+    /// A path beside the document root.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The document root.
+    pub fn root(&self) -> PathBuf {
+        self.at("root")
+    }
+
+    /// Writes a file below the document root.
+    pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let full = self.root().join(path);
+        if let Some(parent) = full.parent() {
+            fs::create_dir_all(parent).expect("a directory can be made");
+        }
+        fs::write(&full, content).expect("a file can be written");
+        full
+    }
+
+    /// Starts Pagewell with a php-fpm of its own; `config` is more TOML, its tables last.
+    pub fn serve(&self, config: &str) -> Pagewell {
+        let file = self.config(config);
+        let root = self.root().display().to_string();
+        let args = [root.as_str(), "--config", &file.display().to_string(), "--memory", "64M"];
+        Pagewell::start(binary(), &args).expect("pagewell starts")
+    }
+
+    /// Writes the configuration that [`Site::serve`] uses, and says where it is.
+    pub fn config(&self, config: &str) -> PathBuf {
+        let notes = self.at("notes").display().to_string();
+        let prelude = self.at("prelude.php").display().to_string();
+        let text = format!(
+            "{config}\n[php.env]\nNOTES = {notes:?}\n[php.ini]\nauto_prepend_file = {prelude:?}\n\
+             post_max_size = \"64M\"\nupload_max_filesize = \"64M\"\ndisplay_errors = \"0\"\n"
+        );
+        let file = self.at("pagewell.toml");
+        fs::write(&file, text).expect("a file can be written");
+        file
+    }
+
+    /// Leaves a note for scripts that wait for it.
+    pub fn note(&self, name: &str) {
+        fs::write(self.at("notes").join(name), "").expect("a note can be left");
+    }
+
+    /// Whether a script has left this note.
+    pub fn has_note(&self, name: &str) -> bool {
+        self.at("notes").join(name).exists()
+    }
+
+    /// Waits for a script's note; it holds the process id of the worker that left it.
+    pub fn wait_for(&self, name: &str) -> u32 {
+        until(&format!("a script notes {name}"), || self.has_note(name));
+        let text = fs::read_to_string(self.at("notes").join(name)).expect("a note can be read");
+        text.parse().unwrap_or_default()
+    }
+
+    /// Takes all notes away.
+    pub fn clear_notes(&self) {
+        for entry in fs::read_dir(self.at("notes")).expect("the notes can be listed").flatten() {
+            // A script may be about to rename one.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Waits until `holds`, at most [`BOUND`].
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Deadline::after(BOUND);
+    while !holds() {
+        assert!(!deadline.passed(), "not within {BOUND:?}: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// A client of the visitors' side.
+pub fn client(pagewell: &Pagewell) -> Client {
+    Client::new(pagewell.address().clone()).within(BOUND)
+}
+
+/// One request over a connection of its own, in a thread of its own.
+pub fn get_meanwhile(pagewell: &Pagewell, target: &str) -> std::thread::JoinHandle<Response> {
+    let (mut client, target) = (client(pagewell), target.to_owned());
+    std::thread::spawn(move || client.get(&target).expect("an answer"))
+}
+
+/// What Cache-Status says.
+pub fn cache_status(response: &Response) -> &str {
+    response.header("cache-status").unwrap_or("none")
+}
+
+/// Whether the response came from memory.
+pub fn is_hit(response: &Response) -> bool {
+    cache_status(response).starts_with("pagewell; hit")
+}
+
+/// A counter of a running Pagewell.
+pub fn counter(pagewell: &Pagewell, name: &str) -> u64 {
+    let all = pagewell.stats().expect("the control interface answers");
+    *all.get(name).unwrap_or_else(|| panic!("no counter {name} in {all:?}"))
+}
+
+/// The php-fpm master of a running Pagewell: its only direct child.
+pub fn php_master(pagewell: &Pagewell) -> Option<u32> {
+    let all = cpu::descendants(pagewell.pid());
+    all.get(1).copied().filter(|pid| cpu::is_running(*pid))
+}

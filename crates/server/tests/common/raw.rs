@@ -1,0 +1,145 @@
+//! A connection on which a test writes any bytes it likes, and reads what comes back as it comes.
+//!
+//! Reads are bounded in time; an end by reset counts as an end, because a server that closes while
+//! bytes are still on their way cannot help it.
+
+use super::BOUND;
+use harness::{Address, Pagewell};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+/// A raw connection.
+pub struct Raw {
+    stream: TcpStream,
+    /// What has come and not been used.
+    seen: Vec<u8>,
+}
+
+/// A response as it stood on the connection.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The head, its line ends included.
+    pub head: String,
+    /// The content, chunks joined.
+    pub content: String,
+}
+
+impl Answer {
+    /// The value of the first field of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+impl Raw {
+    /// Connects to where visitors are served.
+    pub fn connect(pagewell: &Pagewell) -> Raw {
+        let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
+        let stream = TcpStream::connect(address).expect("it accepts connections");
+        stream.set_read_timeout(Some(BOUND)).expect("can be set");
+        stream.set_write_timeout(Some(BOUND)).expect("can be set");
+        stream.set_nodelay(true).expect("can be set");
+        Raw { stream, seen: Vec::new() }
+    }
+
+    /// Connects and sends.
+    pub fn with(pagewell: &Pagewell, bytes: impl AsRef<[u8]>) -> Raw {
+        let mut raw = Raw::connect(pagewell);
+        raw.send(bytes);
+        raw
+    }
+
+    /// Sends bytes; a server that has answered and closed before it read them all is no fault.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let sent = self.stream.write_all(bytes.as_ref());
+        let closed = |kind| matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
+        if let Err(error) = sent {
+            assert!(closed(error.kind()), "cannot send: {error}");
+        }
+    }
+
+    /// The connection itself.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Ends this side only.
+    pub fn finish_sending(&self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Reads until `text` has come; returns everything up to its end.
+    pub fn until(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = find(&self.seen, text.as_bytes()) {
+                let used: Vec<u8> = self.seen.drain(..at + text.len()).collect();
+                return String::from_utf8_lossy(&used).into_owned();
+            }
+            let before = String::from_utf8_lossy(&self.seen).into_owned();
+            assert!(self.more(), "closed before {text:?} came: {before:?}");
+        }
+    }
+
+    /// Reads one response (not one to HEAD, and none that ends with the connection).
+    pub fn answer(&mut self) -> Answer {
+        let head = self.until("\r\n\r\n");
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status line: {head:?}"));
+        let mut answer = Answer { status, head, content: String::new() };
+        let chunked = answer.header("transfer-encoding") == Some("chunked");
+        let length: usize =
+            answer.header("content-length").map_or(0, |text| text.parse().expect("a length"));
+        answer.content = if chunked { self.chunks() } else { self.exactly(length) };
+        answer
+    }
+
+    /// Everything that comes until the server closes.
+    pub fn rest(&mut self) -> String {
+        while self.more() {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.seen)).into_owned()
+    }
+
+    fn chunks(&mut self) -> String {
+        let mut content = String::new();
+        loop {
+            let line = self.until("\r\n");
+            let size = usize::from_str_radix(line.trim(), 16).expect("the size of a chunk");
+            content.push_str(&self.exactly(size));
+            self.until("\r\n");
+            if size == 0 {
+                return content;
+            }
+        }
+    }
+
+    fn exactly(&mut self, length: usize) -> String {
+        while self.seen.len() < length {
+            assert!(self.more(), "closed after {} bytes of {length}", self.seen.len());
+        }
+        let used: Vec<u8> = self.seen.drain(..length).collect();
+        String::from_utf8_lossy(&used).into_owned()
+    }
+
+    /// Reads what there is; `false` at the end.
+    fn more(&mut self) -> bool {
+        let mut piece = [0; 64 << 10];
+        match self.stream.read(&mut piece) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.seen.extend_from_slice(&piece[..count]);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => false,
+            Err(error) => panic!("nothing came, and it was not closed: {error}"),
+        }
+    }
+}
+
+fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
+    bytes.windows(text.len()).position(|window| window == text)
+}
