@@ -3,6 +3,8 @@
 
 CARGO ?= cargo
 PHPUNIT ?= phpunit
+# The model checker is compiled in by a flag for the compiler, which would rebuild everything else.
+LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom $(CARGO) test
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
@@ -20,9 +22,16 @@ test: ## everything: format, lints, unit, property and model tests, scenarios, i
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) test --workspace
-	$(CARGO) xtask tidy
+	$(MAKE) --no-print-directory model
 	$(PHPUNIT) --configuration php/client
+	$(PHPUNIT) --configuration examples/news
+	$(CARGO) xtask tidy
 	$(CARGO) xtask demo --check --dev
+
+model: ## the store under the model checker; without its lease check each model must find a stale page
+	$(LOOM) -p page-store --test loom
+	$(LOOM) -p page-store --test loom --features without-lease-check
+	$(CARGO) test -p page-store --test model --test random --features without-lease-check
 
 bench: ## hits of the news page beside nginx's fastcgi_cache: server CPU for each
 	@scripts/setup bench
@@ -42,5 +51,5 @@ setup: ## installs what the tests need
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test bench fmt lint setup clean
+.PHONY: help build demo test model bench fmt lint setup clean
 .DEFAULT_GOAL := help
