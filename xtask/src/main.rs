@@ -2,10 +2,11 @@
 //!
 //! Each task is a module that returns an outcome for people to read; this file only chooses one and
 //! turns its outcome into an exit status: 0 done, 1 it found or failed something, 2 wrong usage.
-//! Tasks never change the repository, except `tidy --lower`.
+//! Tasks never change the repository, except `gen-docs` and `tidy --lower`.
 
 mod bench;
 mod demo;
+mod docs;
 mod root;
 mod tidy;
 
@@ -49,6 +50,8 @@ enum Task {
         #[arg(long)]
         answer: PathBuf,
     },
+    /// Writes the pages of the manual that are made from tables in the code
+    GenDocs,
     /// Checks the rules of the house that no compiler checks
     Tidy {
         /// Lower the ratchet to what is true now
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Task::Floor { target, answer } => floor(&target, &answer),
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
+        Task::GenDocs => docs::run(&root::repository()),
         Task::Tidy { lower } => tidy(lower),
     };
     match outcome {
@@ -97,7 +101,7 @@ fn main() -> ExitCode {
 }
 
 fn floor(target: &str, answer: &Path) -> Result<(), String> {
-    let pages = bench::hit::floor_pages(target, answer)?;
+    let pages = bench::rig::floor_pages(target, answer)?;
     bench::floor::serve(&pages).map_err(|error| format!("floor: {error}"))
 }
 

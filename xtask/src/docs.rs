@@ -1,0 +1,69 @@
+//! `cargo xtask gen-docs`: the pages of the manual that are made from tables in the code.
+//!
+//! Options, limits, commands and counters are data in the `pagewell` crate; their pages are written
+//! from it (`tables`), never by hand. Pages that are written by hand name reasons, counters and log
+//! events that stand in the sources; `named` finds those that a page leaves out. Tests of this
+//! module fail where a page is not what the code says, so that `cargo test` finds it.
+
+mod named;
+mod tables;
+
+use std::fs;
+use std::path::Path;
+
+/// A page of the manual that is made, not written.
+struct Made {
+    /// Its path from the root of the repository.
+    path: &'static str,
+    /// What it says.
+    text: String,
+}
+
+/// All of them.
+fn made() -> [Made; 3] {
+    [
+        Made { path: "docs/operating/commands.md", text: tables::commands() },
+        Made { path: "docs/operating/counters.md", text: tables::counters() },
+        Made { path: "docs/operating/options.md", text: tables::options() },
+    ]
+}
+
+/// Writes the pages that differ from what the code says.
+///
+/// # Errors
+/// A page cannot be written; or the pages written by hand leave out a name, which only a person can
+/// mend.
+pub fn run(root: &Path) -> Result<(), String> {
+    for page in made() {
+        let path = root.join(page.path);
+        if fs::read_to_string(&path).is_ok_and(|text| text == page.text) {
+            continue;
+        }
+        fs::write(&path, page.text).map_err(|error| format!("gen-docs: {}: {error}", page.path))?;
+        println!("gen-docs: wrote {}", page.path);
+    }
+    match named::left_out(root)?.as_slice() {
+        [] => Ok(()),
+        names => Err(format!("gen-docs: {}", names.join("\ngen-docs: "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::repository;
+
+    #[test]
+    fn what_is_made_is_what_the_code_says() {
+        for page in made() {
+            let there = fs::read_to_string(repository().join(page.path)).unwrap_or_default();
+            assert!(there == page.text, "{} is out of date: cargo xtask gen-docs", page.path);
+        }
+    }
+
+    #[test]
+    fn what_is_written_leaves_no_name_out() {
+        let left_out = named::left_out(&repository()).expect("the repository can be read");
+        assert!(left_out.is_empty(), "\n{}", left_out.join("\n"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Names that stand in the sources and have to stand in the manual: reasons, events of the log,
+//! figures that are told beside the counters.
+//!
+//! The sources are read as text: a reason is a small-lettered word in quotes on the right of an arm
+//! that names a variant, or behind the status of an error answer. Finding too much is harmless, it
+//! asks for a line in the manual; what each rule finds is bounded from below by a test.
+
+use super::tables::FIGURES;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// A page written by hand, and the sources whose names it has to have.
+struct Page {
+    path: &'static str,
+    sources: &'static [&'static str],
+    find: fn(&str) -> BTreeSet<String>,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        path: "docs/operating/errors.md",
+        sources: &[
+            "crates/server/src",
+            "crates/http-cache/src/not_stored.rs",
+            "crates/http-cache/src/policy.rs",
+            "crates/page-store/src/refused.rs",
+        ],
+        find: reasons,
+    },
+    Page { path: "docs/operating/log.md", sources: &["crates/server/src"], find: events },
+];
+
+/// What the pages leave out: a sentence each.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for page in PAGES {
+        let text = read(&root.join(page.path))?;
+        for source in page.sources {
+            for name in (page.find)(&read_all(&root.join(source))?) {
+                if !text.contains(&format!("`{name}`")) {
+                    found.push(format!("{} does not speak of `{name}` ({source})", page.path));
+                }
+            }
+        }
+    }
+    for name in figures(root)? {
+        if !FIGURES.iter().any(|(known, _)| *known == name) {
+            found.push(format!("xtask/src/docs/tables.rs does not say what `{name}` is"));
+        }
+    }
+    Ok(found)
+}
+
+/// The names of reasons: `Refusal::Malformed => "malformed"`, `error(StatusCode::X, "not-found"`,
+/// `=> (StatusCode::X, "not-json")`, `Some("php-fatal-error")`.
+fn reasons(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        let Some((before, rest)) = line.split_once('"') else { continue };
+        let Some((word, _)) = rest.split_once('"') else { continue };
+        let before = before.trim_end();
+        let arm = before.ends_with("=>") && before.contains("::");
+        let answered = before.ends_with(',') && before.contains("StatusCode::");
+        let against = before.ends_with("=> Some(") && before.contains("::");
+        if (arm || answered || against) && is_reason(word) {
+            found.insert(word.to_owned());
+        }
+    }
+    found
+}
+
+/// Letters and hyphens; numbers and sentences are no reasons.
+fn is_reason(word: &str) -> bool {
+    let mut letters = word.bytes();
+    letters.next().is_some_and(|first| first.is_ascii_lowercase())
+        && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+/// The names of log events: `event = "php-fpm-died"`.
+fn events(text: &str) -> BTreeSet<String> {
+    let after = text.split("event = \"").skip(1);
+    after.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The names that the control interface adds to the counters.
+fn figures(root: &Path) -> Result<BTreeSet<String>, String> {
+    let store = read(&root.join("crates/server/src/site.rs"))?;
+    let listed = store.split("fn store_stats").nth(1).unwrap_or_default();
+    let rows = listed.split("(\"").skip(1).filter_map(|rest| rest.split_once("\","));
+    let mut found: BTreeSet<String> = rows.map(|(name, _)| name.to_owned()).collect();
+    let control = read_all(&root.join("crates/server/src/control"))?;
+    let told = control.split("all.insert(\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    found.extend(told.map(|(name, _)| name.to_owned()));
+    Ok(found)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A file, or all the Rust files below a directory, without their tests.
+fn read_all(path: &Path) -> Result<String, String> {
+    if path.is_file() {
+        let text = read(path)?;
+        return Ok(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned());
+    }
+    let entries = fs::read_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut all = String::new();
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
+            all.push_str(&read_all(&path)?);
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::repository;
+
+    #[test]
+    fn reasons_are_found_and_other_words_are_not() {
+        let text = r#"
+            Refusal::Malformed => "malformed",
+            ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
+            serve::error(StatusCode::NOT_FOUND, "not-found", None)
+            Ended::PhpFatal => Some("php-fatal-error"),
+            503 => "The site has more to do",
+            Method::GET => "GET",
+            let plain = "word";
+        "#;
+        let found: Vec<String> = reasons(text).into_iter().collect();
+        assert_eq!(found, ["malformed", "not-found", "not-json", "php-fatal-error"]);
+    }
+
+    #[test]
+    fn the_sources_have_names_to_be_found() {
+        let server = read_all(&repository().join("crates/server/src")).expect("sources");
+        let (reasons, events) = (reasons(&server), events(&server));
+        for name in ["length-and-coding", "host-refused", "host-invalid", "php-fatal-error"] {
+            assert!(reasons.contains(name), "{name} of {reasons:?}");
+        }
+        assert!(events.contains("php-fpm-died"), "{events:?}");
+        let figures = figures(&repository()).expect("sources");
+        assert!(figures.contains("pages") && figures.contains("origin_queue"), "{figures:?}");
+    }
+}
