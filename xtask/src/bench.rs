@@ -7,6 +7,7 @@
 pub mod figures;
 pub mod floor;
 pub mod hit;
+pub mod rig;
 
 use crate::root;
 use serde_json::{Value, json};

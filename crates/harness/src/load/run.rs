@@ -1,0 +1,238 @@
+//! One run of the load generator: its connections, and the epoll that drives them.
+//!
+//! A connection is connecting or sending (`sent` is less than the request's length), or reading. When
+//! its response ends, the next request begins at once, on it or on a new one in its place; when it
+//! fails, a new one takes its place. Sockets are edge-triggered for both directions: each is told once
+//! that it can be written to, and each time that there is something to read.
+
+use super::scan::{Found, Scan};
+use super::{Load, LoadReport, Until};
+use crate::Request;
+use crate::clock::{Deadline, Stopwatch};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How long nothing at all may come before a run is given up.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How much is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// One connection, or the attempt at one.
+struct Connection {
+    socket: OwnedFd,
+    /// How much of the request has been sent; the connect is done once the first byte is.
+    sent: usize,
+    target: usize,
+    scan: Scan,
+    since: Stopwatch,
+}
+
+/// How one step of a connection ended.
+enum Step {
+    /// It waits for the system.
+    Waits,
+    /// Its response is complete.
+    Answered { status: u16, reusable: bool },
+    /// There will be no complete response.
+    Failed,
+}
+
+/// A run under way.
+pub(super) struct Run<'a> {
+    load: &'a Load,
+    requests: Vec<Vec<u8>>,
+    next_target: usize,
+    epoll: OwnedFd,
+    connections: Vec<Option<Connection>>,
+    buffer: Vec<u8>,
+    report: LoadReport,
+}
+
+impl<'a> Run<'a> {
+    /// Encodes the requests; nothing is opened yet.
+    pub(super) fn new(load: &'a Load) -> io::Result<Run<'a>> {
+        let host = load.address.to_string();
+        let encode = |target: &String| {
+            let mut request = Request::get(target);
+            for (name, value) in &load.headers {
+                request = request.header(name, value);
+            }
+            if !load.keep_alive {
+                request = request.header("Connection", "close");
+            }
+            request.to_bytes(&host)
+        };
+        Ok(Run {
+            load,
+            requests: load.targets.iter().map(encode).collect(),
+            next_target: 0,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            connections: Vec::new(),
+            buffer: Vec::with_capacity(READ_BYTES),
+            report: LoadReport::default(),
+        })
+    }
+
+    /// Runs it.
+    pub(super) fn until_end(mut self) -> io::Result<LoadReport> {
+        if self.requests.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a load without targets"));
+        }
+        let clock = Stopwatch::start();
+        for index in 0..self.load.connections.max(1) {
+            self.connections.push(None);
+            self.open(index)?;
+        }
+        let mut events = Vec::with_capacity(self.connections.len());
+        let end = match self.load.until {
+            Until::Elapsed(time) => Some(Deadline::after(time)),
+            Until::Requests(_) => None,
+        };
+        while !self.is_done(end) {
+            events.clear();
+            let within = end.map_or(SILENCE, |end| end.remaining().min(SILENCE));
+            let within = Timespec::try_from(within).ok();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), within.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if events.is_empty() && end.is_none_or(|end| !end.passed()) {
+                self.report.failures += self.connections.len() as u64;
+                break;
+            }
+            for event in &events {
+                let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+                self.advance(index)?;
+            }
+        }
+        self.report.seconds = clock.elapsed().as_secs_f64();
+        Ok(self.report)
+    }
+
+    fn is_done(&self, end: Option<Deadline>) -> bool {
+        let ended = self.report.requests + self.report.unexpected + self.report.failures;
+        match self.load.until {
+            Until::Requests(wanted) => ended >= wanted,
+            Until::Elapsed(_) => end.is_none_or(|end| end.passed()),
+        }
+    }
+
+    /// Takes one connection as far as it goes, and begins its next request when one ends.
+    fn advance(&mut self, index: usize) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        let request = &self.requests[connection.target];
+        match step(connection, request, &mut self.buffer, &mut self.report.bytes) {
+            Step::Waits => Ok(()),
+            Step::Answered { status, reusable } => {
+                let time = connection.since.elapsed().as_nanos();
+                self.report.times.record(u64::try_from(time).unwrap_or(u64::MAX));
+                if status == 200 {
+                    self.report.requests += 1;
+                } else {
+                    self.report.unexpected += 1;
+                }
+                if reusable && self.load.keep_alive { self.again(index) } else { self.open(index) }
+            }
+            Step::Failed => {
+                self.report.failures += 1;
+                self.open(index)
+            }
+        }
+    }
+
+    /// The next request on the same connection.
+    fn again(&mut self, index: usize) -> io::Result<()> {
+        let target = self.take_target();
+        if let Some(connection) = self.connections[index].as_mut() {
+            connection.sent = 0;
+            connection.target = target;
+            connection.scan = Scan::default();
+            connection.since = Stopwatch::start();
+        }
+        // The socket is writable: nothing would wake it.
+        self.advance_sending(index)
+    }
+
+    fn advance_sending(&mut self, index: usize) -> io::Result<()> {
+        let Some(connection) = self.connections[index].as_mut() else { return Ok(()) };
+        let request = &self.requests[connection.target];
+        if send(connection, request).is_err() {
+            self.report.failures += 1;
+            return self.open(index);
+        }
+        Ok(())
+    }
+
+    /// A new connection in this place.
+    fn open(&mut self, index: usize) -> io::Result<()> {
+        self.connections[index] = None;
+        let since = Stopwatch::start();
+        let family = match self.load.address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        // What goes wrong with the connect shows when the request is written.
+        let _ = connect(&socket, &self.load.address);
+        let wanted = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(index as u64), wanted)?;
+        let target = self.take_target();
+        self.connections[index] =
+            Some(Connection { socket, sent: 0, target, scan: Scan::default(), since });
+        Ok(())
+    }
+
+    fn take_target(&mut self) -> usize {
+        let target = self.next_target;
+        self.next_target = (target + 1) % self.requests.len();
+        target
+    }
+}
+
+fn step(at: &mut Connection, request: &[u8], buffer: &mut Vec<u8>, bytes: &mut u64) -> Step {
+    if send(at, request).is_err() {
+        return Step::Failed;
+    }
+    loop {
+        buffer.clear();
+        match rustix::io::read(&at.socket, spare_capacity(buffer)) {
+            Ok(0) => return at.scan.closed().map_or(Step::Failed, answered_and_closed),
+            Ok(length) => *bytes += length as u64,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => return Step::Waits,
+            Err(_) => return Step::Failed,
+        }
+        match at.scan.take(buffer) {
+            Found::More => {}
+            Found::End { status, reusable } => return Step::Answered { status, reusable },
+            Found::Nonsense => return Step::Failed,
+        }
+    }
+}
+
+fn answered_and_closed(status: u16) -> Step {
+    Step::Answered { status, reusable: false }
+}
+
+fn send(at: &mut Connection, request: &[u8]) -> Result<(), Errno> {
+    while at.sent < request.len() {
+        match rustix::io::write(&at.socket, &request[at.sent..]) {
+            Ok(length) => at.sent += length,
+            Err(Errno::INTR) => {}
+            // Not connected yet, or the send buffer is full.
+            Err(Errno::AGAIN | Errno::NOTCONN) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
