@@ -10,7 +10,7 @@
 
 mod raw;
 
-pub use raw::{Answer, Raw};
+pub use raw::Raw;
 
 use harness::{Client, Deadline, Pagewell, PrivateDir, Response, cpu};
 use std::fs;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// How long anything may take that has to happen.
 pub const BOUND: Duration = Duration::from_secs(60);
 
-/// Run before each script: notes, and the two headers that most scripts want.
+/// Run before each script: notes, output that is sent at once, and a lifetime.
 const PRELUDE: &str = r#"<?php
 function note(string $name): void
 {
@@ -38,6 +38,14 @@ function wait_for(string $name): void
         usleep(2000);
         clearstatcache();
     }
+}
+function out(string $text): void
+{
+    while (ob_get_level() > 0) {
+        ob_end_flush();
+    }
+    echo $text;
+    flush();
 }
 function keep(int $seconds = 60): void
 {
@@ -94,19 +102,29 @@ impl Site {
 
     /// Starts Pagewell with a php-fpm of its own; `config` is more TOML, its tables last.
     pub fn serve(&self, config: &str) -> Pagewell {
-        let file = self.config(config);
+        self.serve_with_ini(config, "")
+    }
+
+    /// The same with more lines for php.ini.
+    pub fn serve_with_ini(&self, config: &str, ini: &str) -> Pagewell {
+        let file = self.config(config, ini).display().to_string();
+        self.serve_with_args(&["--config", &file])
+    }
+
+    /// Starts Pagewell with these arguments besides the directory and a small budget.
+    pub fn serve_with_args(&self, args: &[&str]) -> Pagewell {
         let root = self.root().display().to_string();
-        let args = [root.as_str(), "--config", &file.display().to_string(), "--memory", "64M"];
+        let args = [&[root.as_str(), "--memory", "64M"], args].concat();
         Pagewell::start(binary(), &args).expect("pagewell starts")
     }
 
     /// Writes the configuration that [`Site::serve`] uses, and says where it is.
-    pub fn config(&self, config: &str) -> PathBuf {
+    pub fn config(&self, config: &str, ini: &str) -> PathBuf {
         let notes = self.at("notes").display().to_string();
         let prelude = self.at("prelude.php").display().to_string();
         let text = format!(
             "{config}\n[php.env]\nNOTES = {notes:?}\n[php.ini]\nauto_prepend_file = {prelude:?}\n\
-             post_max_size = \"64M\"\nupload_max_filesize = \"64M\"\ndisplay_errors = \"0\"\n"
+             post_max_size = \"64M\"\ndisplay_errors = \"0\"\n{ini}\n"
         );
         let file = self.at("pagewell.toml");
         fs::write(&file, text).expect("a file can be written");
