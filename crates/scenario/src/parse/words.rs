@@ -94,9 +94,12 @@ pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(tchar)
 }
 
-/// Content: quoted text with escapes when it begins and ends with a quote, else as it stands.
+/// Content: quoted text with escapes when it is one quoted text from end to end, else as it stands,
+/// so that a piece of JSON is just that.
 pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
-    match piece.len() > 1 && piece.starts_with('"') && piece.ends_with('"') {
+    let outside = outside_quotes(piece)?;
+    let inner = outside.get(1..).unwrap_or_default();
+    match piece.starts_with('"') && !inner.is_empty() && !inner.contains(&true) {
         true => quoted(piece),
         false => text(piece.as_bytes()),
     }
@@ -173,6 +176,8 @@ mod tests {
     fn quoted_text_has_escapes() {
         assert_eq!(quoted(r#""a\r\n\x00\"\\""#).unwrap().0, b"a\r\n\0\"\\");
         assert!(quoted(r#""a\q""#).is_err());
+        assert_eq!(content(r#""a\n""#).unwrap().0, b"a\n");
+        assert_eq!(content(r#""a":"b""#).unwrap().0, br#""a":"b""#);
         assert!(quoted(r#""a" b"#).is_err());
     }
 }
