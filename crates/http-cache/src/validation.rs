@@ -14,7 +14,7 @@ use crate::storing::storable;
 use crate::time::Timestamp;
 use crate::validators::{EntityTag, weak_match};
 use http::header::{
-    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, HeaderName,
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderName,
     IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
 };
 use http::{HeaderMap, StatusCode};
@@ -177,14 +177,13 @@ fn update(
     Ok(stored)
 }
 
-/// All fields of the newer replace those stored, but for those that describe the stored content
-/// (RFC 9111 §3.2; PHP sends its default Content-Type with a 304, too), and those of one hop. Date
-/// and Age are the newer's, or nobody's.
+/// All fields of the newer replace those stored, but for those that say how the stored content is to
+/// be read byte by byte, and those of one hop (RFC 9111 §3.2). Date and Age are the newer's, or
+/// nobody's.
 fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
     let mut newer = newer.clone();
     fields::remove_hop_by_hop(&mut newer);
-    let kept: [&HeaderName; 4] =
-        [&CONTENT_LENGTH, &CONTENT_ENCODING, &CONTENT_TYPE, &CONTENT_RANGE];
+    let kept: [&HeaderName; 3] = [&CONTENT_LENGTH, &CONTENT_ENCODING, &CONTENT_RANGE];
     for name in kept {
         newer.remove(name);
     }

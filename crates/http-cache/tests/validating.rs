@@ -94,7 +94,7 @@ fn a_304_updates_the_fields_and_starts_the_lifetime_anew() {
 }
 
 #[test]
-fn what_describes_the_content_is_never_changed() {
+fn how_the_content_is_to_be_read_is_never_changed() {
     // §3.2.
     let lines: Lines<'_> = &[
         ("etag", "W/\"1\""),
@@ -105,7 +105,7 @@ fn what_describes_the_content_is_never_changed() {
     ];
     let new = freshened(&page(), lines).expect("freshened");
     assert_eq!(new.content_length, Some(5));
-    assert_eq!(new.headers["content-type"], "text/html");
+    assert_eq!(new.headers["content-type"], "text/plain");
     assert_eq!(new.headers["etag"], "\"1\"");
     for name in ["content-length", "content-encoding", "content-range"] {
         assert!(!new.headers.contains_key(name), "{name}");

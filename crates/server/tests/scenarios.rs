@@ -99,9 +99,11 @@ impl Binary {
         let file = format!("pagewell-{}-{name}.toml", std::process::id());
         let path = std::env::temp_dir().join(file);
         std::fs::write(&path, &config.toml).map_err(|error| error.to_string())?;
+        let says_memory = config.flags.iter().any(|flag| flag == "--memory");
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pagewell"))
             .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-            .args(["--memory", "64M", "--log", "error"])
+            .args(["--log", "error"])
+            .args(if says_memory { &[][..] } else { &["--memory", "64M"] })
             .arg("--config")
             .arg(&path)
             .arg("--origin")

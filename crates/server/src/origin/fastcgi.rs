@@ -136,6 +136,10 @@ impl FastCgi {
         if let ResponseKind::LocalRedirect(path) = &head.kind {
             return Err(Unsent::Redirected(path.to_string()));
         }
+        if head.status == StatusCode::NOT_MODIFIED {
+            // PHP sends its default type with a 304, whatever the type of the page is.
+            head.headers.remove(::http::header::CONTENT_TYPE);
+        }
         Ok(OriginResponse {
             status: head.status,
             headers: head.headers,
