@@ -11,6 +11,7 @@ use super::rig::{Rig, Server, TARGET};
 use super::{machine, write};
 use harness::{Load, Until, cpu};
 use serde_json::json;
+use std::fs;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub fn run(amount: Amount) -> Result<(), String> {
     let [server_core, load_core, ..] = cores.as_slice() else {
         return Err("bench: two cores are needed, one for the server and one for the load".into());
     };
+    if let Some(load) = others_load() {
+        eprintln!("bench: the machine is busy (load {load}): the figures will be uncertain");
+    }
     let rig = Rig::start(*server_core)?;
     let page_bytes = rig.verify()?;
     let mut series: Vec<Series> =
@@ -69,6 +73,12 @@ pub fn run(amount: Amount) -> Result<(), String> {
         return Err(format!("bench: PHP was asked {asked} times: these were not all hits"));
     }
     report(&series, amount, page_bytes)
+}
+
+/// The load that was there before, if it is one that disturbs.
+fn others_load() -> Option<f64> {
+    let averages = fs::read_to_string("/proc/loadavg").ok()?;
+    averages.split(' ').next()?.parse().ok().filter(|load| *load > 0.7)
 }
 
 fn report(series: &[Series], amount: Amount, page_bytes: usize) -> Result<(), String> {
