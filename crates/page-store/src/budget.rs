@@ -33,8 +33,15 @@ pub struct Limits {
     pub changes_remembered_max: usize,
     /// Names that may be open (unsettled) at once; over it, a change opens its whole site.
     pub opens_max: usize,
-    /// Pages that a change drops in one hold of the index lock.
+    /// Pages that a change drops in one hold of the index lock (about a microsecond each).
     pub sweep_pages: usize,
+}
+
+impl Limits {
+    /// Pages whose edges are taken out in one hold: a few microseconds each.
+    pub(crate) fn bury_pages(&self) -> usize {
+        (self.sweep_pages / 16).max(1)
+    }
 }
 
 impl Limits {
@@ -48,7 +55,7 @@ impl Limits {
             variants_max: 32,
             changes_remembered_max: 100_000,
             opens_max: 10_000,
-            sweep_pages: 1_000,
+            sweep_pages: 4_000,
         }
     }
 }

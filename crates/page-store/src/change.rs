@@ -10,10 +10,11 @@
 //! Lookups are held up by none of it, but by the removal of a page from their own shard.
 
 use crate::hash::Id;
-use crate::index::{Index, Leaving};
+use crate::index::Index;
 use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
 use crate::page::Payload;
+use crate::places::Leaving;
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
 use std::fmt;
@@ -128,13 +129,15 @@ impl<P: Payload> Shared<P> {
                     drop(index);
                     leaving.clear();
                     yield_now();
-                    index = self.lock();
+                    index = self.lock_as_sweeper();
                     continue;
                 }
                 looked_at += 1;
                 self.touch(&mut index, at, &mut applied, strength, &mut leaving);
             }
         }
+        // What a small change left is buried with it; a large one is acknowledged first (`places.rs`).
+        index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
         applied
     }
@@ -147,7 +150,7 @@ impl<P: Payload> Shared<P> {
         strength: Strength,
         leaving: &mut Leaving<P>,
     ) {
-        let page = &index.pages.get(at).page;
+        let Some(page) = &index.pages.get(at).page else { return };
         if page.lease() >= applied.number {
             return;
         }

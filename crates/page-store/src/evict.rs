@@ -10,10 +10,8 @@
 //! takes whichever is next: an insertion never waits for a walk through all pages.
 
 use crate::budget::heap;
-use crate::page::Page;
+use crate::places::Place;
 use crate::slab::{NONE, Slab};
-use crate::tags::Edge;
-use std::sync::Arc;
 
 const SECOND_CHANCES_MAX: usize = 1_000;
 const USES_TO_STAY: u8 = 2;
@@ -22,24 +20,6 @@ const USES_TO_STAY: u8 = 2;
 pub(crate) enum Queue {
     Small,
     Main,
-}
-
-/// A page's place in the index.
-#[derive(Debug)]
-pub(crate) struct Place<P> {
-    pub(crate) page: Arc<Page<P>>,
-    /// Sorted by nothing; `edges[i].back` is the position among the tag's pages.
-    pub(crate) edges: Box<[Edge]>,
-    pub(crate) queue: Queue,
-    pub(crate) newer: u32,
-    pub(crate) older: u32,
-}
-
-impl<P> Place<P> {
-    /// What the page costs, with its edges at both ends.
-    pub(crate) fn bytes(&self) -> usize {
-        self.page.heap_bytes() + 2 * size_of_val(&*self.edges)
-    }
 }
 
 #[derive(Debug)]
@@ -103,8 +83,8 @@ impl Queues {
 
     /// Remembers a page that leaves though it had earned its place.
     pub(crate) fn remember_worth<P>(&mut self, place: &Place<P>) {
-        if place.queue == Queue::Main || place.page.uses() >= USES_TO_STAY {
-            self.ghost.add(place.page.key().hash);
+        if place.queue == Queue::Main || place.live().uses() >= USES_TO_STAY {
+            self.ghost.add(place.live().key().hash);
         }
     }
 
@@ -113,12 +93,12 @@ impl Queues {
         for _ in 0..SECOND_CHANCES_MAX {
             let at = self.next(pages, keep)?;
             let place = pages.get(at);
-            let (queue, uses) = (place.queue, place.page.uses());
+            let (queue, uses) = (place.queue, place.live().uses());
             match queue {
                 Queue::Small if uses >= USES_TO_STAY => self.go_round(pages, at, 0),
                 Queue::Main if uses > 0 => self.go_round(pages, at, uses - 1),
                 Queue::Small => {
-                    self.ghost.add(place.page.key().hash);
+                    self.ghost.add(place.live().key().hash);
                     return Some(at);
                 }
                 Queue::Main => return Some(at),
@@ -140,7 +120,7 @@ impl Queues {
     fn go_round<P>(&mut self, pages: &mut Slab<Place<P>>, at: u32, uses: u8) {
         self.remove(pages, at);
         let place = pages.get_mut(at);
-        place.page.set_uses(uses);
+        place.live().set_uses(uses);
         place.queue = Queue::Main;
         self.push(pages, at);
     }
@@ -169,7 +149,8 @@ impl Queues {
             }
             assert_eq!((fifo.oldest, fifo.bytes, fifo.len), (newer, bytes, len), "a queue's end");
         }
-        assert_eq!(self.small.len + self.main.len, pages.len(), "pages in the queues");
+        let live = pages.iter().filter(|(_, place)| place.page.is_some()).count();
+        assert_eq!(self.small.len + self.main.len, live, "pages in the queues");
     }
 }
 

@@ -6,7 +6,7 @@
 //! seen itself, so it may be shared whatever changes. Nobody waits for more than two renders, at any rate
 //! of changes and while a change is unsettled as well.
 //!
-//! Locks: 16 stripes by key hash guard the table. Order: a stripe, then the index (a leader's lease is
+//! Locks: 16 stripes by key hash guard the table. Order: a stripe, then the store's (a leader's lease is
 //! taken while its stripe is held), never the reverse. Waiting itself is the caller's: `F`.
 
 use crate::alone::AloneKeys;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(loom))]
 const STRIPES: usize = 16;
 #[cfg(loom)]
-const STRIPES: usize = 1;
+const STRIPES: usize = 2;
 
 /// The bounds of collapsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,38 +1,26 @@
 //! All that the index lock guards, and the steps that are taken under it.
 //!
 //! The clock, the leases out, the pages with their queues, the dependency index, the memory of changes, the
-//! count of bytes. Nothing here locks anything: the caller holds the index lock and passes the page map,
-//! whose shards are locked one at a time, after the index, never before.
+//! count of bytes. Nothing here locks anything: the caller holds the index lock. How pages come and go is
+//! in `places.rs`.
 //!
 //! Rule 1 is [`Index::check`] and rule 4 [`Index::prune`]: a change with a number over the floor is
 //! remembered, so a lease below the floor is refused and for any other the check sees every change.
 
 use crate::budget::{Limits, heap};
-use crate::evict::{Place, Queue, Queues};
+use crate::evict::Queues;
 use crate::hash::Id;
 use crate::lease::{Leases, Number};
 use crate::names::Dependencies;
-use crate::page::{NOWHERE, Page};
+use crate::places::Place;
 use crate::refused::Refused;
-use crate::shards::Shards;
-use crate::slab::{NONE, Slab};
+use crate::slab::Slab;
 use crate::stats::Counters;
-use crate::tags::{Edge, Tags};
+use crate::tags::Tags;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Changes forgotten in one step; more are forgotten in the next.
 const PRUNE_STEP: usize = 256;
-
-/// Pages on their way out: freed after the lock is released, for freeing large payloads takes time.
-pub(crate) type Leaving<P> = Vec<Arc<Page<P>>>;
-
-/// Whether an eviction came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Evicted {
-    Enough,
-    MoreToGo,
-}
 
 #[derive(Debug)]
 pub(crate) struct Index<P> {
@@ -45,6 +33,8 @@ pub(crate) struct Index<P> {
     pub(crate) pages: Slab<Place<P>>,
     pub(crate) tags: Tags,
     pub(crate) queues: Queues,
+    /// Places of pages that are gone but whose edges are still there (`places.rs`).
+    pub(crate) dead: Vec<u32>,
     pub(crate) page_bytes: usize,
     pub(crate) edge_bytes: usize,
     /// How many times names are open, all together.
@@ -61,6 +51,7 @@ impl<P> Index<P> {
             floor: Number(0),
             leases: Leases::default(),
             pages: Slab::new(),
+            dead: Vec::new(),
             tags: Tags::new(),
             queues: Queues::new(limits.budget_bytes),
             page_bytes: 0,
@@ -126,79 +117,6 @@ impl<P> Index<P> {
         Ok(())
     }
 
-    /// Puts a page in, which was checked, with edges to all it depends on.
-    pub(crate) fn add(
-        &mut self,
-        page: &Arc<Page<P>>,
-        dependencies: &Dependencies,
-        queue: Queue,
-    ) -> u32 {
-        let edges = Box::default();
-        let place = Place { page: Arc::clone(page), edges, queue, newer: NONE, older: NONE };
-        let at = self.pages.insert(place);
-        let mut edges = Vec::with_capacity(dependencies.ids().len());
-        for (back, id) in (0u32..).zip(dependencies.ids()) {
-            let tag = self.tags.obtain(*id);
-            let position = self.tags.link(tag, Edge { to: at, back });
-            edges.push(Edge { to: tag, back: position });
-        }
-        self.pages.get_mut(at).edges = edges.into();
-        page.set_slot(at);
-        self.page_bytes += page.heap_bytes();
-        self.edge_bytes += heap(size_of_val(&*self.pages.get(at).edges));
-        self.queues.push(&mut self.pages, at);
-        at
-    }
-
-    /// Takes the page at `at` out of the index; the page map is the caller's to tell.
-    pub(crate) fn take_out(&mut self, at: u32) -> Arc<Page<P>> {
-        self.queues.remove(&mut self.pages, at);
-        let place = self.pages.remove(at);
-        for edge in &place.edges {
-            if let Some(moved) = self.tags.unlink(edge.to, edge.back) {
-                // `moved` may not be of this page: a page has one edge to a tag.
-                let other = self.pages.get_mut(moved.to);
-                other.edges[moved.back as usize].back = edge.back;
-            }
-            self.tags.free_if_idle(edge.to);
-        }
-        place.page.set_slot(NOWHERE);
-        self.page_bytes -= place.page.heap_bytes();
-        self.edge_bytes -= heap(size_of_val(&*place.edges));
-        place.page
-    }
-
-    /// Drops the page at `at` because of a change.
-    pub(crate) fn drop_changed(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
-        self.queues.remember_worth(self.pages.get(at));
-        let page = self.take_out(at);
-        shards.take(&page);
-        leaving.push(page);
-        self.counters.dropped += 1;
-    }
-
-    /// Evicts, `keep` last, until all that is held fits the budget or it is time to let go of the lock.
-    pub(crate) fn evict(
-        &mut self,
-        shards: &Shards<P>,
-        keep: u32,
-        leaving: &mut Leaving<P>,
-    ) -> Evicted {
-        for _ in 0..self.limits.sweep_pages {
-            if self.heap_bytes() + shards.heap_bytes() <= self.limits.budget_bytes {
-                return Evicted::Enough;
-            }
-            let Some(at) = self.queues.victim(&mut self.pages, keep) else {
-                return Evicted::Enough;
-            };
-            let page = self.take_out(at);
-            shards.take(&page);
-            leaving.push(page);
-            self.counters.evicted += 1;
-        }
-        Evicted::MoreToGo
-    }
-
     /// Notes a change of `id` with the clock's number.
     pub(crate) fn remember(&mut self, id: Id) -> u32 {
         let at = self.tags.obtain(id);
@@ -237,6 +155,7 @@ impl<P> Index<P> {
             + self.pages.heap_bytes()
             + self.tags.heap_bytes()
             + self.queues.heap_bytes()
+            + heap(self.dead.capacity() * size_of::<u32>())
             + self.abandoned.len() * heap(2 * size_of::<(Id, u32)>())
     }
 }

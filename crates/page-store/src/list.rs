@@ -16,7 +16,7 @@ const PAGES_MAX: usize = 1_000;
 pub struct Listing<P> {
     /// The pages.
     pub pages: Vec<Arc<Page<P>>>,
-    /// How many pages there are in all, at the moment.
+    /// How many pages there are in all, at the moment; dropped ones that are not tidied up yet count.
     pub total: usize,
     /// Where to go on, if there are more.
     pub next: Option<usize>,
@@ -25,6 +25,7 @@ pub struct Listing<P> {
 impl<P: Payload> Store<P> {
     /// The pages that a change of `target` would touch, from the position `from` (0, then
     /// [`Listing::next`]), at most `count` of them and never more than 1,000.
+    /// A part may be empty and yet not be the last.
     pub fn pages(&self, site: Site, target: &Target<'_>, from: usize, count: usize) -> Listing<P> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
@@ -33,17 +34,18 @@ impl<P: Payload> Store<P> {
         let edges: Vec<_> = tags.map(|at| index.tags.get(at).pages()).collect();
         let total = edges.iter().map(|edges| edges.len()).sum();
         let mut skip = from;
-        let mut pages = Vec::new();
+        let (mut pages, mut looked_at) = (Vec::new(), 0);
         for edges in edges {
             let rest = edges.get(skip..).unwrap_or_default();
             skip = skip.saturating_sub(edges.len());
-            let room = count.min(PAGES_MAX) - pages.len();
+            let room = count.min(PAGES_MAX) - looked_at;
             let part = rest.iter().take(room);
-            pages.extend(part.map(|edge| Arc::clone(&index.pages.get(edge.to).page)));
+            looked_at += part.len();
+            pages.extend(part.filter_map(|edge| index.pages.get(edge.to).page.clone()));
         }
         drop(index);
-        let end = from + pages.len();
-        let next = (end < total && !pages.is_empty()).then_some(end);
+        let end = from + looked_at;
+        let next = (end < total && looked_at > 0).then_some(end);
         Listing { pages, total, next }
     }
 }

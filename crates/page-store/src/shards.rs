@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(loom))]
 const SHARDS: usize = 256;
 #[cfg(loom)]
-const SHARDS: usize = 1;
+const SHARDS: usize = 2;
 
 type Shard<P> = RwLock<Table<u64, Candidates<P>>>;
 
@@ -64,6 +64,20 @@ impl<P> Shards<P> {
 
     /// Takes `page` out.
     pub(crate) fn take(&self, page: &Arc<Page<P>>) {
+        // The usual case, in one lock.
+        let hash = page.key().hash;
+        let mut shard = write(self.shard(hash));
+        if let Some(Candidates::One(only)) = shard.get(&hash)
+            && Arc::ptr_eq(only, page)
+        {
+            let before = shard.heap_bytes();
+            // Not the last reference: `page` is another.
+            shard.remove(&hash);
+            let freed = before - shard.heap_bytes();
+            self.heap_bytes.store(self.heap_bytes() - freed, Ordering::Relaxed);
+            return;
+        }
+        drop(shard);
         self.rewrite(page.key().hash, std::slice::from_ref(page), None);
     }
 

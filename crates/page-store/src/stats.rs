@@ -74,6 +74,8 @@ pub struct Stats {
     pub floor: Number,
     /// Pages held.
     pub pages: usize,
+    /// Pages that are gone but whose edges are not tidied up yet.
+    pub dead: usize,
     /// Names held: tags, URLs, paths, sites.
     pub names: usize,
     /// Dependencies held: pairs of a page and a name.

@@ -1,10 +1,9 @@
-//! The store: looking up, storing, sharing, removing. Changes are in `change.rs`.
-//!
-//! Locks, and what each guards:
+//! The store: looking up, storing, sharing, removing (changes: `change.rs`). Its locks, and what they guard:
 //! - the **index** mutex: the clock, leases, pages, queues, the dependency index (`index.rs`);
+//! - the **gate** mutex: nothing; a sweep holds it while it waits for the index, to be next;
 //! - 256 **shard** read-write locks: the page map (`shards.rs`); written by the holder of the index lock only.
 //!
-//! Order: a stripe of [`Fills`](crate::Fills), then the index, then one shard; never the reverse. A lookup
+//! Order: a stripe of [`Fills`](crate::Fills), the gate, the index, one shard; never the reverse. A lookup
 //! takes one shard lock for reading and nothing else. No payload is freed and no caller's code runs while
 //! the index lock is held.
 //!
@@ -14,17 +13,18 @@
 use crate::budget::Limits;
 use crate::evict::Queue;
 use crate::hash::{Id, Seeds};
-use crate::index::{Evicted, Index, Leaving};
+use crate::index::Index;
 use crate::lease::{Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
 use crate::page::{Candidates, Key, NOWHERE, Page, Payload};
+use crate::places::{Leaving, Tidied};
 use crate::refused::{NotStored, Refused};
 use crate::shards::Shards;
 use crate::stats::{Bytes, Stats};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, lock, lock_to_release, yield_now};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The RAM store. A handle: clones share one store.
 pub struct Store<P> {
@@ -37,6 +37,10 @@ pub(crate) struct Shared<P> {
     /// A mirror of the clock for arrival stamps; written under the index lock.
     pub(crate) number: AtomicU64,
     pub(crate) index: Mutex<Index<P>>,
+    /// Held by a sweep while it waits for the index.
+    gate: Mutex<()>,
+    /// Whether one does. A hint about who goes first, nothing else.
+    sweeper_waits: AtomicBool,
     pub(crate) shards: Shards<P>,
 }
 
@@ -57,7 +61,9 @@ impl<P: Payload> Store<P> {
         limits.sweep_pages = limits.sweep_pages.max(1);
         let index = Mutex::new(Index::new(limits.clone()));
         let (number, shards) = (AtomicU64::new(0), Shards::new());
-        Self { shared: Arc::new(Shared { seeds, limits, number, index, shards }) }
+        let (gate, sweeper_waits) = (Mutex::new(()), AtomicBool::new(false));
+        let shared = Shared { seeds, limits, number, index, gate, sweeper_waits, shards };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The key of these bytes in this store.
@@ -87,7 +93,7 @@ impl<P: Payload> Store<P> {
 
     /// Takes a lease for a render that is about to begin.
     pub fn lease(&self) -> Lease {
-        let mut index = lock(&self.shared.index);
+        let mut index = self.shared.lock();
         let number = index.clock;
         index.leases.take(number);
         drop(index);
@@ -115,7 +121,7 @@ impl<P: Payload> Store<P> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let page = Arc::new(Page::new(key, variant, lease.number(), payload));
         let mut leaving = Leaving::new();
-        let mut index = lock(&self.shared.index);
+        let mut index = self.shared.lock();
         let outcome = self.shared.admit(&mut index, &page, dependencies, &mut leaving);
         if let Err(reason) = outcome {
             index.counters.refuse(reason);
@@ -139,14 +145,15 @@ impl<P: Payload> Store<P> {
         arrival: Number,
         dependencies: &Dependencies,
     ) -> Result<(), Refused> {
-        lock(&self.shared.index).check_shared(dependencies, lease, arrival)
+        self.shared.lock().check_shared(dependencies, lease, arrival)
     }
 
     /// Takes `page` out, if it is (still) stored.
     pub fn remove(&self, page: &Arc<Page<P>>) -> Removed {
-        let mut index = lock(&self.shared.index);
+        let mut index = self.shared.lock();
         let place = index.pages.find(page.slot());
-        if page.slot() == NOWHERE || !place.is_some_and(|place| Arc::ptr_eq(&place.page, page)) {
+        let stored = place.and_then(|place| place.page.as_ref());
+        if !stored.is_some_and(|stored| Arc::ptr_eq(stored, page)) {
             return Removed::NotStored;
         }
         let taken = index.take_out(page.slot());
@@ -155,16 +162,26 @@ impl<P: Payload> Store<P> {
         Removed::Taken
     }
 
+    /// Buries a batch of the pages that large changes left behind (they are gone, but their edges still
+    /// take memory). Every other step buries a few; call this in the background after a large change, until
+    /// it is done.
+    pub fn tidy(&self) -> Tidied {
+        let mut index = self.shared.lock_as_sweeper();
+        index.prune();
+        index.bury(self.shared.limits.bury_pages())
+    }
+
     /// The store's figures.
     pub fn stats(&self) -> Stats {
-        let index = lock(&self.shared.index);
+        let index = self.shared.lock();
         let eviction = index.pages.heap_bytes() + index.queues.heap_bytes();
         let dependencies = index.heap_bytes() - eviction - index.page_bytes;
         let map = self.shared.shards.heap_bytes();
         Stats {
             number: index.clock,
             floor: index.floor,
-            pages: index.pages.len(),
+            pages: index.pages.len() - index.dead.len(),
+            dead: index.dead.len(),
             names: index.tags.len(),
             edges: index.tags.edges(),
             changes_remembered: index.tags.remembered(),
@@ -258,22 +275,37 @@ impl<P: Payload> Shared<P> {
         mut leaving: Leaving<P>,
     ) {
         index.prune();
+        index.bury_some();
         loop {
             let keep = newcomer.map_or(NOWHERE, |page| page.slot());
             let evicted = index.evict(&self.shards, keep, &mut leaving);
             drop(index);
             leaving.clear();
-            if evicted == Evicted::Enough {
+            if evicted == Tidied::Done {
                 return;
             }
             yield_now();
-            index = self.lock();
+            index = self.lock_as_sweeper();
         }
     }
 
-    /// Locks the index.
+    /// Locks the index. Where a sweep waits for its next batch, it goes first: a sweep that meets a crowd
+    /// at every batch would take minutes.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Index<P>> {
+        if self.sweeper_waits.load(Ordering::Relaxed) {
+            drop(lock(&self.gate));
+        }
         lock(&self.index)
+    }
+
+    /// Locks the index for the next batch of a sweep; whoever comes now waits at the gate meanwhile.
+    pub(crate) fn lock_as_sweeper(&self) -> MutexGuard<'_, Index<P>> {
+        let gate = lock(&self.gate);
+        self.sweeper_waits.store(true, Ordering::Relaxed);
+        let index = lock(&self.index);
+        self.sweeper_waits.store(false, Ordering::Relaxed);
+        drop(gate);
+        index
     }
 
     /// Moves the clock: the number of a change or a settlement. Under the index lock.
@@ -289,6 +321,7 @@ impl<P: Payload> Registry for Shared<P> {
         let Some(mut index) = lock_to_release(&self.index) else { return };
         index.leases.give_back(lease);
         index.prune();
+        index.bury_some();
     }
 
     fn abandon(&self, ids: Vec<Id>) {

@@ -32,15 +32,20 @@ impl<P: Payload> Store<P> {
 fn validate_edges<P>(index: &Index<P>) {
     let (mut page_bytes, mut edge_bytes) = (0, 0);
     for (at, place) in index.pages.iter() {
-        assert_eq!(place.page.slot(), at, "a page that does not know its place");
-        assert!(place.page.lease() <= index.clock, "a page ahead of the clock");
         for (back, edge) in place.edges.iter().enumerate() {
             let other = index.tags.get(edge.to).pages()[edge.back as usize];
             assert_eq!((other.to, other.back as usize), (at, back), "an edge with one end");
         }
-        page_bytes += place.page.heap_bytes();
         edge_bytes += heap(size_of_val(&*place.edges));
+        let Some(page) = &place.page else { continue };
+        assert_eq!(page.slot(), at, "a page that does not know its place");
+        assert!(page.lease() <= index.clock, "a page ahead of the clock");
+        page_bytes += page.heap_bytes();
     }
+    let dead: HashSet<u32> = index.dead.iter().copied().collect();
+    assert_eq!(dead.len(), index.dead.len(), "a page that died twice");
+    let is_dead = |at: &u32| index.pages.find(*at).is_some_and(|place| place.page.is_none());
+    assert!(dead.iter().all(is_dead), "a living page among the dead");
     let edges: usize = index.pages.iter().map(|(_, place)| place.edges.len()).sum();
     assert_eq!(edges, index.tags.edges(), "edges of pages and of names");
     assert_eq!((page_bytes, edge_bytes), (index.page_bytes, index.edge_bytes), "bytes of pages");
@@ -58,12 +63,16 @@ fn validate_limits<P>(index: &Index<P>) {
 
 fn validate_map<P: Payload>(index: &Index<P>, shared: &Shared<P>) {
     let stored = shared.shards.validate();
-    assert_eq!(stored.len(), index.pages.len(), "pages of the map and of the index");
+    assert_eq!(
+        stored.len(),
+        index.pages.len() - index.dead.len(),
+        "pages of the map and of the index"
+    );
     let mut variants = HashSet::new();
     for page in &stored {
         let page: &Arc<Page<P>> = page;
         let place = index.pages.find(page.slot()).expect("a page of the map is in the index");
-        assert!(Arc::ptr_eq(&place.page, page), "two pages claim one place");
+        assert!(Arc::ptr_eq(place.live(), page), "two pages claim one place");
         assert!(variants.insert((page.key().bytes, page.variant())), "a variant twice");
     }
     let bytes = index.heap_bytes() + shared.shards.heap_bytes();

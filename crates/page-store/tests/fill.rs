@@ -1,4 +1,6 @@
 //! Collapse, turn by turn: who leads, who follows, who is refused, who is alone; and that nothing is left.
+//!
+//! In one thread: followers do not wait here, they ask and go on. Interleavings: `model.rs`, `loom.rs`.
 
 #[cfg(not(loom))]
 mod common;

@@ -8,7 +8,9 @@ mod common;
 #[cfg(not(loom))]
 mod store {
     use super::common::*;
-    use page_store::{Candidates, Change, Limits, Refused, Removed, Site, Store, Strength, Target};
+    use page_store::{
+        Candidates, Change, Limits, Refused, Removed, Site, Store, Strength, Target, Tidied,
+    };
     use std::sync::Arc;
 
     #[test]
@@ -366,8 +368,12 @@ mod store {
         assert_eq!(store.change(&change, Strength::Mark).marked, 100);
         assert_eq!(store.change(&change, Strength::Drop).dropped, 100);
         drop(lease);
+        assert!(store.stats().dead > 0, "a large drop leaves the tidying up to later");
+        assert!(store.pages(SITE, &tag("all"), 0, 100).pages.is_empty());
+        store.validate();
+        while store.tidy() == Tidied::MoreToDo {}
         let stats = store.stats();
-        assert_eq!((stats.pages, stats.names, stats.edges), (0, 0, 0));
+        assert_eq!((stats.pages, stats.dead, stats.names, stats.edges), (0, 0, 0, 0));
         store.validate();
     }
 }

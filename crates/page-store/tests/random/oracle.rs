@@ -38,18 +38,21 @@ pub struct Oracle {
 
 /// What a page at `url` with these tags depends on.
 pub fn names(url: &str, tags: &[&str]) -> Vec<String> {
-    let path = url.split('?').next().unwrap();
+    let path = url.split('?').next().expect("split gives one part at least");
     let mut names: Vec<String> = tags.iter().map(|tag| format!("tag:{tag}")).collect();
     names.extend(["all".to_string(), format!("url:{url}"), format!("path:{path}")]);
     names
 }
 
 fn changed(targets: &[Target<'_>]) -> Vec<String> {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let text =
+        |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("names in these tests are text");
     let name = |target: &Target<'_>| match target {
         Target::Tag(tag) => format!("tag:{}", text(tag)),
         Target::Url(url) => format!("url:{}", text(url)),
-        Target::Path(path) => format!("path:{}", text(path).split('?').next().unwrap()),
+        Target::Path(path) => {
+            format!("path:{}", text(path).split('?').next().expect("split gives one part at least"))
+        }
         Target::Everything => "all".to_string(),
     };
     targets.iter().map(name).collect()

@@ -1,0 +1,162 @@
+//! How pages come into the index and leave it.
+//!
+//! A page that leaves is gone at once for everybody who looks it up, but taking out its edges touches every
+//! name it depended on, most of them far apart in memory. A change need not wait for that: it *kills* its
+//! pages (out of the page map, out of the queues, content let go) and is done. The dead keep their place and
+//! their edges until they are *buried*: a few in every later step, all that it takes when room is needed,
+//! and as many as the caller likes by [`Store::tidy`](crate::Store::tidy). Nothing a dead page still holds
+//! can answer anybody: the page map, not the index, is what lookups read.
+//!
+//! Guarded by the index lock; the page map's shards are locked one at a time, after it.
+
+use crate::budget::heap;
+use crate::evict::Queue;
+use crate::index::Index;
+use crate::names::Dependencies;
+use crate::page::{NOWHERE, Page};
+use crate::shards::Shards;
+use crate::slab::NONE;
+use crate::tags::Edge;
+use std::sync::Arc;
+
+/// The dead buried in one step, beside what it is for.
+const BURY_STEP: usize = 16;
+
+/// Pages on their way out: freed after the lock is released, for freeing large payloads takes time.
+pub(crate) type Leaving<P> = Vec<Arc<Page<P>>>;
+
+/// A page's place in the index.
+#[derive(Debug)]
+pub(crate) struct Place<P> {
+    /// `None` when it is dead: then it is in no queue.
+    pub(crate) page: Option<Arc<Page<P>>>,
+    /// `edges[i].back` is the position among the name's pages.
+    pub(crate) edges: Box<[Edge]>,
+    pub(crate) queue: Queue,
+    pub(crate) newer: u32,
+    pub(crate) older: u32,
+}
+
+impl<P> Place<P> {
+    /// The page of a place that is in a queue.
+    pub(crate) fn live(&self) -> &Arc<Page<P>> {
+        self.page.as_ref().expect("the dead are in no queue and in no shard")
+    }
+
+    /// What the page costs, with its edges at both ends.
+    pub(crate) fn bytes(&self) -> usize {
+        self.live().heap_bytes() + 2 * size_of_val(&*self.edges)
+    }
+}
+
+/// Whether there is more to do of what is done in batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tidied {
+    /// Nothing is left.
+    Done,
+    /// The batch came to its end before the work did.
+    MoreToDo,
+}
+
+impl<P> Index<P> {
+    /// Puts a page in, which was checked, with edges to all it depends on.
+    pub(crate) fn add(&mut self, page: &Arc<Page<P>>, dependencies: &Dependencies, queue: Queue) {
+        let (edges, newer, older) = (Box::default(), NONE, NONE);
+        let place = Place { page: Some(Arc::clone(page)), edges, queue, newer, older };
+        let at = self.pages.insert(place);
+        let mut edges = Vec::with_capacity(dependencies.ids().len());
+        for (back, id) in (0u32..).zip(dependencies.ids()) {
+            let tag = self.tags.obtain(*id);
+            let position = self.tags.link(tag, Edge { to: at, back });
+            edges.push(Edge { to: tag, back: position });
+        }
+        self.pages.get_mut(at).edges = edges.into();
+        page.set_slot(at);
+        self.page_bytes += page.heap_bytes();
+        self.edge_bytes += heap(size_of_val(&*self.pages.get(at).edges));
+        self.queues.push(&mut self.pages, at);
+    }
+
+    /// Takes the page at `at` out of the index; the page map is the caller's to tell.
+    pub(crate) fn take_out(&mut self, at: u32) -> Arc<Page<P>> {
+        let page = self.kill(at);
+        self.unlink(at);
+        page
+    }
+
+    /// Drops the page at `at` because of a change: dead, to be buried.
+    pub(crate) fn drop_changed(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
+        self.queues.remember_worth(self.pages.get(at));
+        let page = self.kill(at);
+        shards.take(&page);
+        leaving.push(page);
+        self.dead.push(at);
+        self.counters.dropped += 1;
+    }
+
+    /// Buries a few of the dead.
+    pub(crate) fn bury_some(&mut self) {
+        self.bury(BURY_STEP);
+    }
+
+    /// Buries up to `count` of the dead.
+    pub(crate) fn bury(&mut self, count: usize) -> Tidied {
+        for _ in 0..count {
+            let Some(at) = self.dead.pop() else { break };
+            self.unlink(at);
+        }
+        if !self.dead.is_empty() {
+            return Tidied::MoreToDo;
+        }
+        self.dead = Vec::new();
+        Tidied::Done
+    }
+
+    /// Makes room, by burying and then by evicting, `keep` last, until all that is held fits the budget or
+    /// it is time to let go of the lock.
+    pub(crate) fn evict(
+        &mut self,
+        shards: &Shards<P>,
+        keep: u32,
+        leaving: &mut Leaving<P>,
+    ) -> Tidied {
+        for _ in 0..self.limits.sweep_pages {
+            if self.heap_bytes() + shards.heap_bytes() <= self.limits.budget_bytes {
+                return Tidied::Done;
+            }
+            if !self.dead.is_empty() {
+                self.bury(1);
+                continue;
+            }
+            let Some(at) = self.queues.victim(&mut self.pages, keep) else { return Tidied::Done };
+            let page = self.take_out(at);
+            shards.take(&page);
+            leaving.push(page);
+            self.counters.evicted += 1;
+        }
+        Tidied::MoreToDo
+    }
+
+    /// Takes the page out of its queue and its place.
+    fn kill(&mut self, at: u32) -> Arc<Page<P>> {
+        self.queues.remove(&mut self.pages, at);
+        let page = self.pages.get_mut(at).page.take().expect("a page in a queue is not dead");
+        page.set_slot(NOWHERE);
+        self.page_bytes -= page.heap_bytes();
+        page
+    }
+
+    /// Takes the edges out, and the place.
+    fn unlink(&mut self, at: u32) {
+        let place = self.pages.remove(at);
+        for edge in &place.edges {
+            if let Some(moved) = self.tags.unlink(edge.to, edge.back) {
+                // `moved` is not of this page: a page has one edge to a name.
+                let other = self.pages.get_mut(moved.to);
+                other.edges[moved.back as usize].back = edge.back;
+            }
+            self.tags.free_if_idle(edge.to);
+        }
+        self.edge_bytes -= heap(size_of_val(&*place.edges));
+    }
+}
