@@ -33,7 +33,7 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     let ended = signals()?;
     let binary = root::pagewell(profile)?;
     println!("demo: starting MariaDB and filling it with {ARTICLES} articles …");
-    let site = NewsSite::start(&root::repository(), database_dir()?, ARTICLES);
+    let site = NewsSite::start(&root::repository(), place("database", port)?, ARTICLES);
     let site = site.map_err(|error| advice(&error))?;
     if is_told(&ended) {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     command.arg("serve").args(site.serve_args());
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
     command.args(["--admin", &format!("127.0.0.1:{admin_port}")]);
-    let place = place("pagewell")?;
+    let place = place("pagewell", port)?;
     let mut server =
         Pagewell::start_command(place, &mut command).map_err(|error| advice(&error))?;
     println!("{}", what_to_try(&server));
@@ -70,15 +70,15 @@ fn free_admin_port(port: u16) -> Result<u16, String> {
     Ok(port.checked_add(1).filter(|beside| is_free(*beside)).unwrap_or(0))
 }
 
-fn database_dir() -> Result<PrivateDir, String> {
-    place("database")
-}
-
-/// A directory in `target/demo`; elsewhere, and not kept, where servers could not use that.
-fn place(name: &str) -> Result<PrivateDir, String> {
+/// A directory in `target/demo`. Elsewhere, and not kept, where servers could not use that, and for a
+/// demo on any port, of which there may be several at once.
+fn place(name: &str, port: u16) -> Result<PrivateDir, String> {
     let path = root::target().join("demo").join(name);
-    let dir =
-        if suits_servers(&path) { PrivateDir::kept(&path) } else { PrivateDir::temporary(name) };
+    let dir = if port != 0 && suits_servers(&path) {
+        PrivateDir::kept(&path)
+    } else {
+        PrivateDir::temporary(name)
+    };
     dir.map_err(|error| error.to_string())
 }
 
