@@ -6,7 +6,7 @@
 //! where it wants it. Nothing here sleeps for a fixed time to let something happen, and no port or
 //! path is fixed. Nothing here decides what is right either: the tests do.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 mod raw;
 
