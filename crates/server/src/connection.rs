@@ -4,6 +4,7 @@
 
 use crate::exchange::{self, Visitor};
 use crate::front::{Front, InFlight};
+use crate::hits::Hits;
 use crate::site::Site;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,7 +25,8 @@ where
 {
     let limits = site.limits.clone();
     let in_flight = Arc::new(InFlight::default());
-    let front = Front::new(io, limits.clone(), in_flight.clone());
+    let hits = site.config.hits_in_front.then(|| Hits::new(site.clone()));
+    let front = Front::new(io, limits.clone(), in_flight.clone(), hits);
     let service = service_fn(|request| {
         let guard = in_flight.enter();
         let (site, visitor) = (site.clone(), visitor.clone());

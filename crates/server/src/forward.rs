@@ -27,7 +27,7 @@ const REDIRECTS_MAX: usize = 5;
 
 /// Request fields that only a trusted party may set: they speak of the client, or choose what the
 /// application answers without being part of the key.
-const NOT_FROM_CLIENTS: &[&str] = &[
+pub const NOT_FROM_CLIENTS: &[&str] = &[
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",

@@ -3,7 +3,8 @@
 //!
 //! | state | what the next byte is | next state |
 //! |---|---|---|
-//! | `Head` | of a header section | `Pass` when it is complete, `Refusing` when it is wrong |
+//! | `Head` | of a header section | `Pass` when it is complete, `Hit` when it is a plain hit, `Refusing` when it is wrong |
+//! | `Hit` | nothing is read; the page is written | `Head` |
 //! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
 //! | `Content` | of content of a known length | `Head` at its end |
 //! | `Through` | of chunked content or another protocol; the connection ends with it | |
@@ -11,11 +12,14 @@
 //! | `Lingering` | thrown away, so that the client gets to read the error | `Ended` |
 //!
 //! A header section is looked at only when hyper has finished with the request before: until then
-//! bytes are kept (bounded), and the only thing noticed is that the client has gone. This is also
-//! the place where a plain hit can be answered below hyper.
+//! bytes are kept (bounded), and the only thing noticed is that the client has gone. Finished means
+//! that it has no request in its hands, and that what it wrote has been flushed: hyper hands what it
+//! has buffered to `poll_write` before it asks for bytes again, and calls `poll_flush` when all of it
+//! is gone. So a plain hit, which is written past hyper, never overtakes an answer of hyper's.
 
 use crate::config::Limits;
-use crate::request_head::{Framing, Inspection, Refusal, inspect};
+use crate::hits::{Hit, Hits};
+use crate::request_head::{Framing, Inspection, Refusal, inspect_with};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -71,6 +75,7 @@ impl Drop for InFlightGuard {
 
 enum State {
     Head,
+    Hit(Hit),
     Pass { left: usize, then: Framing, upgrade: bool },
     Content { left: u64 },
     Through,
@@ -112,12 +117,24 @@ pub struct Front<IO> {
     limits: Arc<Limits>,
     reading: Deadline,
     writing: Deadline,
-    refused: Option<Refusal>,
+    /// What answers plain hits; none when hyper is to answer everything.
+    hits: Option<Hits>,
+    /// A buffer for the hit's lines, when no hit is using it.
+    tail: Vec<u8>,
+    /// hyper has written since it last flushed.
+    unflushed: bool,
+    /// A header section waits for hyper to have flushed.
+    held_up: bool,
 }
 
 impl<IO> Front<IO> {
     /// Puts itself in front of `io`.
-    pub fn new(io: IO, limits: Arc<Limits>, in_flight: Arc<InFlight>) -> Front<IO> {
+    pub fn new(
+        io: IO,
+        limits: Arc<Limits>,
+        in_flight: Arc<InFlight>,
+        hits: Option<Hits>,
+    ) -> Front<IO> {
         Front {
             io,
             state: State::Head,
@@ -127,7 +144,10 @@ impl<IO> Front<IO> {
             limits,
             reading: Deadline::default(),
             writing: Deadline::default(),
-            refused: None,
+            hits,
+            tail: Vec::new(),
+            unflushed: false,
+            held_up: false,
         }
     }
 
@@ -160,7 +180,6 @@ impl<IO> Front<IO> {
             text.len(),
             refusal.as_str(),
         );
-        self.refused = Some(refusal);
         self.state = State::Refusing { answer: answer.into_bytes(), written: 0 };
     }
 }
@@ -181,28 +200,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// One step in `Head`: `Ready(true)` when the state has changed, `Ready(false)` at the end.
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        if self.in_flight.is_busy(cx.waker()) {
+        if self.in_flight.is_busy(cx.waker()) || self.unflushed {
+            self.held_up = self.unflushed;
             return self.poll_gone(cx);
         }
         loop {
-            if !self.waiting().is_empty() {
-                match inspect(self.waiting(), &self.limits) {
-                    Inspection::Incomplete => {}
-                    Inspection::Complete { head_bytes, framing, upgrade } => {
-                        self.reading.disarm();
-                        self.state = State::Pass { left: head_bytes, then: framing, upgrade };
-                        return Poll::Ready(Ok(true));
-                    }
-                    Inspection::Refused(refusal) => {
-                        self.refuse(refusal);
-                        return Poll::Ready(Ok(true));
-                    }
-                }
+            if !self.waiting().is_empty() && self.inspect() {
+                return Poll::Ready(Ok(true));
             }
+            let idle = self.waiting().is_empty();
             match self.poll_arrive(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(false)),
-                Poll::Ready(Ok(_)) if self.waiting().len() == self.arrived.len() => {
+                Poll::Ready(Ok(_)) if idle => {
                     // The first bytes of a request end the idle time.
+                    self.reading.disarm();
                     self.skip_empty_line();
                 }
                 Poll::Ready(Ok(_)) => {}
@@ -210,6 +221,55 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Pending => return self.poll_head_deadline(cx),
             }
         }
+    }
+
+    /// Looks at the header section that has arrived; true when that changed the state.
+    fn inspect(&mut self) -> bool {
+        let waiting = &self.arrived[self.handed..];
+        let (hits, tail) = (&mut self.hits, &mut self.tail);
+        let inspection = inspect_with(waiting, &self.limits, |request| {
+            let looked = hits.as_mut()?.look(request, std::mem::take(tail));
+            looked.map_err(|unused| *tail = unused).ok()
+        });
+        match inspection {
+            Ok(Inspection::Incomplete) => return false,
+            Ok(Inspection::Complete { head_bytes, framing, upgrade }) => {
+                self.state = State::Pass { left: head_bytes, then: framing, upgrade };
+            }
+            Ok(Inspection::Refused(refusal)) => self.refuse(refusal),
+            Err((hit, head_bytes)) => {
+                self.handed += head_bytes;
+                self.state = State::Hit(hit);
+            }
+        }
+        self.reading.disarm();
+        true
+    }
+
+    /// Writes a plain hit.
+    fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let State::Hit(hit) = &mut self.state {
+            let mut slices = [io::IoSlice::new(&[]); 3];
+            if hit.left(&mut slices) {
+                if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
+                    self.tail = hit.into_tail();
+                }
+                break;
+            }
+            match Pin::new(&mut self.io).poll_write_vectored(cx, &slices) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => {
+                    hit.wrote(count);
+                    self.writing.disarm();
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    ready!(self.writing.poll(self.limits.write_timeout, cx));
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
@@ -320,6 +380,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                         return Poll::Ready(Ok(()));
                     }
                 }
+                State::Hit(_) => ready!(front.poll_hit(cx))?,
                 State::Pass { left, then, upgrade } => {
                     let left = left - front.hand_on(left, out);
                     front.state = match (left, then) {
@@ -372,6 +433,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let front = self.get_mut();
+        front.unflushed = true;
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
         front.bound_writing(written, cx)
     }
@@ -382,6 +444,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let front = self.get_mut();
+        front.unflushed = true;
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
         front.bound_writing(written, cx)
     }
@@ -391,10 +454,19 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+        let front = self.get_mut();
+        ready!(Pin::new(&mut front.io).poll_flush(cx))?;
+        front.unflushed = false;
+        if std::mem::take(&mut front.held_up) {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+        let front = self.get_mut();
+        // A hit that has begun is finished.
+        ready!(front.poll_hit(cx))?;
+        Pin::new(&mut front.io).poll_shutdown(cx)
     }
 }

@@ -13,6 +13,7 @@ pub mod counters;
 pub mod exchange;
 pub mod forward;
 pub mod front;
+pub mod hits;
 pub mod listen;
 pub mod log;
 pub mod options;

@@ -1,7 +1,9 @@
-//! What the store keeps of a page: the stored response and its content.
+//! What the store keeps of a page: the stored response, its content, and its header sections as they
+//! go over HTTP/1.1, laid out once.
 
 use bytes::Bytes;
-use http_cache::Stored;
+use http::header::{HeaderName, HeaderValue};
+use http_cache::{Stored, not_modified_fields};
 use page_store::{Dependencies, Page, Payload, Store};
 
 /// A page in the store.
@@ -10,11 +12,71 @@ pub struct StoredPage {
     pub stored: Stored,
     /// The content, complete, in an allocation of its own.
     pub content: Bytes,
+    /// The header sections of a hit.
+    pub heads: Heads,
+}
+
+impl StoredPage {
+    /// A page, its header sections laid out.
+    pub fn new(stored: Stored, content: Bytes) -> StoredPage {
+        let heads = Heads::of(&stored, content.len());
+        StoredPage { stored, content, heads }
+    }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        self.stored.heap_bytes() + self.content.len()
+        self.stored.heap_bytes() + self.content.len() + self.heads.bytes.len()
+    }
+}
+
+/// The header sections of a page as HTTP/1.1 has them, each without the lines that change from hit to
+/// hit and without the empty line: one for the whole, one for a 304.
+pub struct Heads {
+    bytes: Box<[u8]>,
+    whole: usize,
+}
+
+impl Heads {
+    fn of(stored: &Stored, content_bytes: usize) -> Heads {
+        let mut bytes = Vec::with_capacity(1024);
+        bytes.extend_from_slice(b"HTTP/1.1 ");
+        bytes.extend_from_slice(stored.status.as_str().as_bytes());
+        bytes.push(b' ');
+        let reason = stored.status.canonical_reason().unwrap_or("Unknown");
+        bytes.extend_from_slice(reason.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+        write_lines(stored.headers.iter(), &mut bytes);
+        // RFC 9110 section 8.6: no Content-Length in a 204.
+        if stored.status != http::StatusCode::NO_CONTENT {
+            bytes.extend_from_slice(format!("content-length: {content_bytes}\r\n").as_bytes());
+        }
+        let whole = bytes.len();
+        bytes.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
+        write_lines(not_modified_fields(stored), &mut bytes);
+        Heads { bytes: bytes.into(), whole }
+    }
+
+    /// The status line and the lines of the whole response.
+    pub fn whole(&self) -> &[u8] {
+        &self.bytes[..self.whole]
+    }
+
+    /// The status line and the lines of a 304.
+    pub fn not_modified(&self) -> &[u8] {
+        &self.bytes[self.whole..]
+    }
+}
+
+fn write_lines<'a>(
+    lines: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>,
+    out: &mut Vec<u8>,
+) {
+    for (name, value) in lines {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 }
 

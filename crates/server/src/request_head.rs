@@ -8,6 +8,7 @@
 
 use crate::config::Limits;
 use http::StatusCode;
+use std::mem::MaybeUninit;
 
 /// Header lines that are looked at; `Limits::headers` may lower but not raise it.
 const HEADERS_MAX: usize = 256;
@@ -120,24 +121,40 @@ impl Refusal {
 
 /// Looks at the bytes that have arrived at the start of a request.
 pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
-    let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    inspect_with(bytes, limits, |_| None::<std::convert::Infallible>).unwrap_or_else(|(never, _)| match never {})
+}
+
+/// As [`inspect`], but lets `plain` answer a complete request that has no content and asks for no
+/// other protocol.
+///
+/// # Errors
+/// What `plain` gave, and the length of the header section that it answered.
+pub fn inspect_with<T>(
+    bytes: &[u8],
+    limits: &Limits,
+    plain: impl FnOnce(&httparse::Request<'_, '_>) -> Option<T>,
+) -> Result<Inspection, (T, usize)> {
+    let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let allowed = limits.headers.min(HEADERS_MAX);
-    let mut request = httparse::Request::new(&mut lines[..allowed]);
-    let head_bytes = match request.parse(bytes) {
+    let mut request = httparse::Request::new(&mut []);
+    let parsed = request.parse_with_uninit_headers(bytes, &mut lines[..allowed]);
+    let head_bytes = match parsed {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
-        Ok(httparse::Status::Partial) => return while_incomplete(bytes, &request, limits),
+        Ok(httparse::Status::Partial) => return Ok(while_incomplete(bytes, &request, limits)),
         Err(httparse::Error::TooManyHeaders) => {
-            return Inspection::Refused(Refusal::TooManyHeaders);
+            return Ok(Inspection::Refused(Refusal::TooManyHeaders));
         }
-        Err(_) => return Inspection::Refused(Refusal::Malformed),
+        Err(_) => return Ok(Inspection::Refused(Refusal::Malformed)),
     };
-    match check(&bytes[..head_bytes], &request, limits) {
-        Ok(framing) => Inspection::Complete {
-            head_bytes,
-            framing,
-            upgrade: request.headers.iter().any(|line| line.name.eq_ignore_ascii_case("upgrade")),
+    let decisive = Decisive::of(&request);
+    let upgrade = decisive.upgrade;
+    match check(&bytes[..head_bytes], &request, &decisive, limits) {
+        Ok(Framing::Empty) if !upgrade => match plain(&request) {
+            Some(answered) => Err((answered, head_bytes)),
+            None => Ok(Inspection::Complete { head_bytes, framing: Framing::Empty, upgrade }),
         },
-        Err(refusal) => Inspection::Refused(refusal),
+        Ok(framing) => Ok(Inspection::Complete { head_bytes, framing, upgrade }),
+        Err(refusal) => Ok(Inspection::Refused(refusal)),
     }
 }
 
@@ -158,7 +175,46 @@ fn while_incomplete(bytes: &[u8], request: &httparse::Request, limits: &Limits) 
     Inspection::Incomplete
 }
 
-fn check(head: &[u8], request: &httparse::Request, limits: &Limits) -> Result<Framing, Refusal> {
+/// The lines that decide where a message ends and whom it is for, found in one pass.
+#[derive(Default)]
+struct Decisive<'a> {
+    hosts: usize,
+    lengths: usize,
+    codings: usize,
+    length: &'a [u8],
+    coding: &'a [u8],
+    upgrade: bool,
+}
+
+impl<'a> Decisive<'a> {
+    fn of(request: &httparse::Request<'_, 'a>) -> Decisive<'a> {
+        let mut found = Decisive::default();
+        for line in request.headers.iter() {
+            let is = |name: &str| line.name.eq_ignore_ascii_case(name);
+            match line.name.len() {
+                4 if is("host") => found.hosts += 1,
+                7 if is("upgrade") => found.upgrade = true,
+                14 if is("content-length") => {
+                    found.lengths += 1;
+                    found.length = line.value;
+                }
+                17 if is("transfer-encoding") => {
+                    found.codings += 1;
+                    found.coding = line.value;
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+fn check(
+    head: &[u8],
+    request: &httparse::Request,
+    decisive: &Decisive<'_>,
+    limits: &Limits,
+) -> Result<Framing, Refusal> {
     if request.path.is_some_and(|path| path.len() > limits.uri_bytes) {
         return Err(Refusal::TargetTooLong);
     }
@@ -172,13 +228,12 @@ fn check(head: &[u8], request: &httparse::Request, limits: &Limits) -> Result<Fr
         return Err(Refusal::MethodConnect);
     }
     let is_http_11 = request.version == Some(1);
-    match count(request, "host") {
+    match decisive.hosts {
         0 if is_http_11 => return Err(Refusal::HostMissing),
         0 | 1 => {}
         _ => return Err(Refusal::HostRepeated),
     }
-    let framing = read_framing(request, is_http_11)?;
-    match framing {
+    match read_framing(decisive, is_http_11)? {
         Framing::Length(length) if length > limits.body_bytes => Err(Refusal::ContentTooLarge),
         framing => Ok(framing),
     }
@@ -189,25 +244,15 @@ fn has_bare_line_feed(head: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
 }
 
-fn count(request: &httparse::Request, name: &str) -> usize {
-    request.headers.iter().filter(|line| line.name.eq_ignore_ascii_case(name)).count()
-}
-
 /// RFC 9112 section 6.3, without the parts that let two readers differ.
-fn read_framing(request: &httparse::Request, is_http_11: bool) -> Result<Framing, Refusal> {
-    let value_of = |name: &str| {
-        request.headers.iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|l| l.value)
-    };
-    match (count(request, "transfer-encoding"), count(request, "content-length")) {
+fn read_framing(decisive: &Decisive<'_>, is_http_11: bool) -> Result<Framing, Refusal> {
+    match (decisive.codings, decisive.lengths) {
         (0, 0) => Ok(Framing::Empty),
-        (0, 1) => read_length(value_of("content-length").unwrap_or_default()),
+        (0, 1) => read_length(decisive.length),
         (0, _) => Err(Refusal::LengthInvalid),
-        (1, 0) => match value_of("transfer-encoding") {
-            Some(coding) if is_http_11 && coding.eq_ignore_ascii_case(b"chunked") => {
-                Ok(Framing::Chunked)
-            }
-            _ => Err(Refusal::CodingUnknown),
-        },
+        (1, 0) if is_http_11 && decisive.coding.eq_ignore_ascii_case(b"chunked") => {
+            Ok(Framing::Chunked)
+        }
         (_, 0) => Err(Refusal::CodingUnknown),
         (_, _) => Err(Refusal::LengthAndCoding),
     }

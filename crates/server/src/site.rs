@@ -72,7 +72,7 @@ impl Site {
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: &'static str) -> Applied {
         let applied = self.store.change(&Change { site: self.name, targets }, strength);
         self.counters.invalidations.add();
-        tracing::info!(
+        tracing::debug!(
             event = "invalidated",
             by,
             targets = targets.len(),

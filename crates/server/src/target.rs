@@ -89,6 +89,36 @@ impl Target {
     }
 }
 
+/// Writes the key of a request in origin form into `out`, which it empties first: the same bytes
+/// that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what only
+/// they can judge.
+pub fn write_plain_key(scheme: &str, host: &[u8], path: &str, out: &mut Vec<u8>) -> Option<()> {
+    let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
+    let (name_part, port_part) = host.split_at(colon);
+    let valid = !name_part.is_empty() && name_part.len() <= 255 && name_part.iter().all(name);
+    if !valid || !path.starts_with('/') || path.contains('#') {
+        return None;
+    }
+    let port = match port_part {
+        [] => &[][..],
+        b":80" if scheme == "http" => &[],
+        b":443" if scheme == "https" => &[],
+        // Leading zeros and numbers beyond 65,535 are for the other reader.
+        [b':', b'1'..=b'9', rest @ ..] if rest.len() < 4 && rest.iter().all(u8::is_ascii_digit) => {
+            port_part
+        }
+        _ => return None,
+    };
+    out.clear();
+    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend(name_part.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(port);
+    out.extend_from_slice(path.as_bytes());
+    Some(())
+}
+
 /// A host as it stands in the key, if it is one (RFC 3986 section 3.2.2).
 fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
     let (name, port) = match host.rfind(':') {
@@ -147,6 +177,22 @@ mod tests {
         assert_eq!(key("http://B/x", Some("a")), "http://b/x");
         assert_eq!(key("/", None), "http://fallback/");
         assert_ne!(key("/%41", Some("a")), key("/A", Some("a")));
+    }
+
+    #[test]
+    fn the_two_writers_of_keys_agree() {
+        let hosts = ["a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:99999", "[::1]", "a b", ""];
+        for host in hosts {
+            for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
+                let mut plain = Vec::new();
+                if write_plain_key("http", host.as_bytes(), path, &mut plain).is_some() {
+                    assert_eq!(key(path, Some(host)), String::from_utf8(plain).unwrap());
+                }
+            }
+        }
+        let mut plain = Vec::new();
+        assert!(write_plain_key("http", b"Example.org:8080", "/a?b", &mut plain).is_some());
+        assert_eq!(plain, b"http://example.org:8080/a?b");
     }
 
     #[test]

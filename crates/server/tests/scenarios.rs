@@ -1,5 +1,6 @@
-//! The stories of `tests/scenarios`, told twice: to a Pagewell inside this process whose clock
-//! stands still until a story moves it, and to the real binary.
+//! The stories of `tests/scenarios`, told three times: to a Pagewell inside this process whose
+//! clock stands still until a story moves it, to one that answers no hit in front of the HTTP
+//! library, and to the real binary.
 //!
 //! `SCENARIO=substring` picks stories. The binary lets its clock be set only when it is built with
 //! the feature `settable-clock`; without it, stories that move the clock are told in process only.
@@ -37,6 +38,15 @@ fn tcp(address: &Address) -> SocketAddr {
 
 impl InProcess {
     fn start(config: &Config) -> Result<Box<dyn Subject>, String> {
+        InProcess::start_with(config, true)
+    }
+
+    /// With every answer given by the HTTP library.
+    fn start_without_front(config: &Config) -> Result<Box<dyn Subject>, String> {
+        InProcess::start_with(config, false)
+    }
+
+    fn start_with(config: &Config, hits_in_front: bool) -> Result<Box<dyn Subject>, String> {
         use clap::Parser;
         let mut file: File = toml::from_str(&config.toml).map_err(|error| error.to_string())?;
         let words = ["pagewell", "serve"].map(String::from).into_iter();
@@ -46,6 +56,7 @@ impl InProcess {
         file.site.origin.get_or_insert(format!("http://{}", config.origin));
         file.admin.get_or_insert("127.0.0.1:0".into());
         file.memory.get_or_insert("64M".into());
+        file.hits_in_front = Some(hits_in_front);
         let mut file = args.over(file)?;
         if args.listen.is_empty() {
             file.listen = Some(OneOrMany::One("127.0.0.1:0".into()));
@@ -183,6 +194,11 @@ impl Drop for Binary {
 #[test]
 fn stories_in_process() {
     run_dir(&stories(), &InProcess::start).assert_good();
+}
+
+#[test]
+fn stories_without_hits_in_front() {
+    run_dir(&stories(), &InProcess::start_without_front).assert_good();
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct Config {
     pub site: SiteConfig,
     /// What is stored, and how long it is good.
     pub policy: Policy,
+    /// Whether plain hits are answered in front of the HTTP library.
+    pub hits_in_front: bool,
     /// The bounds on everything that comes in.
     pub limits: Limits,
 }

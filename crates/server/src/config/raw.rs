@@ -17,6 +17,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub memory: Option<String>,
     #[allow(missing_docs)]
+    pub hits_in_front: Option<bool>,
+    #[allow(missing_docs)]
     pub site: Site,
     #[allow(missing_docs)]
     pub php: Php,

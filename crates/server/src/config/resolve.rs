@@ -80,6 +80,7 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
         memory_bytes,
         site: resolve_site(file)?,
         policy: resolve_policy(file, &limits)?,
+        hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
 }

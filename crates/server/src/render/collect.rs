@@ -110,7 +110,7 @@ impl Render {
         stored.content_length = Some(content.len() as u64);
         status.detail = Some(reason);
         let now = self.site.clock.now();
-        let page = StoredPage { stored, content };
+        let page = StoredPage::new(stored, content);
         let response = serve::page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, Outcome::NotShareable);
     }
@@ -124,7 +124,7 @@ impl Render {
         let made_from = dependencies(&stored, &site.store, site.name, path);
         let variant = variant(&stored);
         let key = site.store.key(&self.ask.key);
-        let page = StoredPage { stored, content };
+        let page = StoredPage::new(stored, content);
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(page) => {
                 site.counters.stored.add();

@@ -1,0 +1,162 @@
+//! Plain hits, answered in front of hyper: a GET or HEAD over HTTP/1.1 whose page is in the store and
+//! fresh. It reads what `exchange` reads and asks the same `decide`; whatever is not plain goes to
+//! hyper, byte for byte, and is answered there.
+//!
+//! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
+//! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
+//! written into another buffer of the connection.
+
+use crate::forward::NOT_FROM_CLIENTS;
+use crate::page::{SharedPage, StoredPage};
+use crate::site::Site;
+use crate::target::write_plain_key;
+use http_cache::{Answer, Candidate, Fields, Method, RequestFacts, Reuse, Verdict, decide};
+use std::io::{IoSlice, Write as _};
+use std::sync::Arc;
+
+/// What looks up plain hits for one connection.
+pub struct Hits {
+    site: Arc<Site>,
+    key: Vec<u8>,
+}
+
+/// A plain hit on its way to the client.
+pub struct Hit {
+    page: SharedPage,
+    head: Head,
+    /// The lines that change from hit to hit, and the empty line.
+    tail: Vec<u8>,
+    with_content: bool,
+    written: usize,
+}
+
+/// Which of the page's prepared header sections is sent.
+#[derive(Clone, Copy)]
+enum Head {
+    Whole,
+    NotModified,
+}
+
+/// A request's header lines as httparse has them.
+struct Lines<'a, 'b>(&'a [httparse::Header<'b>]);
+
+impl Fields for Lines<'_, '_> {
+    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
+        let known = |line: &&httparse::Header<'_>| line.name.eq_ignore_ascii_case(name);
+        if !NOT_FROM_CLIENTS.contains(&name) {
+            self.0.iter().filter(known).for_each(|line| visit(line.value));
+        }
+    }
+}
+
+impl Hits {
+    /// For one connection to `site`.
+    pub fn new(site: Arc<Site>) -> Hits {
+        Hits { site, key: Vec::with_capacity(256) }
+    }
+
+    /// The answer to a well-formed request without content, if it is a plain hit. `tail` is a buffer
+    /// that is used again.
+    pub fn look(&mut self, request: &httparse::Request<'_, '_>, tail: Vec<u8>) -> Result<Hit, Vec<u8>> {
+        match self.find(request) {
+            Some((page, answer, is_get)) => Ok(self.hit(page, answer, is_get, tail)),
+            None => Err(tail),
+        }
+    }
+
+    fn find(&mut self, request: &httparse::Request<'_, '_>) -> Option<(SharedPage, Head, bool)> {
+        let (method, path) = (request.method?, request.path?);
+        let kind = match method {
+            "GET" => Method::Get,
+            "HEAD" => Method::Head,
+            _ => return None,
+        };
+        if request.version != Some(1) {
+            return None;
+        }
+        let mut facts = RequestFacts::new(kind);
+        let mut host = None;
+        for line in request.headers.iter() {
+            match line.name.len() {
+                4 if line.name.eq_ignore_ascii_case("host") => host = Some(line.value),
+                6 if line.name.eq_ignore_ascii_case("expect") => return None,
+                6 if line.name.eq_ignore_ascii_case("cookie") => return None,
+                10 if line.name.eq_ignore_ascii_case("connection")
+                    && !line.value.eq_ignore_ascii_case(b"keep-alive") =>
+                {
+                    return None;
+                }
+                _ => facts.read_line(line.name.as_bytes(), line.value),
+            }
+        }
+        write_plain_key("http", host?, path, &mut self.key)?;
+        let site = &self.site;
+        let candidates = site.store.candidates(site.store.key(&self.key));
+        let pages = candidates.as_slice();
+        let listed = pages
+            .iter()
+            .map(|page| Candidate { stored: &page.payload().stored, marked: page.is_marked() });
+        let fields = Lines(request.headers);
+        let now = site.clock.now();
+        match decide(&facts, &fields, listed, &site.config.policy, now) {
+            Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
+                let head = match answer {
+                    Answer::Whole => Head::Whole,
+                    Answer::NotModified => Head::NotModified,
+                    _ => return None,
+                };
+                Some((pages[candidate].clone(), head, kind == Method::Get))
+            }
+            _ => None,
+        }
+    }
+
+    fn hit(&self, page: SharedPage, head: Head, is_get: bool, mut tail: Vec<u8>) -> Hit {
+        let counters = &self.site.counters;
+        counters.requests.add();
+        counters.hits.add();
+        let now = self.site.clock.now();
+        let stored = &page.payload().stored;
+        let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
+        tail.clear();
+        // Writing to a Vec cannot fail.
+        let _ = write!(tail, "age: {age}\r\ncache-status: pagewell; hit; ttl={ttl}\r\n\r\n");
+        let with_content = is_get && matches!(head, Head::Whole);
+        Hit { page, head, tail, with_content, written: 0 }
+    }
+}
+
+impl Hit {
+    fn pieces(&self) -> [&[u8]; 3] {
+        let page: &StoredPage = self.page.payload();
+        let head = match self.head {
+            Head::Whole => page.heads.whole(),
+            Head::NotModified => page.heads.not_modified(),
+        };
+        let content = if self.with_content { &page.content[..] } else { &[] };
+        [head, &self.tail, content]
+    }
+
+    /// What is left to be written, given to `write`; true when nothing is.
+    pub fn left<'s>(&'s self, slices: &mut [IoSlice<'s>; 3]) -> bool {
+        let mut skip = self.written;
+        let mut left = false;
+        for (slice, piece) in slices.iter_mut().zip(self.pieces()) {
+            let from = skip.min(piece.len());
+            skip -= from;
+            *slice = IoSlice::new(&piece[from..]);
+            left |= from < piece.len();
+        }
+        !left
+    }
+
+    /// So much was written.
+    pub fn wrote(&mut self, count: usize) {
+        self.written += count;
+    }
+
+    /// Gives the buffer back.
+    pub fn into_tail(self) -> Vec<u8> {
+        self.tail
+    }
+}
