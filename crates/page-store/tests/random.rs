@@ -89,6 +89,7 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 /// Whether the oracle's answers must be the store's, or only bounds of them.
+#[cfg_attr(feature = "without-lease-check", allow(dead_code))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exactness {
     Exact,

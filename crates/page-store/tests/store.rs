@@ -13,6 +13,18 @@ mod store {
     };
     use std::sync::Arc;
 
+    /// Renders, feeds and followers move between threads.
+    #[test]
+    fn handles_can_be_sent_and_shared() {
+        fn check<T: Send + Sync>() {}
+        check::<Store<Made>>();
+        check::<page_store::Lease>();
+        check::<page_store::Opened>();
+        check::<page_store::Dependencies>();
+        check::<page_store::Leader<u8>>();
+        check::<page_store::Follower<u8>>();
+    }
+
     #[test]
     fn what_is_stored_is_found() {
         let store = roomy();
