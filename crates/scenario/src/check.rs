@@ -1,5 +1,7 @@
-//! Judging what came against what the story expects. Each thing that is wrong is told by itself, so
-//! that one run shows all of them.
+//! Judging what came against what the story expects.
+//!
+//! Each thing that is wrong is told by itself, so that one run shows all of them. Nothing here reads
+//! a socket or changes anything: values to keep are given back.
 
 use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;

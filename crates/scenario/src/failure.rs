@@ -1,5 +1,7 @@
-//! Why a story failed, told so that nothing else has to be looked up: file, line, what the line
-//! says, what it expected, what came, and everything that happened before.
+//! Why a story failed, told so that nothing else has to be looked up.
+//!
+//! File, line, what the line says, what it expected, what came, and everything that happened before:
+//! the form is meant for a terminal, where `file:line:` can be clicked.
 
 use std::fmt;
 

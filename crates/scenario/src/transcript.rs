@@ -1,5 +1,7 @@
 //! What has happened in a story, in order: written to by the engine and by the origin's threads,
-//! read when the story fails. Bounded: of a long story the beginning is left out.
+//! read when the story fails.
+//!
+//! Bounded: of a long story the beginning is left out, of a long line the end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

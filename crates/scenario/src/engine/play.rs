@@ -1,4 +1,8 @@
 //! The steps, one arm each, and the clients' requests behind them.
+//!
+//! A step either does something or judges something; a request does both. Whatever a step waits for
+//! is bounded by the scene's wait. A client belongs to the scene, except while a request of it is
+//! under way: then it belongs to that request's thread, and comes back with the answer.
 
 use super::{Scene, UnderWay, describe, judge_trouble};
 use crate::blanks;

@@ -1,5 +1,8 @@
 //! Giving one answer as its rule says: holds, interim response, header section, content in its
 //! framing (RFC 9112 section 6), and the faults.
+//!
+//! A peer that has gone ends the connection and is noted in the transcript; it fails no story, for
+//! going away may be what the story is about.
 
 use super::script::Shared;
 use crate::blanks;

@@ -31,7 +31,13 @@ pub(crate) struct Origin {
     shared: Arc<Shared>,
     /// Bound, never listening: keeps the port.
     _keeps_port: Socket,
-    accepting: Option<JoinHandle<()>>,
+    accepting: Option<Accepting>,
+}
+
+/// The thread that accepts, and a second handle on the socket that it accepts from.
+struct Accepting {
+    thread: JoinHandle<()>,
+    socket: Socket,
 }
 
 impl Origin {
@@ -69,24 +75,29 @@ impl Origin {
         }
         let listening = bound(self.address)?;
         listening.listen(128)?;
+        let socket = listening.try_clone()?;
         let listener = TcpListener::from(listening);
         let shared = Arc::clone(&self.shared);
         let epoch = shared.lock().begin_epoch();
         let accept = move || accept(&listener, &shared, epoch);
-        self.accepting = Some(std::thread::Builder::new().name("origin".into()).spawn(accept)?);
+        let thread = std::thread::Builder::new().name("origin".into()).spawn(accept)?;
+        self.accepting = Some(Accepting { thread, socket });
         Ok(())
     }
 
     /// Refuses connections, and cuts those it has; whatever is held or hangs ends.
     pub(crate) fn down(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
+        // Closing alone would not do: a process that is being started at this moment has a copy of
+        // the socket until it is the new program. This ends the listening for all copies.
+        let _ = accepting.socket.shutdown(Shutdown::Both);
         for stream in self.shared.lock().end_epoch() {
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.shared.changed.notify_all();
-        // Wakes the accepting thread, which then sees that its epoch is over.
+        // Where that did not wake the accepting thread, this does; its epoch is over.
         let _ = TcpStream::connect(self.address);
-        let _ = accepting.join();
+        let _ = accepting.thread.join();
     }
 
     /// Opens a gate for good.

@@ -1,4 +1,7 @@
 //! The right side of `=>`: status, fields, content and the parameters of `Cache-Status`.
+//!
+//! The tests of fields and of content stand elsewhere too: in the conditions of an origin's rule and
+//! behind `origin last`. A word that is no parameter of RFC 9211 is taken for a reason in `detail`.
 
 use super::Wrong;
 use super::words::{content, field, first, is_token, number, split_at, split_fields};

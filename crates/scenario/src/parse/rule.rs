@@ -1,4 +1,7 @@
 //! A line of an `origin` block: `METHOD PATH [conditions] -> [words] answer`.
+//!
+//! Words that cannot be obeyed together are refused here, so that the origin can obey every rule it
+//! is given.
 
 use super::Wrong;
 use super::expect::fields;

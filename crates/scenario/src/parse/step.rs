@@ -1,5 +1,7 @@
 //! A line at the margin that does something: a client's request, the control interface, the clock,
 //! the origin, a wait.
+//!
+//! The first word decides; what begins with none of the known words is a client's request.
 
 use super::Wrong;
 use super::expect;

@@ -1,5 +1,8 @@
 //! Taking a line apart: words, separators that stand alone between spaces, fields two spaces apart,
-//! quoted text. Double quotes protect everything between them; nothing else does.
+//! quoted text.
+//!
+//! Double quotes protect everything between them; nothing else does. A quote that is not closed is
+//! an error, so that a separator cannot vanish in it.
 
 use super::Wrong;
 use crate::blanks;
