@@ -3,6 +3,8 @@
 
 CARGO ?= cargo
 PHPUNIT ?= phpunit
+# The stories set the clock of the binary they are told to.
+FEATURES = --features pagewell/settable-clock
 # The model checker is compiled in by a flag for the compiler, which would rebuild everything else.
 LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom $(CARGO) test
 
@@ -20,8 +22,8 @@ demo: ## the example site on http://127.0.0.1:8080, with a database of its own, 
 test: ## everything: format, lints, unit, property and model tests, scenarios, interop, PHP
 	@scripts/setup test
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) test --workspace
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	$(CARGO) test --workspace $(FEATURES)
 	$(MAKE) --no-print-directory model
 	$(PHPUNIT) --configuration php/client
 	$(PHPUNIT) --configuration examples/news

@@ -65,9 +65,7 @@ async fn dispatch(
             forward::pass(site, request, target, visitor, ForwardReason::Bypass).await
         }
         (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
-        (_, &Method::TRACE) => {
-            serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None)
-        }
+        (_, &Method::TRACE) => serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None),
         (_, &Method::OPTIONS) if target.path_and_query == "*" => {
             let mut response = Response::new(ResponseBody::from(Content::Empty));
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -164,7 +162,11 @@ pub fn answers(
 }
 
 /// A fresh page from the store.
-pub fn hit(site: &Arc<Site>, facts: &RequestFacts<'_>, page: &SharedPage) -> Response<ResponseBody> {
+pub fn hit(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    page: &SharedPage,
+) -> Response<ResponseBody> {
     site.counters.hits.add();
     from_store(site, facts, page, None)
 }

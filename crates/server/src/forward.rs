@@ -160,8 +160,7 @@ async fn send_following(
             sent => return sent,
         };
         let (files, _) = site.files.as_ref().ok_or(Failure::InvalidResponse)?;
-        let Route::Script(script) = route(files, path.split('?').next().unwrap_or_default())
-        else {
+        let Route::Script(script) = route(files, path.split('?').next().unwrap_or_default()) else {
             tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
             return Err(Failure::InvalidResponse.into());
         };
@@ -249,7 +248,11 @@ fn invalidate(site: &Arc<Site>, target: &Target, response: &OriginResponse) {
         Ok(groups) => changed.extend(groups.iter().map(Changed::Tag)),
         // A change was announced that cannot be read: nothing may stay that it could concern.
         Err(reason) => {
-            tracing::error!(event = "change-unreadable", url = target.uri(), reason = reason.as_str());
+            tracing::error!(
+                event = "change-unreadable",
+                url = target.uri(),
+                reason = reason.as_str()
+            );
             changed.push(Changed::Everything);
         }
     }

@@ -57,7 +57,11 @@ impl Hits {
 
     /// The answer to a well-formed request without content, if it is a plain hit. `tail` is a buffer
     /// that is used again.
-    pub fn look(&mut self, request: &httparse::Request<'_, '_>, tail: Vec<u8>) -> Result<Hit, Vec<u8>> {
+    pub fn look(
+        &mut self,
+        request: &httparse::Request<'_, '_>,
+        tail: Vec<u8>,
+    ) -> Result<Hit, Vec<u8>> {
         match self.find(request) {
             Some((page, answer, is_get)) => Ok(self.hit(page, answer, is_get, tail)),
             None => Err(tail),

@@ -48,7 +48,9 @@ impl Listener {
         bound.map_err(|error| {
             let hint = match error.kind() {
                 io::ErrorKind::AddrInUse => ": another program is listening there",
-                io::ErrorKind::PermissionDenied => ": ports below 1024 need root or CAP_NET_BIND_SERVICE",
+                io::ErrorKind::PermissionDenied => {
+                    ": ports below 1024 need root or CAP_NET_BIND_SERVICE"
+                }
                 io::ErrorKind::AddrNotAvailable => ": this machine has no such address",
                 _ => "",
             };
@@ -59,9 +61,9 @@ impl Listener {
     /// Where it listens, with the port that was given when 0 was asked for.
     pub fn address(&self) -> Address {
         match self {
-            Listener::Tcp(listener) => Address::Tcp(
-                listener.local_addr().expect("a bound socket has an address"),
-            ),
+            Listener::Tcp(listener) => {
+                Address::Tcp(listener.local_addr().expect("a bound socket has an address"))
+            }
             Listener::Unix(listener) => Address::Unix(
                 listener
                     .local_addr()

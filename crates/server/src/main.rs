@@ -16,7 +16,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
         Command::Invalidate(args) => invalidate(&args),
-        Command::Stats(args) => once(async { client::stats(&args).await.map(|text| println!("{text}")) }),
+        Command::Stats(args) => {
+            once(async { client::stats(&args).await.map(|text| println!("{text}")) })
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

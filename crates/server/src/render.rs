@@ -316,7 +316,9 @@ impl Render {
             Some(page) if response.status == StatusCode::NOT_MODIFIED => {
                 self.not_modified(&page, response, &sent)
             }
-            _ if response.status == StatusCode::NOT_MODIFIED => Attempt::Unconditionally(self),
+            _ if response.status == StatusCode::NOT_MODIFIED => {
+                Attempt::Unconditionally(Box::new(self))
+            }
             _ => self.responded(response, &sent).await,
         }
     }
@@ -377,7 +379,7 @@ impl Render {
             }
             Err(reason) => {
                 tracing::debug!(event = "not-freshened", reason = reason.as_str());
-                Attempt::Unconditionally(self)
+                Attempt::Unconditionally(Box::new(self))
             }
         }
     }
@@ -432,5 +434,5 @@ enum Attempt {
     /// Everybody has been told.
     Done,
     /// The condition was of no use; ask without.
-    Unconditionally(Render),
+    Unconditionally(Box<Render>),
 }

@@ -121,7 +121,8 @@ impl Refusal {
 
 /// Looks at the bytes that have arrived at the start of a request.
 pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
-    inspect_with(bytes, limits, |_| None::<std::convert::Infallible>).unwrap_or_else(|(never, _)| match never {})
+    inspect_with(bytes, limits, |_| None::<std::convert::Infallible>)
+        .unwrap_or_else(|(never, _)| match never {})
 }
 
 /// As [`inspect`], but lets `plain` answer a complete request that has no content and asks for no
@@ -298,8 +299,14 @@ mod tests {
     fn well_formed_requests_pass() {
         assert_eq!(framing("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Framing::Empty);
         assert_eq!(framing("GET / HTTP/1.0\r\n\r\n"), Framing::Empty);
-        assert_eq!(framing("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"), Framing::Length(5));
-        assert_eq!(framing("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"), Framing::Chunked);
+        assert_eq!(
+            framing("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"),
+            Framing::Length(5)
+        );
+        assert_eq!(
+            framing("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"),
+            Framing::Chunked
+        );
         assert_eq!(of("GET / HTTP/1.1\r\nHos"), Inspection::Incomplete);
         assert_eq!(of(""), Inspection::Incomplete);
     }
@@ -307,13 +314,38 @@ mod tests {
     #[test]
     fn what_two_readers_could_take_in_two_ways_is_refused() {
         let host = "HTTP/1.1\r\nHost: a\r\n";
-        assert_eq!(refused(&format!("POST / {host}Content-Length: 5\r\nContent-Length: 5\r\n\r\n")), Refusal::LengthInvalid);
-        assert_eq!(refused(&format!("POST / {host}Content-Length: 5, 5\r\n\r\n")), Refusal::LengthInvalid);
-        assert_eq!(refused(&format!("POST / {host}Content-Length: +5\r\n\r\n")), Refusal::LengthInvalid);
-        assert_eq!(refused(&format!("POST / {host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n")), Refusal::LengthAndCoding);
-        assert_eq!(refused(&format!("POST / {host}Transfer-Encoding: gzip, chunked\r\n\r\n")), Refusal::CodingUnknown);
-        assert_eq!(refused(&format!("POST / {host}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n")), Refusal::CodingUnknown);
-        assert_eq!(refused("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), Refusal::CodingUnknown);
+        assert_eq!(
+            refused(&format!("POST / {host}Content-Length: 5\r\nContent-Length: 5\r\n\r\n")),
+            Refusal::LengthInvalid
+        );
+        assert_eq!(
+            refused(&format!("POST / {host}Content-Length: 5, 5\r\n\r\n")),
+            Refusal::LengthInvalid
+        );
+        assert_eq!(
+            refused(&format!("POST / {host}Content-Length: +5\r\n\r\n")),
+            Refusal::LengthInvalid
+        );
+        assert_eq!(
+            refused(&format!(
+                "POST / {host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )),
+            Refusal::LengthAndCoding
+        );
+        assert_eq!(
+            refused(&format!("POST / {host}Transfer-Encoding: gzip, chunked\r\n\r\n")),
+            Refusal::CodingUnknown
+        );
+        assert_eq!(
+            refused(&format!(
+                "POST / {host}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )),
+            Refusal::CodingUnknown
+        );
+        assert_eq!(
+            refused("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            Refusal::CodingUnknown
+        );
         assert_eq!(refused("GET / HTTP/1.1\r\n\r\n"), Refusal::HostMissing);
         assert_eq!(refused(&format!("GET / {host}Host: b\r\n\r\n")), Refusal::HostRepeated);
         assert_eq!(refused("GET / HTTP/1.1\nHost: a\n\n"), Refusal::BareLineFeed);
@@ -325,12 +357,21 @@ mod tests {
     #[test]
     fn sizes_are_bounded() {
         let long = "x".repeat(9_000);
-        assert_eq!(refused(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n")), Refusal::TargetTooLong);
+        assert_eq!(
+            refused(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n")),
+            Refusal::TargetTooLong
+        );
         assert_eq!(refused(&format!("GET /{long}")), Refusal::TargetTooLong);
         let longer = "x".repeat(40_000);
-        assert_eq!(refused(&format!("GET / HTTP/1.1\r\nHost: a\r\nA: {longer}")), Refusal::HeadTooLarge);
+        assert_eq!(
+            refused(&format!("GET / HTTP/1.1\r\nHost: a\r\nA: {longer}")),
+            Refusal::HeadTooLarge
+        );
         let many = "A: b\r\n".repeat(101);
-        assert_eq!(refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n")), Refusal::TooManyHeaders);
+        assert_eq!(
+            refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n")),
+            Refusal::TooManyHeaders
+        );
         assert_eq!(
             refused("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999\r\n\r\n"),
             Refusal::ContentTooLarge

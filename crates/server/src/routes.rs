@@ -216,8 +216,17 @@ mod tests {
             fs::create_dir_all(site.join(below)).unwrap();
         }
         for file in [
-            "index.php", "style.css", "sub/index.html", "tool.php", "dump.sql", ".env", ".git/config",
-            ".well-known/acme/x", "composer.json", "page.php~", "sp ace.txt",
+            "index.php",
+            "style.css",
+            "sub/index.html",
+            "tool.php",
+            "dump.sql",
+            ".env",
+            ".git/config",
+            ".well-known/acme/x",
+            "composer.json",
+            "page.php~",
+            "sp ace.txt",
         ] {
             fs::write(site.join(file), "x").unwrap();
         }
@@ -254,26 +263,40 @@ mod tests {
         assert_eq!(script(to("/news/4/")), ("/index.php".into(), "".into()));
         assert_eq!(script(to("/empty/")), ("/index.php".into(), "".into()));
         assert_eq!(script(to("/tool.php/a/b")), ("/tool.php".into(), "/a/b".into()));
-        assert_eq!(to("/.well-known/acme/x"), Route::Static(root.0.root.join(".well-known/acme/x")));
+        assert_eq!(
+            to("/.well-known/acme/x"),
+            Route::Static(root.0.root.join(".well-known/acme/x"))
+        );
     }
 
     #[test]
     fn what_is_never_served() {
         let root = root("hidden");
         for path in [
-            "/.env", "/.git/config", "/dump.sql", "/DUMP.SQL", "/composer.json", "/page.php~",
-            "/link.txt", "/source.txt", "/sub/.well-known/x",
+            "/.env",
+            "/.git/config",
+            "/dump.sql",
+            "/DUMP.SQL",
+            "/composer.json",
+            "/page.php~",
+            "/link.txt",
+            "/source.txt",
+            "/sub/.well-known/x",
         ] {
             assert_eq!(route(&root.0, path), Route::NotFound, "{path}");
         }
-        for path in ["/../secret.txt", "/%2e%2e/secret.txt", "/a%00.txt", "/%zz", "/%4", "/..\\x", "x"] {
+        for path in
+            ["/../secret.txt", "/%2e%2e/secret.txt", "/a%00.txt", "/%zz", "/%4", "/..\\x", "x"]
+        {
             assert_eq!(route(&root.0, path), Route::Malformed, "{path}");
         }
     }
 
     #[test]
     fn patterns() {
-        for (pattern, name) in [("*.bak", "a.bak"), ("composer.*", "composer.lock"), ("*~", "x~"), ("a*b*c", "aXbYc")] {
+        for (pattern, name) in
+            [("*.bak", "a.bak"), ("composer.*", "composer.lock"), ("*~", "x~"), ("a*b*c", "aXbYc")]
+        {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [("*.bak", "a.bakx"), ("x", "xx"), ("a*b*c", "acb")] {

@@ -41,7 +41,8 @@ pub fn page(
 pub fn status_value(status: &CacheStatus<'_>) -> HeaderValue {
     let mut text = Vec::with_capacity(64);
     status.write(&mut text);
-    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(CACHE_NAME))
+    HeaderValue::from_maybe_shared(Bytes::from(text))
+        .unwrap_or(HeaderValue::from_static(CACHE_NAME))
 }
 
 /// The same response to HEAD: what it says stays, the content goes.
@@ -147,12 +148,8 @@ fn parts(stored: &Stored, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBod
         return response;
     }
     let content_type = stored.headers.get(header::CONTENT_TYPE).map(|value| value.as_bytes());
-    let multipart = Multipart {
-        ranges,
-        boundary: BOUNDARY,
-        content_type,
-        complete_length: bytes.len() as u64,
-    };
+    let multipart =
+        Multipart { ranges, boundary: BOUNDARY, content_type, complete_length: bytes.len() as u64 };
     let mut pieces = VecDeque::new();
     for at in 0..ranges.as_slice().len() {
         pieces.push_back(Bytes::from(multipart.part_head(at)));

@@ -8,6 +8,7 @@ use crate::listen::{self, Listener};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
 use crate::site::Site;
+use page_store::Tidied;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -16,6 +17,9 @@ use tokio::sync::watch;
 const SWEEP: Duration = Duration::from_secs(5);
 /// How often it is looked whether the last connection has ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
+/// Between two batches of tidying up.
+const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 
 /// A running Pagewell.
 pub struct Server {
@@ -49,7 +53,8 @@ impl Server {
             tokio::spawn(listen::serve(listener, site.clone(), stopped.clone()));
         }
         tokio::spawn(control::serve(admin, site.clone(), stopped.clone()));
-        tokio::spawn(sweep(site, stopped));
+        tokio::spawn(sweep(site.clone(), stopped.clone()));
+        tokio::spawn(tidy(site, stopped));
         Ok(server)
     }
 
@@ -82,6 +87,19 @@ impl Server {
         }
         if let Some(php) = self.php {
             php.stop().await;
+        }
+    }
+}
+
+/// Tidies up after large changes, a batch at a time.
+async fn tidy(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = site.untidy.notified() => {}
+        }
+        while site.store.tidy() == Tidied::MoreToDo {
+            tokio::time::sleep(BETWEEN_BATCHES).await;
         }
     }
 }

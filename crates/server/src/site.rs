@@ -10,10 +10,13 @@ use crate::render::Waiter;
 use crate::static_files::StaticFiles;
 use page_store::{Applied, Change, FillLimits, Fills, Store, Strength, Target};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 /// The share of the page budget that files may take: one part in so many.
 const FILES_SHARE: usize = 8;
+
+/// A change that drops so many pages leaves something to be tidied away.
+const UNTIDY_PAGES: u64 = 1_000;
 
 /// A site.
 pub struct Site {
@@ -33,6 +36,8 @@ pub struct Site {
     pub files: Option<(FilesConfig, StaticFiles)>,
     /// What was counted.
     pub counters: Counters,
+    /// Told when a change has left something to be tidied away.
+    pub untidy: Notify,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// The namespace of its keys and tags.
@@ -48,8 +53,7 @@ impl Site {
             None => 0,
         };
         let store_limits = page_store::Limits::new(config.memory_bytes - files_bytes);
-        let fill_limits =
-            FillLimits { followers_max: limits.followers, ..FillLimits::default() };
+        let fill_limits = FillLimits { followers_max: limits.followers, ..FillLimits::default() };
         Site {
             store: Store::new(store_limits),
             fills: Fills::new(fill_limits),
@@ -60,6 +64,7 @@ impl Site {
                 .clone()
                 .map(|files| (files, StaticFiles::new(files_bytes as u64))),
             counters: Counters::default(),
+            untidy: Notify::new(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             name: page_store::Site(0),
             limits,
@@ -72,6 +77,9 @@ impl Site {
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: &'static str) -> Applied {
         let applied = self.store.change(&Change { site: self.name, targets }, strength);
         self.counters.invalidations.add();
+        if applied.dropped >= UNTIDY_PAGES {
+            self.untidy.notify_one();
+        }
         tracing::debug!(
             event = "invalidated",
             by,

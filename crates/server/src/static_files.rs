@@ -71,11 +71,7 @@ pub struct StaticFiles {
 impl StaticFiles {
     /// No files yet; at most `budget_bytes` of them will be kept.
     pub fn new(budget_bytes: u64) -> StaticFiles {
-        StaticFiles {
-            small: RwLock::default(),
-            bytes: AtomicU64::new(0),
-            budget_bytes,
-        }
+        StaticFiles { small: RwLock::default(), bytes: AtomicU64::new(0), budget_bytes }
     }
 
     /// Answers with the file at `path`, which routing has found.
@@ -111,7 +107,9 @@ impl StaticFiles {
             }
             return Ok(serve::file(facts, &stored, Content::Whole(content)));
         }
-        Ok(serve::large_file(facts, &stored, version.length, |from, length| stream(file, from, length)))
+        Ok(serve::large_file(facts, &stored, version.length, |from, length| {
+            stream(file, from, length)
+        }))
     }
 
     /// The file from memory, if it is there and still what the disk has.
@@ -128,7 +126,14 @@ impl StaticFiles {
         Ok(Some(small))
     }
 
-    fn keep(&self, path: &Path, version: Version, stored: &Stored, content: &Bytes, now: Timestamp) {
+    fn keep(
+        &self,
+        path: &Path,
+        version: Version,
+        stored: &Stored,
+        content: &Bytes,
+        now: Timestamp,
+    ) {
         let mut all = self.small.write().unwrap_or_else(PoisonError::into_inner);
         let small = Small {
             version,

@@ -130,7 +130,9 @@ fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
         None => {
             !name.is_empty()
-                && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
         }
     };
     let port = match port {

@@ -64,7 +64,12 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
     let admin_token = read_token(file)?;
     if !admin.is_local() && admin_token.is_none() {
-        return wrong("admin", format!("{admin} can be reached from other machines; give an admin_token_file, or use a loopback address or a unix: path"));
+        return wrong(
+            "admin",
+            format!(
+                "{admin} can be reached from other machines; give an admin_token_file, or use a loopback address or a unix: path"
+            ),
+        );
     }
     let memory_bytes = match &file.memory {
         Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
@@ -127,7 +132,12 @@ fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
     let found = with_host.to_socket_addrs().ok().and_then(|mut all| all.next());
     match found {
         Some(address) => Ok(Address::Tcp(address)),
-        None => wrong(key, format!("{text:?} is no address; write for instance 127.0.0.1:8080, [::]:80 or unix:/run/pagewell.sock")),
+        None => wrong(
+            key,
+            format!(
+                "{text:?} is no address; write for instance 127.0.0.1:8080, [::]:80 or unix:/run/pagewell.sock"
+            ),
+        ),
     }
 }
 
@@ -177,7 +187,9 @@ fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
     let pairs = |map: &std::collections::BTreeMap<String, String>, key: &str| {
         let plain = |s: &str| !s.contains(['\n', '\r', '\0']);
         match map.iter().find(|(k, v)| !plain(k) || !plain(v) || k.contains(['[', ']', '='])) {
-            Some((name, _)) => wrong(key, format!("{name:?} has a character that cannot be passed")),
+            Some((name, _)) => {
+                wrong(key, format!("{name:?} has a character that cannot be passed"))
+            }
             None => Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
         }
     };
@@ -194,20 +206,26 @@ fn parse_origin(url: &str) -> Result<String, LoadError> {
     let uri: http::Uri = url.parse().or_else(|e| wrong("site.origin", format!("{url:?}: {e}")))?;
     match (uri.scheme_str(), uri.authority(), uri.path()) {
         (Some("http"), Some(authority), "/" | "") => Ok(authority.to_string()),
-        (Some("http"), Some(_), _) => wrong("site.origin", format!("{url:?}: a path is not possible here")),
+        (Some("http"), Some(_), _) => {
+            wrong("site.origin", format!("{url:?}: a path is not possible here"))
+        }
         _ => wrong("site.origin", format!("{url:?}: write for instance http://127.0.0.1:8000")),
     }
 }
 
 fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     let cache = &file.cache;
-    let mut policy = Policy::default();
-    policy.request_directives = match cache.request_directives.as_deref() {
+    let request_directives = match cache.request_directives.as_deref() {
         None | Some("ignore") => RequestControl::Ignore,
         Some("honour") => RequestControl::Honour,
         Some(other) => {
             return wrong("cache.request_directives", format!("{other:?}: ignore or honour"));
         }
+    };
+    let mut policy = Policy {
+        request_directives,
+        content_max_bytes: limits.page_bytes as u64,
+        ..Policy::default()
     };
     let seconds = |key: &str, text: &Option<String>| match text {
         None => Ok(None),
@@ -231,7 +249,6 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     if let Some(window) = seconds("cache.stale_if_error", &cache.stale_if_error)? {
         policy.stale_if_error_seconds = window.as_secs() as _;
     }
-    policy.content_max_bytes = limits.page_bytes as _;
     Ok(policy)
 }
 

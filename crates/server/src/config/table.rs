@@ -30,28 +30,118 @@ const fn row(
 
 /// Every key outside `[limits]`.
 pub const OPTIONS: &[OptionRow] = &[
-    row("listen", "--listen", "127.0.0.1:8080", "Where visitors are served: `address:port` or `unix:path`; one, or a list."),
-    row("admin", "--admin", "127.0.0.1:8081", "Where the control interface is: `address:port` or `unix:path`."),
-    row("admin_token_file", "", "none", "A file with the token that the control interface asks for (`Authorization: Bearer …`). Needed when `admin` can be reached from other machines."),
-    row("memory", "--memory", "a quarter of the machine's memory", "The page budget: contents, headers and index together, such as `256M`."),
-    row("hits_in_front", "", "true", "Whether plain hits over HTTP/1.1 are answered in front of the HTTP library, which is cheaper. Nothing else differs; turn it off to compare."),
-    row("site.root", "DIR", "the working directory, or its `public`, `web`, `htdocs` or `pub`", "The document root."),
-    row("site.origin", "--origin", "none", "An HTTP server that renders the pages, such as `http://127.0.0.1:8000`; then no files are served and no PHP is started."),
-    row("site.front_controller", "", "index.php", "The script, below the root, that answers every path that is no file."),
-    row("site.hidden", "", "see the guide to files", "File name patterns that are never served (`*` stands for anything); replaces the list that is built in. PHP source and dotfiles are never served, whatever stands here."),
-    row("site.allow_symlinks", "", "false", "Whether symbolic links may lead out of the document root."),
-    row("php.at", "--php", "a private php-fpm", "A FastCGI responder that is already running: `unix:/run/php/php8.2-fpm.sock` or `127.0.0.1:9000`."),
-    row("php.binary", "", "`php-fpm`, or the newest `php-fpmN.N` in the path", "The php-fpm program to start."),
+    row(
+        "listen",
+        "--listen",
+        "127.0.0.1:8080",
+        "Where visitors are served: `address:port` or `unix:path`; one, or a list.",
+    ),
+    row(
+        "admin",
+        "--admin",
+        "127.0.0.1:8081",
+        "Where the control interface is: `address:port` or `unix:path`.",
+    ),
+    row(
+        "admin_token_file",
+        "",
+        "none",
+        "A file with the token that the control interface asks for (`Authorization: Bearer …`). Needed when `admin` can be reached from other machines.",
+    ),
+    row(
+        "memory",
+        "--memory",
+        "a quarter of the machine's memory",
+        "The page budget: contents, headers and index together, such as `256M`.",
+    ),
+    row(
+        "hits_in_front",
+        "",
+        "true",
+        "Whether plain hits over HTTP/1.1 are answered in front of the HTTP library, which is cheaper. Nothing else differs; turn it off to compare.",
+    ),
+    row(
+        "site.root",
+        "DIR",
+        "the working directory, or its `public`, `web`, `htdocs` or `pub`",
+        "The document root.",
+    ),
+    row(
+        "site.origin",
+        "--origin",
+        "none",
+        "An HTTP server that renders the pages, such as `http://127.0.0.1:8000`; then no files are served and no PHP is started.",
+    ),
+    row(
+        "site.front_controller",
+        "",
+        "index.php",
+        "The script, below the root, that answers every path that is no file.",
+    ),
+    row(
+        "site.hidden",
+        "",
+        "see the guide to files",
+        "File name patterns that are never served (`*` stands for anything); replaces the list that is built in. PHP source and dotfiles are never served, whatever stands here.",
+    ),
+    row(
+        "site.allow_symlinks",
+        "",
+        "false",
+        "Whether symbolic links may lead out of the document root.",
+    ),
+    row(
+        "php.at",
+        "--php",
+        "a private php-fpm",
+        "A FastCGI responder that is already running: `unix:/run/php/php8.2-fpm.sock` or `127.0.0.1:9000`.",
+    ),
+    row(
+        "php.binary",
+        "",
+        "`php-fpm`, or the newest `php-fpmN.N` in the path",
+        "The php-fpm program to start.",
+    ),
     row("php.children", "", "by cores and memory", "How many php-fpm children render at most."),
-    row("php.user", "", "www-data", "Whom php-fpm's children run as when Pagewell was started by root."),
+    row(
+        "php.user",
+        "",
+        "www-data",
+        "Whom php-fpm's children run as when Pagewell was started by root.",
+    ),
     row("php.env", "--php-env", "none", "A table of environment variables for the scripts."),
     row("php.ini", "", "none", "A table of php.ini settings for the scripts."),
-    row("cache.request_directives", "", "ignore", "What a visitor's own `Cache-Control` may do: `ignore`, or `honour` to let a reload wake PHP."),
-    row("cache.default_lifetime", "", "none", "How long a response is good that declares nothing, such as `1s`. Without it such a response is not stored."),
-    row("cache.heuristic_percent", "", "10", "For a response with `Last-Modified` and no declared lifetime: how much of its age it is good for, in per cent; 0 turns it off."),
+    row(
+        "cache.request_directives",
+        "",
+        "ignore",
+        "What a visitor's own `Cache-Control` may do: `ignore`, or `honour` to let a reload wake PHP.",
+    ),
+    row(
+        "cache.default_lifetime",
+        "",
+        "none",
+        "How long a response is good that declares nothing, such as `1s`. Without it such a response is not stored.",
+    ),
+    row(
+        "cache.heuristic_percent",
+        "",
+        "10",
+        "For a response with `Last-Modified` and no declared lifetime: how much of its age it is good for, in per cent; 0 turns it off.",
+    ),
     row("cache.heuristic_max", "", "10m", "The longest lifetime that is found by this estimate."),
-    row("cache.stale_while_revalidate", "", "0s", "How long a page may be served stale while it is rendered anew, when it does not say so itself."),
-    row("cache.stale_if_error", "", "0s", "How long a page may be served stale when the origin fails, when it does not say so itself."),
+    row(
+        "cache.stale_while_revalidate",
+        "",
+        "0s",
+        "How long a page may be served stale while it is rendered anew, when it does not say so itself.",
+    ),
+    row(
+        "cache.stale_if_error",
+        "",
+        "0s",
+        "How long a page may be served stale when the origin fails, when it does not say so itself.",
+    ),
 ];
 
 /// One bound.
@@ -90,26 +180,101 @@ macro_rules! limit {
 
 /// Every bound.
 pub const LIMITS: &[LimitRow] = &[
-    limit!(header_bytes, "32K", bytes, "A request's header section with its request line; beyond: 431."),
+    limit!(
+        header_bytes,
+        "32K",
+        bytes,
+        "A request's header section with its request line; beyond: 431."
+    ),
     limit!(headers, "100", count, "Header lines of a request; beyond: 431."),
     limit!(uri_bytes, "8K", bytes, "A request target; beyond: 414."),
     limit!(body_bytes, "64M", parse_bytes, "A request's content; beyond: 413."),
-    limit!(connections, "16384", count, "Connections at once; further ones wait in the kernel's queue."),
-    limit!(header_timeout, "10s", parse_duration, "From a request's first byte to the end of its header section; beyond: 408."),
-    limit!(idle_timeout, "60s", parse_duration, "Between two requests of a connection; then it is closed."),
-    limit!(body_timeout, "30s", parse_duration, "Between two pieces of a request's content; beyond: 408."),
-    limit!(write_timeout, "60s", parse_duration, "How long a client may take nothing of its response; then the connection is closed."),
+    limit!(
+        connections,
+        "16384",
+        count,
+        "Connections at once; further ones wait in the kernel's queue."
+    ),
+    limit!(
+        header_timeout,
+        "10s",
+        parse_duration,
+        "From a request's first byte to the end of its header section; beyond: 408."
+    ),
+    limit!(
+        idle_timeout,
+        "60s",
+        parse_duration,
+        "Between two requests of a connection; then it is closed."
+    ),
+    limit!(
+        body_timeout,
+        "30s",
+        parse_duration,
+        "Between two pieces of a request's content; beyond: 408."
+    ),
+    limit!(
+        write_timeout,
+        "60s",
+        parse_duration,
+        "How long a client may take nothing of its response; then the connection is closed."
+    ),
     limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
-    limit!(origin_timeout, "60s", parse_duration, "From the end of the request to the origin's header section, and between two pieces after it; beyond: 504."),
-    limit!(origin_connections, "64", count, "Requests at the origin at once; never more than php-fpm's children when it is our own."),
-    limit!(origin_idle_connections, "0", count, "Connections kept to a running FastCGI responder without work: each holds one of its workers. Our own php-fpm keeps all."),
-    limit!(origin_queue, "1024", count, "Requests that wait for a place at the origin; beyond: 503."),
-    limit!(origin_queue_timeout, "10s", parse_duration, "How long a request waits for a place at the origin; beyond: 503."),
-    limit!(origin_header_bytes, "256K", bytes, "The header section of the origin's response; beyond: 502."),
+    limit!(
+        origin_timeout,
+        "60s",
+        parse_duration,
+        "From the end of the request to the origin's header section, and between two pieces after it; beyond: 504."
+    ),
+    limit!(
+        origin_connections,
+        "64",
+        count,
+        "Requests at the origin at once; never more than php-fpm's children when it is our own."
+    ),
+    limit!(
+        origin_idle_connections,
+        "0",
+        count,
+        "Connections kept to a running FastCGI responder without work: each holds one of its workers. Our own php-fpm keeps all."
+    ),
+    limit!(
+        origin_queue,
+        "1024",
+        count,
+        "Requests that wait for a place at the origin; beyond: 503."
+    ),
+    limit!(
+        origin_queue_timeout,
+        "10s",
+        parse_duration,
+        "How long a request waits for a place at the origin; beyond: 503."
+    ),
+    limit!(
+        origin_header_bytes,
+        "256K",
+        bytes,
+        "The header section of the origin's response; beyond: 502."
+    ),
     limit!(page_bytes, "8M", bytes, "A page's content; a longer one is passed on and not stored."),
-    limit!(followers, "10000", count, "Requests that wait for one render; further ones are rendered by themselves."),
-    limit!(solo, "10s", parse_duration, "How long requests for a page that could not be stored are not made to wait for each other."),
-    limit!(drain, "10s", parse_duration, "From the order to stop until the connections that are left are cut."),
+    limit!(
+        followers,
+        "10000",
+        count,
+        "Requests that wait for one render; further ones are rendered by themselves."
+    ),
+    limit!(
+        solo,
+        "10s",
+        parse_duration,
+        "How long requests for a page that could not be stored are not made to wait for each other."
+    ),
+    limit!(
+        drain,
+        "10s",
+        parse_duration,
+        "From the order to stop until the connections that are left are cut."
+    ),
 ];
 
 impl Default for Limits {

@@ -18,11 +18,11 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// # Errors
 /// A sentence for the operator.
 pub async fn invalidate(args: &InvalidateArgs) -> Result<Invalidated, String> {
-    let call =
-        Invalidate { tags: args.tags.clone(), urls: args.urls.clone(), all: args.all };
+    let call = Invalidate { tags: args.tags.clone(), urls: args.urls.clone(), all: args.all };
     let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
     let answer = call_control(&args.control, Method::POST, "/v1/invalidate", body).await?;
-    serde_json::from_slice(&answer).map_err(|error| format!("the answer is not understood: {error}"))
+    serde_json::from_slice(&answer)
+        .map_err(|error| format!("the answer is not understood: {error}"))
 }
 
 /// Carries out `pagewell stats`.
@@ -64,7 +64,10 @@ async fn exchange(
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     let nobody = |error: std::io::Error| {
-        format!("no Pagewell answers at {} ({error}); is it running, and is --admin right?", args.admin)
+        format!(
+            "no Pagewell answers at {} ({error}); is it running, and is --admin right?",
+            args.admin
+        )
     };
     let answer = match args.admin.strip_prefix("unix:") {
         Some(path) => {

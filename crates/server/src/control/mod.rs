@@ -98,9 +98,7 @@ impl ControlError {
             ControlError::TokenRefused => {
                 "send Authorization: Bearer and the token of admin_token_file".into()
             }
-            ControlError::NotFound => {
-                "there are /v1/invalidate, /v1/stats and /v1/health".into()
-            }
+            ControlError::NotFound => "there are /v1/invalidate, /v1/stats and /v1/health".into(),
             ControlError::Method(right) => format!("use {right}"),
             ControlError::NotJson => "send Content-Type: application/json".into(),
             ControlError::Unreadable(what) => what.clone(),
@@ -186,7 +184,12 @@ async fn call(
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(serde_json::json!({ "healthy": true })),
         ("/v1/stats", &Method::GET) => Ok(stats(site)),
-        ("/v1/invalidate", &Method::POST) => invalidate(site, read_json(request).await?),
+        ("/v1/invalidate", &Method::POST) => {
+            let (site, call) = (site.clone(), read_json(request).await?);
+            // Dropping a million pages takes a while: not where visitors are served.
+            let done = tokio::task::spawn_blocking(move || invalidate(&site, call)).await;
+            done.unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
+        }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
             let Advance { advance_ms } = read_json(request).await?;

@@ -4,7 +4,8 @@
 use tokio::process::Command;
 
 /// Has the kernel send SIGTERM to the process that `command` starts when Pagewell ends, however it
-/// ends.
+/// ends. The kernel goes by the thread that starts the process: it must be one that lives as long as
+/// Pagewell, so the main thread or a worker of the runtime, never one of its blocking pool.
 #[allow(unsafe_code)]
 pub fn end_with_us(command: &mut Command) {
     let set = || {

@@ -18,8 +18,9 @@ use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
 use fastcgi::{
     AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
-    HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal, PhpFatalWatch, ResponseKind,
-    ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent, cgi_params, split_stdin,
+    HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal, PhpFatalWatch,
+    ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent,
+    cgi_params, split_stdin,
 };
 use http_body_util::BodyExt;
 use http_cache::Failure;
@@ -195,9 +196,10 @@ impl FastCgi {
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
         let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
         let _ = path;
-        let host_name = request.host.rsplit_once(':').map_or(request.host.as_str(), |(name, port)| {
-            if port.bytes().all(|b| b.is_ascii_digit()) { name } else { &request.host }
-        });
+        let host_name =
+            request.host.rsplit_once(':').map_or(request.host.as_str(), |(name, port)| {
+                if port.bytes().all(|b| b.is_ascii_digit()) { name } else { &request.host }
+            });
         let made = cgi_params(
             &CgiRequest {
                 method: &request.method,
@@ -485,7 +487,11 @@ impl Reply {
         match complete {
             Completeness::Complete => Ok(()),
             Completeness::Incomplete(reason) => {
-                tracing::error!(event = "origin-incomplete", url = self.url, reason = reason.as_str());
+                tracing::error!(
+                    event = "origin-incomplete",
+                    url = self.url,
+                    reason = reason.as_str()
+                );
                 Err(Failure::HungUp)
             }
         }

@@ -196,10 +196,16 @@ async fn wait_for_socket(socket: &Path, child: &mut Child, binary: &Path) -> Res
             return Ok(());
         }
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(format!("{} ended at once ({status}); what it said is in the log above", binary.display()));
+            return Err(format!(
+                "{} ended at once ({status}); what it said is in the log above",
+                binary.display()
+            ));
         }
         if tokio::time::Instant::now() > deadline {
-            return Err(format!("{} did not open its socket within {START_TIMEOUT:?}", binary.display()));
+            return Err(format!(
+                "{} did not open its socket within {START_TIMEOUT:?}",
+                binary.display()
+            ));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
