@@ -28,8 +28,9 @@ const PAGES: &[Page] = &[
         ],
         find: reasons,
     },
-    Page { path: "docs/operating/log.md", sources: &["crates/server/src"], find: events },
+    Page { path: LOG, sources: &["crates/server/src"], find: events },
 ];
+const LOG: &str = "docs/operating/log.md";
 
 /// What the pages leave out: a sentence each.
 ///
@@ -45,6 +46,12 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
                     found.push(format!("{} does not speak of `{name}` ({source})", page.path));
                 }
             }
+        }
+    }
+    let log = read(&root.join(LOG))?;
+    for (level, name) in levels(&read_all(&root.join("crates/server/src"))?) {
+        if !section(&log, &level).contains(&format!("`{name}`")) {
+            found.push(format!("{LOG} does not list `{name}` under {level}"));
         }
     }
     for name in figures(root)? {
@@ -84,6 +91,26 @@ fn is_reason(word: &str) -> bool {
 fn events(text: &str) -> BTreeSet<String> {
     let after = text.split("event = \"").skip(1);
     after.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// The events with their levels: `tracing::warn!(event = "origin-refused", …)`.
+fn levels(text: &str) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for call in text.split("tracing::").skip(1) {
+        let Some((level, rest)) = call.split_once("!(") else { continue };
+        if let Some(rest) = rest.trim_start().strip_prefix("event = \"")
+            && let Some((name, _)) = rest.split_once('"')
+        {
+            found.insert((level.to_owned(), name.to_owned()));
+        }
+    }
+    found
+}
+
+/// What stands below the heading `## level…`, to the next heading.
+fn section<'a>(text: &'a str, level: &str) -> &'a str {
+    let mut sections = text.split("\n## ").skip(1);
+    sections.find(|section| section.starts_with(level)).unwrap_or_default()
 }
 
 /// The names that the control interface adds to the counters.
@@ -147,6 +174,12 @@ mod tests {
             assert!(reasons.contains(name), "{name} of {reasons:?}");
         }
         assert!(events.contains("php-fpm-died"), "{events:?}");
+        let levels = levels(&server);
+        for (level, name) in [("error", "php-fpm-died"), ("info", "stopping")] {
+            assert!(levels.contains(&(level.to_owned(), name.to_owned())), "{levels:?}");
+        }
+        let named: BTreeSet<String> = levels.into_iter().map(|(_, name)| name).collect();
+        assert_eq!(named, events);
         let figures = figures(&repository()).expect("sources");
         assert!(figures.contains("pages") && figures.contains("origin_queue"), "{figures:?}");
     }
