@@ -65,7 +65,12 @@ async fn dispatch(
             forward::pass(site, request, target, visitor, ForwardReason::Bypass).await
         }
         (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
-        (_, &Method::TRACE) => serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None),
+        (_, &Method::TRACE) => {
+            let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None);
+            // RFC 9110 section 15.5.6: a 405 says what is allowed.
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response
+        }
         (_, &Method::OPTIONS) if target.path_and_query == "*" => {
             let mut response = Response::new(ResponseBody::from(Content::Empty));
             *response.status_mut() = StatusCode::NO_CONTENT;
