@@ -1,5 +1,6 @@
 //! What has been counted since the start. One row a counter: its name, and what it counts; the
-//! control interface and the manual read the same table.
+//! control interface and the manual read the same table. Counting is a relaxed addition: the figures
+//! agree with each other only when nothing is under way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

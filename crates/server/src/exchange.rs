@@ -1,5 +1,7 @@
 //! One request and its response: the heart. What is to be done is decided by a pure function
-//! (`http_cache::decide`); here is the one match on its verdict.
+//! (`http_cache::decide`); here is the one match on its verdict. Renders are in `render`, requests
+//! that are passed on in `forward`, responses as they are written in `serve`. Plain hits over HTTP/1.1
+//! do not come here: `hits` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
 use crate::forward::{self, AsSent, read_facts};

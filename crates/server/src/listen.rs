@@ -1,5 +1,6 @@
 //! The listening sockets: bound once, accepted from until told to stop. So many connections at once
-//! as the limits allow; further ones wait in the kernel's queue.
+//! as the limits allow; further ones wait in the kernel's queue. When the system has no descriptors
+//! left, accepting pauses for a moment instead of spinning.
 
 use crate::config::Address;
 use crate::connection;

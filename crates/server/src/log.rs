@@ -1,5 +1,6 @@
-//! The log: one line an event, key and value, to standard error. A log that cannot be written (a
-//! full disk, a closed pipe) is given up, never waited for by an answer in a way that could fail it.
+//! The log: one line an event, key and value, to standard error; event names are listed in
+//! `docs/operating/log.md`. A log that cannot be written (a full disk, a closed pipe) is given up: no
+//! answer fails because of it.
 
 use tracing::Level;
 

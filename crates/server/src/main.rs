@@ -1,4 +1,6 @@
-//! The program: reads the command line and does what it says.
+//! The program: reads the command line and does what it says. `serve` runs until it is told to stop
+//! (a second signal ends it at once); the other commands do one thing and end, with status 1 and a
+//! sentence on standard error when it could not be done.
 
 use clap::Parser;
 use pagewell::clock::Clock;

@@ -1,4 +1,6 @@
-//! The command line. Flags are the short form of configuration keys and win over the file.
+//! The command line. Flags are the short form of configuration keys and win over the file; what each
+//! means is said here for `--help` and in `config::table` for the manual. Nothing is checked here but
+//! the form.
 
 use crate::config::raw::{File, OneOrMany};
 use clap::{Args, Parser, Subcommand};

@@ -1,5 +1,6 @@
 //! What the store keeps of a page: the stored response, its content, and its header sections as they
-//! go over HTTP/1.1, laid out once.
+//! go over HTTP/1.1, laid out once. Content and header sections are in allocations of their own, so
+//! that a page holds no more memory than it is counted with.
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};

@@ -25,7 +25,7 @@ use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Timestamp, Verdict, freshen, make_conditional,
+    Failure, ForwardReason, RequestFacts, Reuse, Timestamp, Verdict, freshen, make_conditional,
     may_use_stale_on, storable,
 };
 use page_store::{Alone, Follower, Leader, Lease, Turn, Why};
@@ -136,6 +136,11 @@ pub async fn refresh(site: Arc<Site>, ask: Ask) {
         Turn::Alone(Alone { lease, why: Why::NotShareable }) => Right::Alone(lease),
         Turn::Alone(_) | Turn::Follow(_) => return,
     };
+    // Another refresh may have ended between the look-up that found the page stale and this turn.
+    let (_, verdict) = decide_on(&site, &facts, &ask.headers, &ask.key);
+    if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
+        return;
+    }
     Render { site, ask, right, answer: None }.run(script).await;
 }
 

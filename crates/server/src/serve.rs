@@ -1,4 +1,6 @@
-//! Responses as they are handed to the client: from a stored page, from a file, errors of our own.
+//! Responses as they are handed to the client: from a stored page (whole, in part, or only that it
+//! has not changed; RFC 9110 sections 13 to 15), from a file, and errors of our own. Every response
+//! carries Cache-Status (RFC 9211).
 
 use crate::body::{Content, ResponseBody};
 use crate::page::StoredPage;

@@ -1,5 +1,6 @@
 //! A running Pagewell: binds its sockets, starts its origin, serves, and stops in good order: it
-//! accepts nobody any more, finishes what it has in hand within a bound, then ends php-fpm.
+//! accepts nobody any more, finishes what it has in hand within a bound, then ends php-fpm. What has
+//! to be done now and then in the background is started here as well.
 
 use crate::clock::Clock;
 use crate::config::{Address, Config};

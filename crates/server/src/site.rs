@@ -1,5 +1,6 @@
 //! One site and all that answering for it takes: its configuration, its pages, the renders in
-//! progress, its origin, its files, what was counted.
+//! progress, its origin, its files, what was counted. Shared by all connections; what changes in it
+//! guards itself (see the heads of `page_store`, `static_files` and `origin`).
 
 use crate::clock::Clock;
 use crate::config::{Config, FilesConfig, Limits};

@@ -1,5 +1,6 @@
 //! A request's content on its way to the origin: bounded, and remembering what was wrong with it,
-//! so that the client's fault is not taken for the origin's.
+//! so that the client's fault is not taken for the origin's: it is answered with 400, 408 or 413 and
+//! not with 502.
 
 use crate::request_head::Refusal;
 use bytes::Bytes;

@@ -1,4 +1,6 @@
-//! The configuration as written: the TOML file's tables, nothing checked but their shape.
+//! The configuration as written: the TOML file's tables, nothing checked but their shape. Unknown
+//! keys are refused here, by the derived readers; values are checked in `resolve`. What each key
+//! does stands in `table`, once, and is not repeated at the fields.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

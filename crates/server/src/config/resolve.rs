@@ -1,5 +1,6 @@
 //! From the configuration as written to the configuration as used: reads the file, lets the flags
-//! override it, checks every value, fills in what was not said.
+//! override it, checks every value, fills in what was not said. Every error names the key, what is
+//! wrong with its value, and what would be right; nothing is half-applied.
 
 use super::raw::{File, OneOrMany};
 use super::table::{LIMITS, OPTIONS};

@@ -1,4 +1,6 @@
-//! Sizes (`256M`) and durations (`1.5s`) as people write them.
+//! Sizes (`256M`) and durations (`1.5s`) as people write them. Sizes count in powers of 1,024, as
+//! memory does; durations need a unit, because a bare number would be read as seconds by some and as
+//! milliseconds by others. Both are bounded.
 
 use std::time::Duration;
 

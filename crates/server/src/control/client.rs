@@ -1,4 +1,6 @@
-//! The command line's side of the control interface.
+//! The command line's side of the control interface: one call, one answer, in words for the
+//! operator. It speaks HTTP/1.1 over TCP or a Unix socket, sends the token where one is given, and
+//! gives up after a bound.
 
 use super::{Invalidate, Invalidated};
 use crate::options::{ControlArgs, InvalidateArgs};

@@ -1,5 +1,6 @@
 //! The one place where `unsafe` is needed: to have the kernel end a child process when Pagewell
-//! itself is killed, something has to run in the child between fork and exec.
+//! itself is killed, something has to run in the child between fork and exec. Everything else about
+//! processes is done with safe calls.
 
 use tokio::process::Command;
 

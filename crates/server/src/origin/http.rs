@@ -1,5 +1,6 @@
 //! An HTTP server as the origin: Apache, nginx, `php -S`, anything. hyper's client with its pool of
-//! kept-alive connections; the places bound how many requests it has at once.
+//! kept-alive connections; the places bound how many requests it has at once. Who asked is told in
+//! the `X-Forwarded-*` lines that software behind a proxy reads.
 
 use super::places::Places;
 use super::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};

@@ -1,5 +1,6 @@
 //! Places at the origin: so many requests at once, so many waiting, for so long. Beyond that the
-//! origin counts as overloaded, and says so at once instead of piling up.
+//! origin counts as overloaded, and says so at once instead of piling up. A place is given back by
+//! being dropped, whatever becomes of its request.
 
 use crate::config::Limits;
 use http_cache::Failure;

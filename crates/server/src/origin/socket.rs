@@ -1,4 +1,6 @@
-//! A connection to a responder, over TCP or a Unix socket.
+//! A connection to a responder, over TCP or a Unix socket, as one type: the rest does not care. It
+//! can say whether the other side has closed it while it was idle, which a kept-alive connection is
+//! asked before it is used again.
 
 use crate::config::Address;
 use std::io;
