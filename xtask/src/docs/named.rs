@@ -145,7 +145,7 @@ fn wrong_paths(root: &Path) -> Result<Vec<String>, String> {
 
 fn is_place(word: &str) -> bool {
     let top =
-        ["crates/", "docs/", "examples/", "php/", "scripts/", "tests/", "xtask/", "contract/"];
+        ["crates/", "docs/", "examples/news", "php/", "scripts/", "tests/scenarios", "xtask/"];
     top.iter().any(|dir| word.starts_with(dir)) && !word.contains(['*', '<', ' ', '…'])
 }
 
