@@ -9,6 +9,7 @@ mod demo;
 mod docs;
 mod root;
 mod tidy;
+mod torture;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use root::Profile;
@@ -58,6 +59,8 @@ enum Task {
         #[arg(long)]
         lower: bool,
     },
+    /// Looks for outdated answers of the real binary, with readers, writers and faults
+    Torture(torture::Amount),
 }
 
 #[derive(Subcommand)]
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::GenDocs => docs::run(&root::repository()),
         Task::Tidy { lower } => tidy(lower),
+        Task::Torture(amount) => torture::run(&amount),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,57 @@
+//! A port of 127.0.0.1 that stays ours while nobody listens on it.
+//!
+//! A server that is killed and started anew needs its old port again. Meanwhile the system might
+//! give the port to somebody else, or to one end of a connection that is being tried to it, which
+//! then is connected to itself. A socket that is bound to the port and never listens prevents both,
+//! and does not stand in the way of a server that sets `SO_REUSEADDR` (as all do here).
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname};
+use rustix::net::{socket_with, sockopt};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+/// A port that is kept until this is dropped.
+#[derive(Debug)]
+pub struct Port {
+    _socket: OwnedFd,
+    address: SocketAddr,
+}
+
+impl Port {
+    /// Takes a free one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn take() -> io::Result<Port> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let address = SocketAddr::try_from(getsockname(&socket)?)?;
+        Ok(Port { _socket: socket, address })
+    }
+
+    /// Its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn can_be_listened_on_again_and_again_and_refuses_between() {
+        let port = Port::take().expect("a port");
+        for _ in 0..3 {
+            assert!(TcpStream::connect(port.address()).is_err());
+            let listener = TcpListener::bind(port.address()).expect("nobody else has it");
+            let client = TcpStream::connect(port.address()).expect("somebody listens");
+            let (served, _) = listener.accept().expect("somebody has called");
+            drop((listener, served, client));
+        }
+    }
+}
