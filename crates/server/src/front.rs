@@ -20,6 +20,7 @@
 use crate::config::Limits;
 use crate::hits::{Hit, Hits};
 use crate::request_head::{Framing, Inspection, Refusal, inspect_with};
+use crate::site::Site;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -115,6 +116,7 @@ pub struct Front<IO> {
     handed: usize,
     in_flight: Arc<InFlight>,
     limits: Arc<Limits>,
+    site: Arc<Site>,
     reading: Deadline,
     writing: Deadline,
     /// What answers plain hits; none when hyper is to answer everything.
@@ -129,12 +131,8 @@ pub struct Front<IO> {
 
 impl<IO> Front<IO> {
     /// Puts itself in front of `io`.
-    pub fn new(
-        io: IO,
-        limits: Arc<Limits>,
-        in_flight: Arc<InFlight>,
-        hits: Option<Hits>,
-    ) -> Front<IO> {
+    pub fn new(io: IO, site: Arc<Site>, in_flight: Arc<InFlight>, hits: Option<Hits>) -> Front<IO> {
+        let limits = site.limits.clone();
         Front {
             io,
             state: State::Head,
@@ -142,6 +140,7 @@ impl<IO> Front<IO> {
             handed: 0,
             in_flight,
             limits,
+            site,
             reading: Deadline::default(),
             writing: Deadline::default(),
             hits,
@@ -172,6 +171,7 @@ impl<IO> Front<IO> {
 
     fn refuse(&mut self, refusal: Refusal) {
         tracing::debug!(event = "request-refused", reason = refusal.as_str());
+        self.site.counters.refused.add();
         let status = refusal.status();
         let text = format!("{status}: {}\n", refusal.as_str());
         let allow = if refusal == Refusal::MethodConnect { "allow: GET, HEAD\r\n" } else { "" };

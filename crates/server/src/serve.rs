@@ -28,7 +28,15 @@ pub fn page(
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
     let mut response = reuse(facts, &page.stored, Content::Whole(page.content.clone()));
+    let response_status = response.status();
     let headers = response.headers_mut();
+    if matches!(
+        response_status,
+        StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE
+    ) {
+        // Errors of our own say so themselves; here the page's member stands for it.
+        headers.remove("cache-status");
+    }
     let age = page.stored.age_seconds(now);
     // RFC 9111 section 5.1: Age says that the response did not come from the origin just now.
     let first_hand = matches!(status.handled, Handled::Forwarded(_)) && !status.collapsed;

@@ -69,10 +69,13 @@ impl HttpOrigin {
         let response = match tokio::time::timeout(wait, self.client.request(outgoing)).await {
             Err(_) => return Err(Failure::TimedOut.into()),
             Ok(Err(error)) => {
-                return Err(match flaw.and_then(|flaw| flaw.get()) {
-                    Some(refusal) => Unsent::Client(refusal),
-                    None => failure_of(&error).into(),
-                });
+                if let Some(refusal) = flaw.and_then(|flaw| flaw.get()) {
+                    return Err(Unsent::Client(refusal));
+                }
+                if error.is_connect() {
+                    tracing::warn!(event = "origin-refused", address = %self.authority, %error);
+                }
+                return Err(failure_of(&error).into());
             }
             Ok(Ok(response)) => response,
         };
