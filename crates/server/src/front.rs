@@ -85,24 +85,35 @@ enum State {
     Ended,
 }
 
-/// A deadline that is armed when waiting begins and disarmed by progress.
+/// A time limit on waiting. The timer is not set anew for every wait, which would cost more than all
+/// else about it: it is left where it is while it fires early enough, and looked at when it fires.
 #[derive(Default)]
-struct Deadline(Option<Pin<Box<Sleep>>>, bool);
+struct Deadline {
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Since when is being waited.
+    since: Option<Instant>,
+}
 
 impl Deadline {
     /// Ready when `after` has passed since waiting began.
     fn poll(&mut self, after: Duration, cx: &mut Context<'_>) -> Poll<()> {
-        let Deadline(sleep, armed) = self;
-        let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(after)));
-        if !*armed {
-            sleep.as_mut().reset(Instant::now() + after);
-            *armed = true;
+        let at = *self.since.get_or_insert_with(Instant::now) + after;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() > at {
+            timer.as_mut().reset(at);
         }
-        sleep.as_mut().poll(cx)
+        while timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= at {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(at);
+        }
+        Poll::Pending
     }
 
+    /// Waiting is over.
     fn disarm(&mut self) {
-        self.1 = false;
+        self.since = None;
     }
 }
 

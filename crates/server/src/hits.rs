@@ -11,7 +11,7 @@ use crate::page::{SharedPage, StoredPage};
 use crate::site::Site;
 use crate::target::write_plain_key;
 use http_cache::{Answer, Candidate, Fields, Method, RequestFacts, Reuse, Verdict, decide};
-use std::io::{IoSlice, Write as _};
+use std::io::IoSlice;
 use std::sync::Arc;
 
 /// What looks up plain hits for one connection.
@@ -123,8 +123,11 @@ impl Hits {
         let stored = &page.payload().stored;
         let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
         tail.clear();
-        // Writing to a Vec cannot fail.
-        let _ = write!(tail, "age: {age}\r\ncache-status: pagewell; hit; ttl={ttl}\r\n\r\n");
+        tail.extend_from_slice(b"age: ");
+        tail.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
+        tail.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
+        tail.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+        tail.extend_from_slice(b"\r\n\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
         Hit { page, head, tail, with_content, written: 0 }
     }

@@ -9,6 +9,7 @@ use pagewell::config::{load, resolve};
 use pagewell::control::client;
 use pagewell::options::{CheckArgs, Command, CommandLine, InvalidateArgs, ServeArgs};
 use pagewell::server::Server;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,16 +20,23 @@ fn main() -> ExitCode {
         Command::Check(args) => check(&args),
         Command::Invalidate(args) => invalidate(&args),
         Command::Stats(args) => {
-            once(async { client::stats(&args).await.map(|text| println!("{text}")) })
+            once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pagewell: {error}");
+            // Standard error may be closed or on a full disk; the exit status says it all the same.
+            let _ = writeln!(std::io::stderr(), "pagewell: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes a line to standard output.
+fn say(line: &str) -> Result<(), String> {
+    writeln!(std::io::stdout(), "{line}")
+        .map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
 /// Runs something short.
@@ -43,16 +51,14 @@ fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
 fn check(args: &CheckArgs) -> Result<(), String> {
     let file = load(&args.config).map_err(|error| error.to_string())?;
     resolve(&file).map_err(|error| format!("{}: {error}", args.config.display()))?;
-    println!("{}: no errors", args.config.display());
-    Ok(())
+    say(&format!("{}: no errors", args.config.display()))
 }
 
 fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
     once(async {
         let done = client::invalidate(args).await?;
         let pages = if done.dropped == 1 { "page" } else { "pages" };
-        println!("dropped {} {pages} (change {})", done.dropped, done.number);
-        Ok(())
+        say(&format!("dropped {} {pages} (change {})", done.dropped, done.number))
     })
 }
 
@@ -74,10 +80,11 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     let server = Server::start(Arc::new(config), Clock::start()).await?;
+    // It serves whether or not anybody can read where.
     for address in server.addresses() {
-        println!("listening on {}", shown(address));
+        let _ = say(&format!("listening on {}", shown(address)));
     }
-    println!("control on {}", shown(server.admin()));
+    let _ = say(&format!("control on {}", shown(server.admin())));
     tokio::select! {
         _ = interrupted.recv() => {}
         _ = terminated.recv() => {}

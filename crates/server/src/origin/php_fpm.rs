@@ -2,8 +2,9 @@
 //! starts it, starts it again (with back-off) when it dies, and ends it with Pagewell.
 //!
 //! php-fpm runs in a process group of its own, so that children whose master was killed can be
-//! ended with it, and is told by the kernel when Pagewell dies. Its children are started as they
-//! are needed and end after a minute without work, so that a small machine keeps its memory.
+//! ended with it, and is told by the kernel when Pagewell dies. All its children are
+//! started at once: a child that holds a kept connection looks idle to php-fpm, which would then
+//! not start the one that a new connection waits for.
 
 use super::child::end_with_us;
 use crate::config::OwnPhp;
@@ -132,7 +133,7 @@ fn configuration(options: &OwnPhp, socket: &Path) -> String {
     let mut text = format!(
         "[global]\nerror_log = /proc/self/fd/2\nlog_level = notice\nlog_limit = 8192\ndaemonize = no\n\n\
          [pagewell]\nlisten = {}\nlisten.mode = 0600\nlisten.backlog = 4096\n\
-         pm = ondemand\npm.max_children = {}\npm.process_idle_timeout = 60s\n\
+         pm = static\npm.max_children = {}\n\
          catch_workers_output = yes\ndecorate_workers_output = no\nclear_env = yes\n\
          security.limit_extensions = .php\n",
         socket.display(),
