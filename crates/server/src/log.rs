@@ -19,6 +19,8 @@ pub fn start(level: &str) -> Result<(), String> {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
+        // It would be told on standard error too, and panic where that cannot be written.
+        .log_internal_errors(false)
         .with_ansi(false)
         .with_target(false)
         .try_init()
