@@ -20,7 +20,7 @@ mod stamp;
 mod writer;
 
 use crate::root::{self, Profile};
-use harness::{Pagewell, StartError, StartReason, Wait};
+use harness::{Deadline, Pagewell, StartError, StartReason, Wait};
 use origin::Origin;
 use port::Port;
 use report::Figures;
@@ -47,8 +47,33 @@ const KILL: (u64, u64) = (1_700_000, 3_000_000);
 const STARTS_MAX: usize = 5;
 /// The short form: how long the whole binary is tortured, and the other at most, in seconds.
 const SHORT_SECONDS: (u64, u64) = (5, 20);
+/// How many changes a second the short form makes: enough to be in every render's way, and few enough
+/// for pages to live.
+const SHORT_RATE: Rate = Rate::PerSecond(400);
 /// Many wrong answers are enough.
-const WRONG_MAX: u64 = 10_000;
+const WRONG_MAX: u64 = 100_000;
+/// Pagewell's counters that only grow, so that those of all its lives can be added up.
+const GROWING: [&str; 13] = [
+    "hits",
+    "stale_hits",
+    "renders",
+    "forwards",
+    "collapsed",
+    "joins_refused",
+    "stored",
+    "not_stored",
+    "store_refused",
+    "validated",
+    "invalidations",
+    "origin_failures",
+    "dropped",
+];
+/// Those that say what is going on now: nothing, once nobody asks.
+const LEFT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
+/// How long what is under way at the end of a run may take.
+const IDLE_WITHIN: Duration = Duration::from_secs(15);
+/// How often somebody who waits looks again.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How much torture.
 #[derive(Debug, Clone, clap::Args)]
@@ -153,11 +178,12 @@ pub fn run(amount: &Amount) -> Result<(), String> {
 
 /// Both, in seconds: nothing is found, and it would have been found.
 fn short(amount: &Amount) -> Result<(), String> {
+    let amount = Amount { writes_per_second: SHORT_RATE, ..amount.clone() };
     let whole = Amount { seconds: SHORT_SECONDS.0, faults: true, ..amount.clone() };
     let figures = torture(&whole, LeaseCheck::Kept, WRONG_MAX)?;
     print!("{}", figures.table());
     figures.verdict()?;
-    let other = Amount { seconds: SHORT_SECONDS.1, faults: false, ..amount.clone() };
+    let other = Amount { seconds: SHORT_SECONDS.1, faults: false, ..amount };
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;
     figures.verdict()?;
     println!(
@@ -215,6 +241,7 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
     })?;
     #[allow(clippy::cast_precision_loss, reason = "microseconds of a run stay below 2^52")]
     let seconds = run.micros() as f64 / 1e6;
+    victim.wait_idle()?;
     victim.take_counters()?;
     Ok(Figures {
         amount: amount.clone(),
@@ -260,7 +287,7 @@ struct Victim<'a> {
     pagewell: Pagewell,
     binary: &'a Path,
     arguments: Vec<String>,
-    counters: BTreeMap<String, u64>,
+    counters: BTreeMap<&'static str, u64>,
     restarts: u64,
 }
 
@@ -288,8 +315,9 @@ impl Victim<'_> {
     /// Kills it as a crash would, and starts it anew at the same addresses.
     fn restart(&mut self, run: &Run) -> Result<(), String> {
         self.take_counters()?;
-        self.pagewell.kill();
+        // Whoever has sent a request by now is cut off; the others wait.
         run.set_down(true);
+        self.pagewell.kill();
         let mut tried = 0;
         self.pagewell = loop {
             tried += 1;
@@ -310,12 +338,43 @@ impl Victim<'_> {
             let log = self.pagewell.log();
             return Err(format!("torture: pagewell has ended by itself, {status}\n{log}"));
         }
-        let counters = self.pagewell.stats().map_err(|error| format!("torture: {error}"))?;
-        for (name, count) in counters {
-            *self.counters.entry(name).or_default() += count;
+        let counters = self.counters_now()?;
+        for name in GROWING {
+            *self.counters.entry(name).or_default() += named(&counters, name)?;
         }
         Ok(())
     }
+
+    fn counters_now(&self) -> Result<BTreeMap<String, u64>, String> {
+        self.pagewell.stats().map_err(|error| format!("torture: {error}"))
+    }
+
+    /// Once nobody asks any more, no render, no lease and nobody who waits may be left.
+    fn wait_idle(&self) -> Result<(), String> {
+        let deadline = Deadline::after(IDLE_WITHIN);
+        loop {
+            let counters = self.counters_now()?;
+            let mut left = Vec::new();
+            for name in LEFT {
+                match named(&counters, name)? {
+                    0 => {}
+                    count => left.push(format!("{count} {name}")),
+                }
+            }
+            if left.is_empty() {
+                return Ok(());
+            }
+            if deadline.passed() {
+                let left = left.join(", ");
+                return Err(format!("torture: {left} when nobody had asked for {IDLE_WITHIN:?}"));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+fn named(counters: &BTreeMap<String, u64>, name: &str) -> Result<u64, String> {
+    counters.get(name).copied().ok_or_else(|| format!("torture: pagewell has no counter {name}"))
 }
 
 fn told(error: StartError) -> String {

@@ -10,7 +10,7 @@ use super::run::{HOST, Run};
 use super::script::Faults;
 use super::site::Page;
 use super::stamp::{Stamp, dotted};
-use harness::{Address, Client, Histogram, Request, Response};
+use harness::{Address, Client, ClientError, Histogram, Request, Response};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -29,8 +29,6 @@ pub struct Seen {
     pub answers: u64,
     /// Of these, from memory.
     pub hits: u64,
-    /// Of these, from memory though stale.
-    pub stale_hits: u64,
     /// Of these, by another request's render.
     pub collapsed: u64,
     /// Of these, 304.
@@ -41,8 +39,10 @@ pub struct Seen {
     pub heads: u64,
     /// Answers that there is none: 502, 503, 504.
     pub none: u64,
-    /// Answers that came in part, as far as could be seen; or not at all.
+    /// Answers that were seen not to be whole, or did not come.
     pub incomplete: u64,
+    /// Requests that found nobody listening.
+    pub unreached: u64,
     /// Answers that the reader gave up.
     pub left: u64,
     /// Wrong answers: outdated, torn, foreign.
@@ -54,16 +54,16 @@ pub struct Seen {
 impl Seen {
     /// Adds what another reader has seen.
     pub fn add(&mut self, other: &Seen) {
-        let Seen { answers, hits, stale_hits, collapsed, unchanged, pieces, heads, .. } = other;
+        let Seen { answers, hits, collapsed, unchanged, pieces, heads, .. } = other;
         self.answers += answers;
         self.hits += hits;
-        self.stale_hits += stale_hits;
         self.collapsed += collapsed;
         self.unchanged += unchanged;
         self.pieces += pieces;
         self.heads += heads;
         self.none += other.none;
         self.incomplete += other.incomplete;
+        self.unreached += other.unreached;
         self.left += other.left;
         for (mine, theirs) in self.wrong.iter_mut().zip(other.wrong) {
             *mine += theirs;
@@ -127,9 +127,16 @@ impl Reader<'_> {
             return;
         }
         let sent_micros = run.micros();
-        let Ok(response) = self.client.send(&request) else {
-            self.seen.incomplete += 1;
-            return;
+        let response = match self.client.send(&request) {
+            Ok(response) => response,
+            Err(ClientError::Connect(_)) => {
+                self.seen.unreached += 1;
+                return;
+            }
+            Err(_) => {
+                self.seen.incomplete += 1;
+                return;
+            }
         };
         let took_micros = run.micros() - sent_micros;
         let is_head = manner == Manner::Head;
@@ -168,7 +175,6 @@ impl Reader<'_> {
         let status = response.header("cache-status").unwrap_or_default();
         seen.answers += 1;
         seen.hits += u64::from(status.contains("; hit"));
-        seen.stale_hits += u64::from(status.contains("stale-while-revalidate"));
         seen.collapsed += u64::from(status.contains("; collapsed"));
         seen.unchanged += u64::from(response.status == 304);
         seen.pieces += u64::from(response.status == 206);

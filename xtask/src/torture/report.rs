@@ -30,7 +30,7 @@ pub struct Figures {
     /// What the writers have done.
     pub done: Done,
     /// Pagewell's own counters, over all of its lives.
-    pub counters: BTreeMap<String, u64>,
+    pub counters: BTreeMap<&'static str, u64>,
     /// Answers that the origin has cut.
     pub cut: u64,
     /// How often the origin refused for a while.
@@ -64,11 +64,11 @@ impl Figures {
             ));
         }
         let calm = self.amount.faults() == Faults::Off;
-        if calm && self.seen.none + self.seen.incomplete > 0 {
-            let Seen { none, incomplete, .. } = self.seen;
+        let Seen { none, incomplete, unreached, .. } = self.seen;
+        if calm && none + incomplete + unreached > 0 {
             return Err(format!(
-                "torture: {none} errors and {incomplete} incomplete answers \
-                                although nothing was disturbed"
+                "torture: {none} errors, {incomplete} incomplete answers, {unreached} requests \
+                 that reached nobody, although nothing was disturbed"
             ));
         }
         self.missed().map_or(Ok(()), |what| Err(format!("torture: the run met no {what}")))
@@ -112,7 +112,7 @@ impl Figures {
         let mut rows = vec![
             row("answers", seen.answers, format!("{:.0} a second", self.per_second(seen.answers))),
             row("  from memory", seen.hits, format!("{:.1} %", 100.0 * self.hit_share())),
-            row("  stale while made anew", seen.stale_hits, String::new()),
+            row("  stale, as the page allows", self.counter("stale_hits"), String::new()),
             row("  by another's render", seen.collapsed, String::new()),
             row("  304, pieces, HEAD", seen.unchanged, format!("{}, {}", seen.pieces, seen.heads)),
             row("renders", self.counter("renders"), String::new()),
@@ -132,6 +132,7 @@ impl Figures {
                 row("refusals, restarts", self.refusals, self.restarts.to_string()),
                 row("errors (502, 503, 504)", seen.none, String::new()),
                 row("seen to be incomplete", seen.incomplete, String::new()),
+                row("found nobody listening", seen.unreached, String::new()),
                 row("given up by the reader", seen.left, String::new()),
             ]);
         }
@@ -191,13 +192,13 @@ impl Figures {
             "answer_times": times(&seen.times),
             "hits": seen.hits,
             "hit_share": self.hit_share(),
-            "stale_hits": seen.stale_hits,
             "collapsed": seen.collapsed,
             "not_modified": seen.unchanged,
             "pieces": seen.pieces,
             "heads": seen.heads,
             "errors": seen.none,
             "incomplete": seen.incomplete,
+            "unreached": seen.unreached,
             "given_up": seen.left,
             "changes": done.changes(),
             "changes_per_second": self.per_second(done.changes()),
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     fn figures(lease_check: LeaseCheck, outdated: u64, arguments: &[&str]) -> Figures {
-        let counters = BTreeMap::from([("store_refused".to_owned(), 3)]);
+        let counters = BTreeMap::from([("store_refused", 3)]);
         Figures {
             amount: Amount::read(arguments),
             lease_check,
