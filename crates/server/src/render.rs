@@ -17,7 +17,7 @@ use crate::body::ResponseBody;
 use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, Outgoing, answerer, read_facts};
 use crate::origin::{OriginResponse, Unsent};
-use crate::page::{SharedPage, dependencies};
+use crate::page::{SharedPage, StoredPage, dependencies};
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
@@ -28,7 +28,7 @@ use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Timestamp, Verdict, freshen, make_conditional,
     may_use_stale_on, storable,
 };
-use page_store::{Alone, Follower, Leader, Lease, Turn, Why};
+use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
@@ -88,6 +88,23 @@ impl Ask {
     fn status(&self) -> CacheStatus<'static> {
         CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(self.why))
     }
+
+    /// Takes what is validated, and what is fallen back on, from what is stored now.
+    fn look_again(&mut self, stored: &Candidates<StoredPage>, verdict: Verdict) {
+        let page = |at: usize| stored.as_slice().get(at).cloned();
+        (self.validate, self.fallback) = match verdict {
+            Verdict::Forward { validate, fallback, .. } => {
+                (validate.and_then(page), fallback.and_then(page))
+            }
+            // Stale, but good enough meanwhile: a refresh.
+            Verdict::Reuse { candidate, .. } => (page(candidate), page(candidate)),
+            Verdict::Unsatisfied => (None, None),
+        };
+        // A change has marked it: what it was validated by may be no younger than the change.
+        if self.validate.as_ref().is_some_and(|page| page.is_marked()) {
+            self.validate = None;
+        }
+    }
 }
 
 /// Answers a request by a render, its own or another's.
@@ -105,9 +122,9 @@ pub async fn get(site: &Arc<Site>, ask: Ask) -> Response<ResponseBody> {
     let mut turn = site.fills.turn(&site.store, key, arrival, now_ms(), Waiter::new);
     for _ in 0..TURNS_MAX {
         let follower = match turn {
-            Turn::Lead(leader) => return led(site, ask, script, leader).await,
+            Turn::Lead(leader) => return leased(site, ask, script, Right::Lead(leader)).await,
             Turn::Alone(alone) => {
-                return rendered(site, ask, script, Right::Alone(alone.lease)).await;
+                return leased(site, ask, script, Right::Alone(alone.lease)).await;
             }
             Turn::Follow(follower) => follower,
         };
@@ -121,13 +138,13 @@ pub async fn get(site: &Arc<Site>, ask: Ask) -> Response<ResponseBody> {
         Turn::Alone(Alone { lease, .. }) => Right::Alone(lease),
         Turn::Follow(_) => Right::Alone(site.store.lease()),
     };
-    rendered(site, ask, script, right).await
+    leased(site, ask, script, right).await
 }
 
 /// Renders a page anew for nobody in particular, unless that is being done already.
-pub async fn refresh(site: Arc<Site>, ask: Ask) {
-    let facts = ask.facts();
-    let Answerer::Origin(script) = answerer(&site, &ask.target, &facts).await else { return };
+pub async fn refresh(site: Arc<Site>, mut ask: Ask) {
+    let answerer = answerer(&site, &ask.target, &ask.facts()).await;
+    let Answerer::Origin(script) = answerer else { return };
     let (key, arrival) = (site.store.key(&ask.key), site.store.number());
     let turn = site.fills.turn(&site.store, key, arrival, site.clock.now().0, Waiter::new);
     let right = match turn {
@@ -137,27 +154,32 @@ pub async fn refresh(site: Arc<Site>, ask: Ask) {
         Turn::Alone(_) | Turn::Follow(_) => return,
     };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
-    let (_, verdict) = decide_on(&site, &facts, &ask.headers, &ask.key);
+    let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
         return;
     }
+    ask.look_again(&candidates, verdict);
     Render { site, ask, right, answer: None }.run(script).await;
 }
 
-/// Leads, unless the page was stored between the look-up and the turn.
-async fn led(
+/// Renders, unless the page was stored between the look-up and the turn. What is validated, and what
+/// is fallen back on, is what is stored now that the lease is taken: a page that a change has dropped
+/// since the look-up must not be brought back by an origin whose validators cannot tell two changes
+/// within a second apart.
+async fn leased(
     site: &Arc<Site>,
-    ask: Ask,
+    mut ask: Ask,
     script: Option<Script>,
-    leader: Leader<Waiter>,
+    right: Right,
 ) -> Response<ResponseBody> {
     let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.key);
-    if let Verdict::Reuse { candidate, .. } = verdict {
-        drop(leader);
+    if let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict {
+        drop(right);
         let page = &candidates.as_slice()[candidate];
         return crate::exchange::hit(site, &ask.facts(), page);
     }
-    rendered(site, ask, script, Right::Lead(leader)).await
+    ask.look_again(&candidates, verdict);
+    rendered(site, ask, script, right).await
 }
 
 /// Has the page rendered by a task of its own, and waits for the answer.
