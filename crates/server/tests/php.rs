@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Raw, Site, cache_status, client, counter, is_hit, until};
+use common::{Raw, Site, cache_status, client, counter, get_meanwhile, is_hit, until};
 use harness::{PhpFpm, PoolOptions, PrivateDir, Request};
 use std::os::unix::fs::symlink;
 
@@ -410,6 +410,30 @@ fn a_connection_to_php_is_used_again() {
         assert_eq!(pid, first, "request {number}");
         let pid = client.post("/pid.php", "a=b").expect("an answer").text();
         assert_eq!(pid, first, "post {number}");
+    }
+}
+
+#[test]
+fn as_many_scripts_run_at_once_as_there_are_children() {
+    let script = "<?php note('started' . $_GET['n']); wait_for('go'); echo 'whole';";
+    let site = Site::new(&[("waits.php", script), ("quick.php", "<?php usleep(1000);")]);
+    let pagewell = site.serve("[php]\nchildren = 6\n");
+    // Some connections are kept from before, others have to be made.
+    for kept in [0, 1, 4] {
+        site.clear_notes();
+        let quick = |n| get_meanwhile(&pagewell, &format!("/quick.php?{n}"));
+        for response in (0..kept).map(quick).collect::<Vec<_>>() {
+            assert_eq!(response.join().expect("it ran").status, 200);
+        }
+        let get = |n| get_meanwhile(&pagewell, &format!("/waits.php?n={n}"));
+        let waiting: Vec<_> = (0..6).map(get).collect();
+        for number in 0..6 {
+            site.wait_for(&format!("started{number}"));
+        }
+        site.note("go");
+        for response in waiting {
+            assert_eq!(response.join().expect("it ran").text(), "whole");
+        }
     }
 }
 
