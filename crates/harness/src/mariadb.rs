@@ -37,6 +37,7 @@ pub struct MariaDb {
     account: Option<Account>,
     socket: PathBuf,
     data_dir: PathBuf,
+    scratch_dir: PathBuf,
     dir: PrivateDir,
 }
 
@@ -56,12 +57,17 @@ impl MariaDb {
     pub fn start_with(dir: PrivateDir, options: MariaDbOptions) -> Result<MariaDb, StartError> {
         let account = users::for_server(&["mysql", "nobody"]);
         let data_dir = dir.part("data", account.as_ref())?;
+        // Servers name their temporary tables by process id only: in a shared directory the tables
+        // of two that start at once get in each other's way.
+        let scratch_dir = dir.part("scratch", account.as_ref())?;
         let socket = dir.part("run", account.as_ref()).and_then(|_| dir.socket("run/db.sock"))?;
         open_to_all(socket.parent().unwrap_or(dir.path()))?;
         if !data_dir.join("mysql").is_dir() {
-            install(&data_dir, &dir.path().join("install.log"), account.as_ref())?;
+            let log = dir.path().join("install.log");
+            install(&data_dir, &scratch_dir, &log, account.as_ref())?;
         }
-        let mut server = MariaDb { process: None, options, account, socket, data_dir, dir };
+        let mut server =
+            MariaDb { process: None, options, account, socket, data_dir, scratch_dir, dir };
         server.start_again()?;
         Ok(server)
     }
@@ -165,6 +171,7 @@ impl MariaDb {
         let mut command = Command::new(find::program(&["mariadbd", "mysqld"])?);
         command.arg("--no-defaults");
         command.arg(option("datadir", &self.data_dir));
+        command.arg(option("tmpdir", &self.scratch_dir));
         command.arg(option("socket", &self.socket));
         command.arg(option("pid-file", &self.data_dir.join("mariadbd.pid")));
         command.args(["--innodb-buffer-pool-size=64M", "--skip-name-resolve"]);
@@ -219,11 +226,16 @@ fn open_to_all(dir: &Path) -> Result<(), StartError> {
 
 /// Makes the system tables. The administrator is the user of this process, known by the socket;
 /// where that user has no name (some containers), it is root without a password.
-fn install(data_dir: &Path, log: &Path, account: Option<&Account>) -> Result<(), StartError> {
+fn install(
+    data_dir: &Path,
+    scratch_dir: &Path,
+    log: &Path,
+    account: Option<&Account>,
+) -> Result<(), StartError> {
     let name = "mariadb-install-db";
     let mut command = Command::new(find::program(&[name, "mysql_install_db"])?);
     command.args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"]);
-    command.arg(option("datadir", data_dir));
+    command.arg(option("datadir", data_dir)).arg(option("tmpdir", scratch_dir));
     match users::current() {
         Some(user) => {
             command.arg("--auth-root-authentication-method=socket");
