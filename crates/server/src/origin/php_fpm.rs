@@ -44,10 +44,13 @@ impl PhpFpm {
         let directory = private_directory()?;
         let socket = directory.join("php.sock");
         let config = directory.join("php-fpm.conf");
-        std::fs::write(&config, configuration(options, &socket))
-            .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
-        let mut child = spawn(&binary, &config)?;
-        wait_for_socket(&socket, &mut child, &binary).await?;
+        let child = match first_start(options, &binary, &config, &socket).await {
+            Ok(child) => child,
+            Err(error) => {
+                let _ = std::fs::remove_dir_all(&directory);
+                return Err(error);
+            }
+        };
         tracing::info!(
             event = "php-fpm-started",
             binary = %binary.display(),
@@ -70,6 +73,23 @@ impl PhpFpm {
         let _ = self.watcher.await;
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Writes the configuration and starts php-fpm with it; one that does not come up is ended.
+async fn first_start(
+    options: &OwnPhp,
+    binary: &Path,
+    config: &Path,
+    socket: &Path,
+) -> Result<Child, String> {
+    std::fs::write(config, configuration(options, socket))
+        .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
+    let mut child = spawn(binary, config)?;
+    if let Err(error) = wait_for_socket(socket, &mut child, binary).await {
+        end_group(child.id());
+        return Err(error);
+    }
+    Ok(child)
 }
 
 /// The program that was configured, or the newest that is in the path or the usual places.
