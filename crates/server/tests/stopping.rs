@@ -7,7 +7,7 @@ use common::{BOUND, Raw, Site, counter, get_meanwhile, until};
 use harness::{Pagewell, Signal, Wait, cpu};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Stdio};
 
 const WAITS: &str = "<?php note('started'); wait_for('go'); echo 'whole';";
 
@@ -130,19 +130,23 @@ fn php_fpm_that_was_started_again_ends_with_pagewell_too() {
     let _ = std::fs::remove_dir_all(directory);
 }
 
-fn run(args: &[&str]) -> Output {
-    Command::new(common::binary()).args(args).output().expect("it runs")
-}
-
-/// It has to end with status 1 and say these words.
+/// It has to end with status 1, say these words, and leave nothing behind.
 fn refuses(args: &[&str], words: &[&str]) {
-    let output = run(args);
+    let mut command = Command::new(common::binary());
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it can be started");
+    let pid = child.id();
+    let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
     for word in words {
         assert!(said.contains(word), "{args:?}: {word:?} is not in {said:?}");
     }
     assert!(!said.contains("panicked"), "{said}");
+    for place in [Path::new("/run/pagewell"), Path::new("/run"), &std::env::temp_dir()] {
+        let left = place.join(format!("pagewell-{pid}-0"));
+        assert!(!left.exists(), "{args:?}: {} is left", left.display());
+    }
 }
 
 #[test]
