@@ -63,7 +63,14 @@ pub fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBo
 
 /// A small file as the answer to a request.
 pub fn file(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
-    reuse(facts, stored, content)
+    of_file(reuse(facts, stored, content))
+}
+
+/// Says that the answer is a file: neither from the store nor from the origin.
+fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    let value = HeaderValue::from_static("pagewell; detail=file");
+    response.headers_mut().entry("cache-status").or_insert(value);
+    response
 }
 
 /// A large file: `open` streams so many bytes from a position.
@@ -73,7 +80,7 @@ pub fn large_file(
     length: u64,
     open: impl FnOnce(u64, u64) -> Content,
 ) -> Response<ResponseBody> {
-    match answer(facts, stored, Some(length)) {
+    of_file(match answer(facts, stored, Some(length)) {
         Answer::Ranges(ranges) if ranges.as_slice().len() == 1 => {
             let range = ranges.as_slice()[0];
             let mut response = with(stored, StatusCode::PARTIAL_CONTENT, Content::Empty);
@@ -85,7 +92,7 @@ pub fn large_file(
             fill(facts, with(stored, stored.status, Content::Empty), length, open(0, length))
         }
         other => without_content(other, stored, length),
-    }
+    })
 }
 
 fn fill(

@@ -169,8 +169,12 @@ impl StaticFiles {
 fn fields(path: &Path, version: Version) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let guessed = mime_guess::from_path(path).first_or_octet_stream();
-    let text = guessed.type_() == "text" || guessed.subtype() == "javascript";
-    let media_type = if text { format!("{guessed}; charset=utf-8") } else { guessed.to_string() };
+    let media_type = match (guessed.type_().as_str(), guessed.subtype().as_str()) {
+        // RFC 9239 section 6 has put the other names out of use.
+        (_, "javascript") => "text/javascript; charset=utf-8".to_owned(),
+        ("text", _) => format!("{guessed}; charset=utf-8"),
+        _ => guessed.to_string(),
+    };
     let mut set = |name, value: String| {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);

@@ -133,8 +133,13 @@ impl Reader<'_> {
                 self.seen.unreached += 1;
                 return;
             }
-            Err(_) => {
+            Err(error) => {
                 self.seen.incomplete += 1;
+                if run.faults == Faults::Off {
+                    let Page { target, kind, .. } = page;
+                    let what = || format!("{target} ({kind:?}), asked {manner:?}: {error}");
+                    run.keep("incomplete", what);
+                }
                 return;
             }
         };

@@ -147,8 +147,8 @@ impl Figures {
         }
         for wrong in &self.wrong {
             let seconds = float(wrong.at_micros) / 1e6;
-            let name = wrong.fault.as_str();
-            let _ = writeln!(table, "\n  {name}, {seconds:.3} s after the start: {}", wrong.detail);
+            let Wrong { name, detail, .. } = wrong;
+            let _ = writeln!(table, "\n  {name}, {seconds:.3} s after the start: {detail}");
         }
         table
     }

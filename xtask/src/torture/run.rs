@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// The name that pages are asked for under.
 pub const HOST: &str = "torture.test";
-/// How many wrong answers are kept with every detail.
-const KEPT: usize = 10;
+/// How many wrong answers of a name are kept with every detail.
+const KEPT: usize = 5;
 /// How often somebody who waits looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -38,11 +38,11 @@ pub struct Run {
     kept: Mutex<Vec<Wrong>>,
 }
 
-/// A wrong answer, with all that is known of it.
+/// A wrong answer, or none, with all that is known of it.
 #[derive(Debug, Clone)]
 pub struct Wrong {
-    /// What is wrong.
-    pub fault: Fault,
+    /// What is wrong, by name.
+    pub name: &'static str,
     /// When it came, in microseconds since the start of the run.
     pub at_micros: u64,
     /// Everything else, in words.
@@ -106,14 +106,19 @@ impl Run {
         }
     }
 
-    /// Takes a wrong answer in.
+    /// Counts a wrong answer, and keeps it.
     pub fn report(&self, fault: Fault, detail: impl FnOnce() -> String) {
-        let at_micros = self.micros();
-        self.first_wrong_micros.fetch_min(at_micros, SeqCst);
+        self.first_wrong_micros.fetch_min(self.micros(), SeqCst);
         self.wrong.fetch_add(1, SeqCst);
+        self.keep(fault.as_str(), detail);
+    }
+
+    /// Keeps what is known, if it is among the first of its name.
+    pub fn keep(&self, name: &'static str, detail: impl FnOnce() -> String) {
+        let at_micros = self.micros();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < KEPT {
-            kept.push(Wrong { fault, at_micros, detail: detail() });
+        if kept.iter().filter(|other| other.name == name).count() < KEPT {
+            kept.push(Wrong { name, at_micros, detail: detail() });
         }
     }
 

@@ -24,6 +24,7 @@ use fastcgi::{
 };
 use http_body_util::BodyExt;
 use http_cache::Failure;
+use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,17 +51,19 @@ pub struct FastCgi {
     config: Arc<Config>,
 }
 
-/// Connections without work, the one used last on top.
+/// Connections without work, the one used last at the end. The one that has been idle longest is
+/// taken first: php-fpm says that a request has ended when the script calls
+/// `fastcgi_finish_request`, but the worker goes on with the script before it reads the next.
 struct Idle {
     /// Guards the connections; held only to push or pop.
-    sockets: Mutex<Vec<(Socket, Instant)>>,
+    sockets: Mutex<VecDeque<(Socket, Instant)>>,
     max: usize,
 }
 
 impl Idle {
     fn take(&self) -> Option<Socket> {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((socket, since)) = sockets.pop() {
+        while let Some((socket, since)) = sockets.pop_front() {
             if since.elapsed() < IDLE_MAX && !socket.is_spent() {
                 return Some(socket);
             }
@@ -71,7 +74,7 @@ impl Idle {
     fn put(&self, socket: Socket) {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         if sockets.len() < self.max {
-            sockets.push((socket, Instant::now()));
+            sockets.push_back((socket, Instant::now()));
         }
     }
 
@@ -97,7 +100,7 @@ impl FastCgi {
     fn with(address: Address, places: usize, idle: usize, config: &Arc<Config>) -> FastCgi {
         FastCgi {
             address,
-            idle: Arc::new(Idle { sockets: Mutex::new(Vec::new()), max: idle }),
+            idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
             places: Places::new(places, &config.limits),
             config: config.clone(),
         }
@@ -159,11 +162,12 @@ impl FastCgi {
     ) -> Result<(CgiHead, Reply), Unsent> {
         let start = start.freeze();
         let mut reply = Reply::new(&self.config, request, after, self.idle.clone(), place);
-        if let Some(kept) = self.idle.take() {
-            if !content.is_empty() {
-                reply.begin(kept, start, content).await?;
-                return Ok((reply.head().await?, reply));
-            }
+        let kept = self.idle.take();
+        if !content.is_empty() {
+            // Content can be sent once only, so not over a connection that may turn out dead; the
+            // worker that the kept one held takes the new one.
+            drop(kept);
+        } else if let Some(kept) = kept {
             let tried = match reply.begin(kept, start.clone(), RequestContent::Empty).await {
                 Ok(()) => reply.head().await,
                 Err(failure) => Err(failure),

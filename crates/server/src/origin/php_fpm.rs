@@ -9,7 +9,7 @@
 use super::child::end_with_us;
 use crate::config::OwnPhp;
 use std::fmt::Write as _;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -131,6 +131,7 @@ fn private_directory() -> Result<PathBuf, String> {
     let base = ["/run/pagewell", "/run"].iter().map(PathBuf::from).chain([std::env::temp_dir()]);
     let mut last = String::new();
     for base in base {
+        remove_left_over(&base);
         for attempt in 0..100u32 {
             let name = format!("pagewell-{}-{attempt}", std::process::id());
             let directory = base.join(name);
@@ -145,6 +146,22 @@ fn private_directory() -> Result<PathBuf, String> {
         }
     }
     Err(format!("no private directory could be made for php-fpm's socket: {last}"))
+}
+
+/// Removes the directories of ours whose process is no more: it was killed before it could.
+fn remove_left_over(base: &Path) {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix("pagewell-"));
+        let Some((pid, attempt)) = rest.and_then(|rest| rest.split_once('-')) else { continue };
+        let is_ours = pid.bytes().chain(attempt.bytes()).all(|byte| byte.is_ascii_digit())
+            && entry.metadata().is_ok_and(|found| {
+                found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()
+            });
+        if is_ours && !pid.is_empty() && !Path::new("/proc").join(pid).exists() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The php-fpm configuration file.
