@@ -55,6 +55,8 @@ enum Outcome {
     NotShareable,
     /// None: the origin failed.
     Failed(Failure),
+    /// None: the render was given up, or was not needed, or has panicked.
+    GivenUp,
 }
 
 /// A GET or HEAD that the store could not answer.
@@ -207,10 +209,10 @@ async fn follow(
 ) -> Option<Response<ResponseBody>> {
     let _following = site.counters.followers.during();
     let mut outcome = follower.waiter().outcome.subscribe();
-    // An error: the leader is gone without a word.
+    // The follower itself keeps the sender alive: that there is an outcome is up to `Right`.
     let outcome = outcome.wait_for(Option::is_some).await.ok()?.clone()?;
     match outcome {
-        Outcome::NotShareable => None,
+        Outcome::NotShareable | Outcome::GivenUp => None,
         Outcome::Failed(failure) => Some(on_failure(site, ask, failure)),
         Outcome::Page(page) => {
             let stored = &page.payload().stored;
@@ -279,6 +281,21 @@ impl Right {
         if let Right::Lead(leader) = self {
             leader.waiter().outcome.send_replace(Some(outcome));
         }
+    }
+}
+
+/// However a render ends, its followers are told: also when it is given up, when the page was found
+/// after all, and by a panic. Without a word they would wait for ever.
+impl Drop for Right {
+    fn drop(&mut self) {
+        let Right::Lead(leader) = self else { return };
+        leader.waiter().outcome.send_if_modified(|outcome| {
+            let is_open = outcome.is_none();
+            if is_open {
+                *outcome = Some(Outcome::GivenUp);
+            }
+            is_open
+        });
     }
 }
 
@@ -462,4 +479,38 @@ enum Attempt {
     Done,
     /// The condition was of no use; ask without.
     Unconditionally(Box<Render>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use page_store::{FillLimits, Fills, Limits, Store};
+
+    /// What the follower of a render finds when its leader has gone by `leave`.
+    fn outcome_after(leave: impl FnOnce(Right)) -> Option<Outcome> {
+        let store: Store<StoredPage> = Store::new(Limits::new(1 << 20));
+        let fills: Fills<Waiter> = Fills::new(FillLimits::default());
+        let key = store.key(b"a page");
+        let turn = || fills.turn(&store, key, store.number(), 0, Waiter::new);
+        let (Turn::Lead(leader), Turn::Follow(follower)) = (turn(), turn()) else {
+            panic!("the first leads and the second follows");
+        };
+        leave(Right::Lead(leader));
+        follower.waiter().outcome.subscribe().borrow().clone()
+    }
+
+    #[test]
+    fn followers_are_told_however_their_leader_goes() {
+        assert!(matches!(outcome_after(drop), Some(Outcome::GivenUp)));
+        let told = outcome_after(|right| right.end(Outcome::NotShareable));
+        assert!(matches!(told, Some(Outcome::NotShareable)));
+        let panicked = outcome_after(|right| {
+            let _ = std::thread::spawn(move || {
+                let _right = right;
+                panic!("as a bug would");
+            })
+            .join();
+        });
+        assert!(matches!(panicked, Some(Outcome::GivenUp)));
+    }
 }
