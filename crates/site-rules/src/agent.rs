@@ -1,0 +1,153 @@
+//! Classes of visitors by User-Agent: crawler, phone, tablet, desktop.
+//!
+//! The field itself is never part of a key: there are as many values as visitors. A page that is kept
+//! per class is rendered with a User-Agent that stands for the class, so that nothing of the one
+//! visitor who happened to ask first can be in the copy of all.
+
+use http_cache::Fields;
+
+/// A class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// A program that reads pages: search engines, feeds, previews, monitors.
+    Crawler,
+    /// A phone.
+    Phone,
+    /// A tablet.
+    Tablet,
+    /// Anything else, and who does not say.
+    Desktop,
+}
+
+const CRAWLERS: &[&[u8]] = &[
+    b"bot",
+    b"crawl",
+    b"spider",
+    b"slurp",
+    b"facebookexternalhit",
+    b"mediapartners",
+    b"feedfetcher",
+    b"bingpreview",
+    b"yandex",
+    b"baidu",
+    b"duckduck",
+    b"archiver",
+    b"lighthouse",
+    b"pingdom",
+    b"uptime",
+    b"validator",
+    b"curl/",
+    b"wget/",
+    b"python-",
+    b"go-http-client",
+    b"headlesschrome",
+    b"whatsapp",
+    b"embedly",
+    b"quora link preview",
+    b"google-",
+];
+const TABLETS: &[&[u8]] = &[b"ipad", b"tablet", b"kindle", b"silk/", b"playbook"];
+const PHONES: &[&[u8]] =
+    &[b"mobi", b"iphone", b"ipod", b"windows phone", b"opera mini", b"blackberry", b"webos"];
+
+impl Agent {
+    /// Its name, as in rules and keys.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Agent::Crawler => "crawler",
+            Agent::Phone => "phone",
+            Agent::Tablet => "tablet",
+            Agent::Desktop => "desktop",
+        }
+    }
+
+    /// The class of that name.
+    pub(crate) fn from_name(name: &str) -> Option<Agent> {
+        [Agent::Crawler, Agent::Phone, Agent::Tablet, Agent::Desktop]
+            .into_iter()
+            .find(|agent| agent.as_str() == name)
+    }
+
+    /// The class of a request.
+    pub(crate) fn of(fields: &dyn Fields) -> Agent {
+        let mut agent = Agent::Desktop;
+        fields.values("user-agent", &mut |value| agent = Agent::of_value(value));
+        agent
+    }
+
+    fn of_value(value: &[u8]) -> Agent {
+        let says = |words: &[&[u8]]| words.iter().any(|word| contains(value, word));
+        if says(CRAWLERS) {
+            Agent::Crawler
+        } else if says(TABLETS) || (contains(value, b"android") && !contains(value, b"mobile")) {
+            Agent::Tablet
+        } else if says(PHONES) {
+            Agent::Phone
+        } else {
+            Agent::Desktop
+        }
+    }
+
+    /// The device that a page is made for: crawlers read what a desktop gets.
+    pub(crate) fn device(self) -> Agent {
+        match self {
+            Agent::Crawler => Agent::Desktop,
+            agent => agent,
+        }
+    }
+
+    /// The User-Agent that stands for the class.
+    pub(crate) fn user_agent(self) -> &'static str {
+        match self {
+            Agent::Phone => {
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1"
+            }
+            Agent::Tablet => {
+                "Mozilla/5.0 (iPad; CPU OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1"
+            }
+            Agent::Crawler | Agent::Desktop => {
+                "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+            }
+        }
+    }
+}
+
+/// Whether `word`, in small letters, occurs in `text` in any case.
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes() {
+        for (value, class) in [
+            (
+                "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+                Agent::Crawler,
+            ),
+            (
+                "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X) Mobile (compatible; bingbot/2.0)",
+                Agent::Crawler,
+            ),
+            (
+                "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126 Mobile Safari/537.36",
+                Agent::Phone,
+            ),
+            ("Mozilla/5.0 (Linux; Android 14; SM-X200) Chrome/126 Safari/537.36", Agent::Tablet),
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126 Safari/537.36", Agent::Desktop),
+            ("", Agent::Desktop),
+        ] {
+            assert_eq!(Agent::of_value(value.as_bytes()), class, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_a_class_is_of_it() {
+        for agent in [Agent::Phone, Agent::Tablet, Agent::Desktop] {
+            assert_eq!(Agent::of_value(agent.user_agent().as_bytes()), agent);
+        }
+    }
+}

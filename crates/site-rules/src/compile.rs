@@ -1,0 +1,337 @@
+//! From the rules as they are written to the rules as they are used: every value checked, every
+//! pattern read, the policy of each rule worked out. What contradicts itself is refused with a
+//! sentence that says which rule, which key, and what would be right.
+
+use crate::agent::Agent;
+use crate::cookies::{CookieLists, Names, Unknown};
+use crate::duration::parse_duration;
+use crate::form::KeyForm;
+use crate::glob::{Case, Glob, Globs, Star};
+use crate::mark::Secret;
+use crate::raw::{self, Status, Statuses, Store, Words};
+use crate::revise::Ignored;
+use crate::rule::{Conditions, Named, Policies, ResponseConditions, Rule, StatusRange};
+use http_cache::{Failure, FailureSet, Policy};
+use std::fmt;
+
+/// The most rules of a site.
+const RULES_MAX: usize = 500;
+/// The statuses that a lifetime may be given to: those of `Policy::default_lifetime_ms`.
+const STORE_STATUSES: &[u16] = &[200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410, 414];
+
+/// All that a site chooses about its pages.
+#[derive(Clone, Debug)]
+pub struct SiteRules {
+    pub(crate) base: Policy,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) lists: CookieLists,
+    pub(crate) form: KeyForm,
+    pub(crate) secret: Secret,
+    /// The longest time after a write, where a rule has one.
+    pub(crate) after_write: Option<u64>,
+    /// Whether a rule looks at responses.
+    pub(crate) responsive: bool,
+    watches_load: bool,
+}
+
+/// What is wrong with a rule, in a sentence for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleError(pub String);
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+/// What else the rules are made with.
+pub struct Surroundings {
+    /// The policy of pages under no rule.
+    pub base: Policy,
+    /// What marks of visitors who have written are signed with.
+    pub secret: Secret,
+    /// Whether the site trusts any proxy.
+    pub has_trusted_proxies: bool,
+}
+
+impl SiteRules {
+    /// Reads the rules of a site.
+    ///
+    /// # Errors
+    /// The first thing that cannot be used.
+    pub fn read(
+        rules: &[raw::Rule],
+        keys: &raw::Keys,
+        cookies: &raw::Cookies,
+        around: Surroundings,
+    ) -> Result<SiteRules, RuleError> {
+        let unknown = match cookies.unknown.as_deref() {
+            None | Some("declared") => Unknown::Declared,
+            Some("ignore") => Unknown::Ignore,
+            Some("bypass") => Unknown::Bypass,
+            Some(other) => {
+                return Err(RuleError(format!(
+                    "cookies.unknown: {other:?}: declared, ignore or bypass"
+                )));
+            }
+        };
+        let lists = CookieLists::new(&cookies.session, &cookies.ignore, unknown)
+            .map_err(|error| RuleError(format!("cookies: {error}")))?;
+        let form = KeyForm::read(keys).map_err(|error| RuleError(format!("keys.{error}")))?;
+        if rules.len() > RULES_MAX {
+            return Err(RuleError(format!("rule: {RULES_MAX} rules at most")));
+        }
+        let read = |(at, raw): (usize, &raw::Rule)| {
+            rule(raw, &around).map_err(|error| {
+                let name = raw.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+                RuleError(format!("rule {}{name}: {error}", at + 1))
+            })
+        };
+        let rules = rules.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(SiteRules {
+            after_write: rules.iter().filter_map(|rule| rule.after_write_ms).max(),
+            responsive: rules.iter().any(|rule| rule.response.is_some()),
+            watches_load: rules.iter().any(|rule| rule.saturated.is_some()),
+            base: around.base,
+            secret: around.secret,
+            rules,
+            lists,
+            form,
+        })
+    }
+
+    /// The normal form of URLs.
+    pub fn form(&self) -> &KeyForm {
+        &self.form
+    }
+
+    /// Whether the load counts: only then need it be found out.
+    pub fn watches_load(&self) -> bool {
+        self.watches_load
+    }
+}
+
+fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
+    contradictions(raw, around)?;
+    let conditions = conditions(raw)?;
+    let response = response(raw)?;
+    let normal = policies(raw, raw.store.as_ref(), &raw.stale_while_revalidate, &around.base)?;
+    let saturated = match &raw.when_saturated {
+        None => None,
+        Some(other) => {
+            let store = other.store.as_ref().or(raw.store.as_ref());
+            let stale =
+                other.stale_while_revalidate.as_ref().or(raw.stale_while_revalidate.as_ref());
+            Some(policies(raw, store, &stale.cloned(), &around.base)?)
+        }
+    };
+    let ignored = ignored(&raw.ignore)?;
+    let stores = raw.store.is_some() || !ignored.is_empty() || saturated.is_some();
+    let globs = |words: &Words| {
+        let read = |word: &String| Glob::read(word, Star::Anything, Case::Ignored);
+        words.as_slice().iter().map(read).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Rule {
+        own_copies: stores && conditions.tell_visitors_apart(),
+        conditions,
+        response,
+        bypass: raw.bypass,
+        normal,
+        saturated,
+        ignored,
+        after_write_ms: raw.after_write.as_deref().map(milliseconds).transpose()?,
+        vary_cookies: globs(&raw.vary_cookies)?,
+        session_cookies: globs(&raw.session_cookie)?,
+        ignore_cookies: Names::read(raw.ignore_cookies.as_slice().iter().map(String::as_str))?,
+        shared_with_sessions: raw.shared_with_sessions,
+        device_classes: raw.device_classes,
+        languages: raw.language.as_slice().iter().map(|word| word.as_str().into()).collect(),
+        country_header: raw.country_header.as_ref().map(|name| name.to_ascii_lowercase().into()),
+    })
+}
+
+/// What cannot be meant.
+fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> {
+    let some = |words: &Words| !words.as_slice().is_empty();
+    let stores = raw.store.is_some() || some(&raw.ignore) || raw.when_saturated.is_some();
+    let copies = some(&raw.vary_cookies)
+        || some(&raw.session_cookie)
+        || some(&raw.ignore_cookies)
+        || some(&raw.language)
+        || raw.shared_with_sessions
+        || raw.device_classes
+        || raw.country_header.is_some();
+    let stale = raw.stale_while_revalidate.is_some() || raw.stale_if_error.is_some();
+    if raw.bypass && (stores || copies || stale) {
+        return Err("bypass: nothing is stored, so nothing can be said about storing".into());
+    }
+    let ignores = |name: &str| raw.ignore.as_slice().iter().any(|word| word == name);
+    let names_paths = raw.path.as_slice().iter().any(|word| {
+        !word.starts_with('!') && word.bytes().any(|byte| !matches!(byte, b'*' | b'/'))
+    });
+    if ignores("set-cookie") && !names_paths {
+        return Err("ignore: set-cookie needs a path that names the pages: a cookie that opens a session elsewhere would be lost".into());
+    }
+    if raw.shared_with_sessions && some(&raw.session_cookie) {
+        return Err(
+            "shared_with_sessions: and session_cookie are both given: one copy, or one for each?"
+                .into(),
+        );
+    }
+    if raw.when_status.is_some() || some(&raw.when_header) {
+        let visitors = some(&raw.cookie) || some(&raw.header) || some(&raw.agent);
+        if copies || stale || raw.after_write.is_some() || raw.when_saturated.is_some() {
+            return Err(
+                "when_status, when_header: only store, ignore and bypass can wait for the response"
+                    .into(),
+            );
+        }
+        if visitors && stores {
+            return Err("when_status, when_header: copies cannot be told apart by cookie, header or agent once the response is there".into());
+        }
+    }
+    if raw.country_header.is_some() && !around.has_trusted_proxies {
+        return Err("country_header: is believed only when it comes from one of trusted_proxies, and there are none".into());
+    }
+    Ok(())
+}
+
+fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
+    let method = |word: &String| {
+        http::Method::from_bytes(word.as_bytes()).map_err(|_| format!("method: {word:?} is none"))
+    };
+    let agent = |word: &String| {
+        Agent::from_name(word)
+            .ok_or_else(|| format!("agent: {word:?}: crawler, phone, tablet or desktop"))
+    };
+    if let Some(bad) = raw.path.as_slice().iter().find(|word| {
+        let word = word.trim_start_matches('!');
+        !word.starts_with('/') && !word.starts_with('*')
+    }) {
+        return Err(format!("path: {bad:?}: begin with / or *"));
+    }
+    Ok(Conditions {
+        host: Globs::read(raw.host.as_slice(), Star::Anything, Case::Ignored)
+            .map_err(|e| format!("host: {e}"))?,
+        path: Globs::read(raw.path.as_slice(), Star::Segment, Case::Kept)
+            .map_err(|e| format!("path: {e}"))?,
+        methods: raw.method.as_slice().iter().map(method).collect::<Result<_, _>>()?,
+        query: named(&raw.query, "query", '=')?,
+        cookie: named(&raw.cookie, "cookie", '=')?,
+        header: named(&raw.header, "header", ':')?,
+        agents: raw.agent.as_slice().iter().map(agent).collect::<Result<_, _>>()?,
+    })
+}
+
+/// `name` or `name=value`, each with stars; `!` before it for what must not be there.
+fn named(words: &Words, key: &str, separator: char) -> Result<Vec<Named>, String> {
+    let read = |word: &String| {
+        let (absent, word) = match word.strip_prefix('!') {
+            Some(word) => (true, word),
+            None => (false, word.as_str()),
+        };
+        let (name, value) = match word.split_once(separator) {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (word.trim(), None),
+        };
+        let is_header = separator == ':';
+        if is_header && http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+            return Err(format!("{key}: {word:?}: write name or name: value"));
+        }
+        let name = if is_header { name.to_ascii_lowercase() } else { name.to_owned() };
+        let glob = |text: &str| {
+            Glob::read(text, Star::Anything, Case::Ignored).map_err(|e| format!("{key}: {e}"))
+        };
+        Ok(Named { name: glob(&name)?, value: value.map(glob).transpose()?, absent })
+    };
+    words.as_slice().iter().map(read).collect()
+}
+
+fn response(raw: &raw::Rule) -> Result<Option<ResponseConditions>, String> {
+    let header = named(&raw.when_header, "when_header", ':')?;
+    let statuses = match &raw.when_status {
+        None => Vec::new(),
+        Some(Statuses::One(one)) => vec![status(one)?],
+        Some(Statuses::Many(many)) => many.iter().map(status).collect::<Result<_, _>>()?,
+    };
+    let any = !header.is_empty() || !statuses.is_empty();
+    Ok(any.then_some(ResponseConditions { statuses, header }))
+}
+
+fn status(status: &Status) -> Result<StatusRange, String> {
+    let wrong = |text: &dyn fmt::Display| format!("when_status: {text}: write 404 or \"4xx\"");
+    match status {
+        Status::Code(code @ 100..=599) => Ok(StatusRange { first: *code, last: *code }),
+        Status::Code(code) => Err(wrong(code)),
+        Status::Class(text) => match text.as_bytes() {
+            [digit @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => {
+                let first = u16::from(digit - b'0') * 100;
+                Ok(StatusRange { first, last: first + 99 })
+            }
+            _ => Err(wrong(text)),
+        },
+    }
+}
+
+fn ignored(words: &Words) -> Result<Ignored, String> {
+    let mut ignored = Ignored::default();
+    for word in words.as_slice() {
+        match word.to_ascii_lowercase().as_str() {
+            "cache-control" => ignored.cache_control = true,
+            "expires" => ignored.expires = true,
+            "set-cookie" => ignored.set_cookie = true,
+            _ => return Err(format!("ignore: {word:?}: cache-control, expires or set-cookie")),
+        }
+    }
+    Ok(ignored)
+}
+
+/// The base policy with what the rule changes in it.
+fn policies(
+    raw: &raw::Rule,
+    store: Option<&Store>,
+    stale_while_revalidate: &Option<String>,
+    base: &Policy,
+) -> Result<Policies, String> {
+    let mut general = base.clone();
+    let seconds = |text: &String| milliseconds(text).map(|ms| (ms / 1000) as u32);
+    if let Some(text) = stale_while_revalidate {
+        general.stale_while_revalidate_seconds = seconds(text)?;
+    }
+    if let Some(text) = &raw.stale_if_error {
+        general.stale_if_error_seconds = seconds(text)?;
+    }
+    if let Some(words) = &raw.stale_on {
+        general.stale_if_error_causes =
+            words.as_slice().iter().try_fold(FailureSet::NONE, |set, word| {
+                let names = || Failure::ALL.map(|failure| failure.as_str()).join(", ");
+                let failure = Failure::from_name(word)
+                    .ok_or_else(|| format!("stale_on: {word:?}: one of {}", names()))?;
+                Ok::<_, String>(set.with(failure))
+            })?;
+    }
+    let mut by_status = Vec::new();
+    match store {
+        None => {}
+        Some(Store::All(text)) => general.default_lifetime_ms = Some(milliseconds(text)?),
+        Some(Store::ByStatus(table)) => {
+            let other = table.get("other").map(|text| milliseconds(text)).transpose()?;
+            general.default_lifetime_ms = other;
+            for (word, text) in table.iter().filter(|(word, _)| *word != "other") {
+                let code = word.parse().ok().filter(|code| STORE_STATUSES.contains(code));
+                let code = code.ok_or_else(|| {
+                    format!("store: {word:?}: other, or one of {STORE_STATUSES:?}")
+                })?;
+                let lifetime = Some(milliseconds(text)?);
+                by_status.push((code, Policy { default_lifetime_ms: lifetime, ..general.clone() }));
+            }
+        }
+    }
+    Ok(Policies { general, by_status })
+}
+
+fn milliseconds(text: &str) -> Result<u64, String> {
+    parse_duration(text).map(|duration| duration.as_millis() as u64)
+}

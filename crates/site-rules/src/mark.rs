@@ -1,0 +1,98 @@
+//! The mark of a visitor who has just written: a cookie that says until when his requests are passed
+//! on, signed so that nobody can make one for himself and wake PHP with every request.
+//!
+//! `1700000000000.` and the first 16 bytes of HMAC-SHA-256 over the host and that time (in
+//! milliseconds), in hexadecimal. Who has a valid mark has written; he could have it again by writing
+//! again, so there is nothing to be gained by keeping it.
+
+use crate::cookies::AFTER_WRITE_COOKIE;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use std::fmt;
+
+/// How many bytes of the code are sent.
+const CODE_BYTES: usize = 16;
+
+/// What marks are signed with.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// Made from 32 bytes that nobody can guess.
+    pub fn new(bytes: [u8; 32]) -> Secret {
+        Secret(bytes)
+    }
+
+    /// The line of Set-Cookie that marks a visitor of `host` for `for_ms` from `now_ms`.
+    pub(crate) fn set_cookie(&self, host: &str, now_ms: u64, for_ms: u64, secure: bool) -> String {
+        let until_ms = now_ms.saturating_add(for_ms);
+        let code = self.code(host, until_ms);
+        let max_age = for_ms.div_ceil(1000);
+        let secure = if secure { "; Secure" } else { "" };
+        format!(
+            "{AFTER_WRITE_COOKIE}={until_ms}.{}; Max-Age={max_age}; Path=/; HttpOnly; SameSite=Lax{secure}",
+            hexadecimal(&code)
+        )
+    }
+
+    /// Whether `value` is a mark for `host` that is still good.
+    pub(crate) fn holds(&self, value: &[u8], host: &str, now_ms: u64) -> bool {
+        let Ok(text) = str::from_utf8(value) else { return false };
+        let Some((until, code)) = text.split_once('.') else { return false };
+        let Ok(until_ms) = until.parse::<u64>() else { return false };
+        let right = hexadecimal(&self.code(host, until_ms));
+        until_ms > now_ms && same(code.as_bytes(), right.as_bytes())
+    }
+
+    fn code(&self, host: &str, until_ms: u64) -> [u8; CODE_BYTES] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        mac.update(host.as_bytes());
+        mac.update(&[0]);
+        mac.update(&until_ms.to_be_bytes());
+        let whole = mac.finalize().into_bytes();
+        let mut code = [0; CODE_BYTES];
+        code.copy_from_slice(&whole[..CODE_BYTES]);
+        code
+    }
+}
+
+/// Compares without telling by the time it takes how much was right.
+fn same(given: &[u8], right: &[u8]) -> bool {
+    let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
+    std::hint::black_box(differing) == 0 && given.len() == right.len()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_holds_for_its_host_and_time_alone() {
+        let secret = Secret::new([7; 32]);
+        let line = secret.set_cookie("a.test", 1_000, 1_500, true);
+        let value = line.split_once('=').unwrap().1.split(';').next().unwrap();
+        assert!(line.contains("; Max-Age=2; Path=/; HttpOnly; SameSite=Lax; Secure"), "{line}");
+        let holds = |value: &str, host: &str, now| secret.holds(value.as_bytes(), host, now);
+        assert!(holds(value, "a.test", 1_000) && holds(value, "a.test", 2_499));
+        assert!(!holds(value, "a.test", 2_500));
+        assert!(!holds(value, "b.test", 1_000));
+        let later = value.replacen("2500", "9500", 1);
+        assert!(!holds(&later, "a.test", 1_000));
+        for wrong in
+            ["", ".", "2500.", "2500", "x.y", &value[..value.len() - 1], &format!("{value}0")]
+        {
+            assert!(!holds(wrong, "a.test", 1_000), "{wrong}");
+        }
+        assert!(!Secret::new([8; 32]).holds(value.as_bytes(), "a.test", 1_000));
+    }
+}

@@ -1,0 +1,264 @@
+//! What is to be done with a request, before the store is asked.
+//!
+//! | first of these that holds | plan |
+//! |---|---|
+//! | the visitor has just written (his mark is good) | bypass: after-write |
+//! | the rule says bypass | bypass: rule |
+//! | a session cookie, and the rule has it neither in the key nor out of the request | bypass: session-cookie |
+//! | an unknown cookie, where these count as sessions | bypass: unknown-cookie |
+//! | otherwise | the store is asked |
+//!
+//! Invariant: a plan that asks the store counts no session cookie but those in the key. Nothing here
+//! allocates for a site without rules. A plan is small and is copied; it holds places in the rules.
+
+use crate::agent::Agent;
+use crate::compile::SiteRules;
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown, pairs};
+use crate::language;
+use crate::rule::Rule;
+use crate::view::{Peer, RequestView};
+use http_cache::{Policy, Stored};
+
+/// How much the origin has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// As usual.
+    Normal,
+    /// Requests wait for a place.
+    Saturated,
+}
+
+/// What is to be done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handling {
+    /// The store is asked, and the response may be stored.
+    Store,
+    /// It is passed on as it came, and the response is not stored.
+    Bypass(BypassBecause),
+}
+
+/// Why a request bypasses the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BypassBecause {
+    /// A rule says so.
+    Rule,
+    /// It has a cookie of a session or a login.
+    SessionCookie,
+    /// Its visitor has just written.
+    AfterWrite,
+    /// It has a cookie that is on no list, and the site counts these as sessions.
+    UnknownCookie,
+}
+
+impl BypassBecause {
+    /// The reason's name, as in the `detail` of Cache-Status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BypassBecause::Rule => "rule",
+            BypassBecause::SessionCookie => "session-cookie",
+            BypassBecause::AfterWrite => "after-write",
+            BypassBecause::UnknownCookie => "unknown-cookie",
+        }
+    }
+}
+
+/// What is to be done with a request, and under which rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Whether the store is asked.
+    pub handling: Handling,
+    /// The place of the rule that rules, where one does.
+    pub(crate) rule: Option<usize>,
+    pub(crate) load: Load,
+    pub(crate) device: Option<Agent>,
+    /// The place among the rule's languages.
+    pub(crate) language: Option<usize>,
+    pub(crate) cookies: Found,
+}
+
+/// Which kinds of cookies a request has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// One that counts as a session and is not in the key.
+    pub(crate) session: bool,
+    /// One that is in the key as a session.
+    pub(crate) named_session: bool,
+    /// One that is on no list.
+    pub(crate) unknown: bool,
+    /// A good mark of a visitor who has written.
+    pub(crate) wrote: bool,
+}
+
+impl SiteRules {
+    /// Plans a GET or HEAD. `now_ms` is the time, for marks of visitors who have written.
+    pub fn plan(&self, view: &RequestView<'_>, load: Load, now_ms: u64) -> Plan {
+        let at = self.ruling(view);
+        let rule = at.map(|at| &self.rules[at]);
+        let cookies = self.find_cookies(rule, view, now_ms);
+        let plain = Plan {
+            handling: Handling::Store,
+            rule: at,
+            load,
+            device: None,
+            language: None,
+            cookies,
+        };
+        let bypass = |because| Plan { handling: Handling::Bypass(because), ..plain };
+        if cookies.wrote {
+            return bypass(BypassBecause::AfterWrite);
+        }
+        if rule.is_some_and(|rule| rule.bypass) {
+            return bypass(BypassBecause::Rule);
+        }
+        let shared = rule.is_some_and(|rule| rule.shared_with_sessions);
+        if cookies.session && !shared {
+            return bypass(BypassBecause::SessionCookie);
+        }
+        if cookies.unknown && !shared && self.lists.unknown == Unknown::Bypass {
+            return bypass(BypassBecause::UnknownCookie);
+        }
+        let Some(rule) = rule else { return plain };
+        Plan {
+            device: rule.device_classes.then(|| Agent::of(view.fields).device()),
+            language: (!rule.languages.is_empty())
+                .then(|| language::preferred(&rule.languages, view.fields)),
+            ..plain
+        }
+    }
+
+    /// How long the visitor of an unsafe request that went through is passed on, in milliseconds.
+    pub fn after_write_ms(&self, view: &RequestView<'_>) -> Option<u64> {
+        self.after_write?;
+        self.rules[self.ruling(view)?].after_write_ms
+    }
+
+    /// The line of Set-Cookie that marks a visitor who has written, for so many milliseconds.
+    pub fn mark(&self, view: &RequestView<'_>, now_ms: u64, for_ms: u64) -> String {
+        self.secret.set_cookie(view.host, now_ms, for_ms, view.scheme == "https")
+    }
+
+    /// The first rule whose conditions on the request hold, and that has none on the response.
+    fn ruling(&self, view: &RequestView<'_>) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.response.is_none() && rule.conditions.fit(view))
+    }
+
+    fn find_cookies(&self, rule: Option<&Rule>, view: &RequestView<'_>, now_ms: u64) -> Found {
+        let mut found = Found::default();
+        view.fields.values("cookie", &mut |line| {
+            for pair in pairs(line) {
+                if pair.name == AFTER_WRITE_COOKIE.as_bytes() {
+                    let holds = || self.secret.holds(pair.value, view.host, now_ms);
+                    found.wrote |= self.after_write.is_some() && holds();
+                    continue;
+                }
+                match rule {
+                    Some(rule) if rule.names_session(pair.name) => found.named_session = true,
+                    Some(rule) if rule.names_cookie(pair.name) => {}
+                    Some(rule) if rule.ignore_cookies.have(pair.name) => {}
+                    _ => match self.lists.kind(pair.name) {
+                        CookieKind::Session => found.session = true,
+                        CookieKind::Unknown => found.unknown = true,
+                        CookieKind::ScriptOnly => {}
+                    },
+                }
+            }
+        });
+        found
+    }
+
+    /// Whether a cookie goes to the origin, and may select a variant, under a plan that asks the
+    /// store.
+    pub(crate) fn counts(&self, plan: &Plan, name: &[u8]) -> bool {
+        let rule = plan.rule.map(|at| &self.rules[at]);
+        match rule {
+            Some(rule) if rule.names_cookie(name) => true,
+            Some(rule) if rule.shared_with_sessions || rule.ignore_cookies.have(name) => false,
+            _ => {
+                self.lists.unknown == Unknown::Declared
+                    && self.lists.kind(name) == CookieKind::Unknown
+            }
+        }
+    }
+
+    /// The policy under which stored pages are looked at.
+    pub fn policy(&self, plan: &Plan) -> &Policy {
+        match plan.rule {
+            Some(at) => &self.rules[at].policies(plan.load).general,
+            None => &self.base,
+        }
+    }
+
+    /// Whether a stored page may be used for the request: one whose lifetime is only a rule's, or a
+    /// guess, is not for a visitor who may be somebody in particular to the application.
+    pub fn may_use(&self, plan: &Plan, stored: &Stored) -> bool {
+        !self.has_strangers(plan) || crate::revise::is_declared(stored)
+    }
+
+    /// Whether cookies that are on no list go along.
+    pub(crate) fn has_strangers(&self, plan: &Plan) -> bool {
+        let shared = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
+        plan.cookies.unknown
+            && !plan.cookies.named_session
+            && !shared
+            && self.lists.unknown == Unknown::Declared
+    }
+
+    /// Whether a session's cookie was taken out of the request: cookies that its response sets are
+    /// then about another visitor, nobody in particular, and must not reach this one.
+    pub fn withholds_session(&self, plan: &Plan) -> bool {
+        plan.handling == Handling::Store && plan.cookies.session
+    }
+
+    /// Appends to a cache key what the plan tells copies apart by. No URL has a line feed in it.
+    pub fn write_key(&self, plan: &Plan, view: &RequestView<'_>, key: &mut Vec<u8>) {
+        let Some(at) = plan.rule else { return };
+        let rule = &self.rules[at];
+        let mut part = |name: &str, value: &[u8]| {
+            key.push(b'\n');
+            key.extend_from_slice(name.as_bytes());
+            key.push(b' ');
+            key.extend_from_slice(value);
+        };
+        if rule.own_copies {
+            part("rule", at.to_string().as_bytes());
+        }
+        for (name, globs) in [("session", &rule.session_cookies), ("cookie", &rule.vary_cookies)] {
+            for glob in globs {
+                view.fields.values("cookie", &mut |line| {
+                    for pair in pairs(line).filter(|pair| glob.fits(pair.name)) {
+                        part(name, pair.written);
+                    }
+                });
+            }
+        }
+        if let Some(device) = plan.device {
+            part("device", device.as_str().as_bytes());
+        }
+        if let Some(language) = plan.language.and_then(|at| rule.languages.get(at)) {
+            part("language", language.as_bytes());
+        }
+        if let Some(header) = &rule.country_header {
+            part("country", &country(view, header));
+        }
+    }
+
+    pub(crate) fn language(&self, plan: &Plan, at: usize) -> Option<&str> {
+        self.rules[plan.rule?].languages.get(at).map(|language| &**language)
+    }
+}
+
+/// Two letters that a trusted proxy has given; anything else is nowhere.
+fn country(view: &RequestView<'_>, header: &str) -> [u8; 2] {
+    let mut country = *b"--";
+    if view.peer == Peer::Trusted {
+        view.fields.values(header, &mut |value| {
+            if let [one, two] = value.trim_ascii()
+                && one.is_ascii_alphanumeric()
+                && two.is_ascii_alphanumeric()
+            {
+                country = [one.to_ascii_uppercase(), two.to_ascii_uppercase()];
+            }
+        });
+    }
+    country
+}

@@ -1,0 +1,165 @@
+//! The rules as they are written: TOML tables, nothing checked but their shape. What each key means
+//! stands in the guide to rules; a test holds the two together.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A word, or a list of words.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum Words {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        Words::Many(Vec::new())
+    }
+}
+
+impl Words {
+    /// The words.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            Words::One(word) => std::slice::from_ref(word),
+            Words::Many(words) => words,
+        }
+    }
+}
+
+/// A status, or a class of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum Status {
+    Code(u16),
+    Class(String),
+}
+
+/// One status or a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum Statuses {
+    One(Status),
+    Many(Vec<Status>),
+}
+
+/// A lifetime for all statuses, or one each.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum Store {
+    All(String),
+    ByStatus(BTreeMap<String, String>),
+}
+
+/// `[keys]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Keys {
+    pub drop: Option<Vec<String>>,
+    pub drop_also: Vec<String>,
+    pub keep: Vec<String>,
+    pub sort: Option<bool>,
+    pub lower_case: bool,
+    pub trailing_slash: Option<String>,
+    pub index: Vec<String>,
+}
+
+/// `[cookies]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Cookies {
+    pub ignore: Vec<String>,
+    pub session: Vec<String>,
+    pub unknown: Option<String>,
+    pub secret_file: Option<std::path::PathBuf>,
+}
+
+/// One `[[rule]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Rule {
+    pub name: Option<String>,
+    pub host: Words,
+    pub path: Words,
+    pub method: Words,
+    pub query: Words,
+    pub cookie: Words,
+    pub header: Words,
+    pub agent: Words,
+    pub when_status: Option<Statuses>,
+    pub when_header: Words,
+    pub bypass: bool,
+    pub store: Option<Store>,
+    pub ignore: Words,
+    pub after_write: Option<String>,
+    pub stale_while_revalidate: Option<String>,
+    pub stale_if_error: Option<String>,
+    pub stale_on: Option<Words>,
+    pub vary_cookies: Words,
+    pub session_cookie: Words,
+    pub ignore_cookies: Words,
+    pub shared_with_sessions: bool,
+    pub device_classes: bool,
+    pub language: Words,
+    pub country_header: Option<String>,
+    pub when_saturated: Option<Saturated>,
+}
+
+/// `when_saturated` of a rule.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Saturated {
+    pub store: Option<Store>,
+    pub stale_while_revalidate: Option<String>,
+}
+
+/// Every key of a rule.
+pub const RULE_KEYS: &[&str] = &[
+    "name",
+    "host",
+    "path",
+    "method",
+    "query",
+    "cookie",
+    "header",
+    "agent",
+    "when_status",
+    "when_header",
+    "bypass",
+    "store",
+    "ignore",
+    "after_write",
+    "stale_while_revalidate",
+    "stale_if_error",
+    "stale_on",
+    "vary_cookies",
+    "session_cookie",
+    "ignore_cookies",
+    "shared_with_sessions",
+    "device_classes",
+    "language",
+    "country_header",
+    "when_saturated",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_listed() {
+        let said = toml::from_str::<Rule>("nothing = 1").unwrap_err().to_string();
+        let known = said.matches('`').count() / 2 - 1;
+        assert!(RULE_KEYS.iter().all(|key| said.contains(&format!("`{key}`"))), "{said}");
+        assert!(known >= RULE_KEYS.len(), "{known} keys, {} listed: {said}", RULE_KEYS.len());
+    }
+}

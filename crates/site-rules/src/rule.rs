@@ -1,0 +1,174 @@
+//! One rule: on which requests and responses it works, and what it does.
+//!
+//! All conditions that a rule names have to hold; of several words in one condition one has to, and
+//! none of those written with `!`. A rule that tells visitors apart by what is not in the key (cookie,
+//! header, agent) and has a say in storing keeps copies of its own, so that what is stored by it is
+//! served to those only whom it is for.
+
+use crate::agent::Agent;
+use crate::cookies::{Names, pairs};
+use crate::glob::{Glob, Globs};
+use crate::plan::Load;
+use crate::revise::Ignored;
+use crate::view::RequestView;
+use http::{HeaderMap, Method, StatusCode};
+use http_cache::{Fields, Policy};
+
+/// A rule as it is used.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    pub(crate) conditions: Conditions,
+    pub(crate) response: Option<ResponseConditions>,
+    pub(crate) bypass: bool,
+    pub(crate) normal: Policies,
+    pub(crate) saturated: Option<Policies>,
+    pub(crate) ignored: Ignored,
+    pub(crate) after_write_ms: Option<u64>,
+    pub(crate) vary_cookies: Vec<Glob>,
+    pub(crate) session_cookies: Vec<Glob>,
+    pub(crate) ignore_cookies: Names,
+    pub(crate) shared_with_sessions: bool,
+    pub(crate) device_classes: bool,
+    pub(crate) languages: Vec<Box<str>>,
+    pub(crate) country_header: Option<Box<str>>,
+    pub(crate) own_copies: bool,
+}
+
+impl Rule {
+    pub(crate) fn policies(&self, load: Load) -> &Policies {
+        match (load, &self.saturated) {
+            (Load::Saturated, Some(policies)) => policies,
+            _ => &self.normal,
+        }
+    }
+
+    /// Whether the rule has the cookie of this name in the key.
+    pub(crate) fn names_cookie(&self, name: &[u8]) -> bool {
+        self.vary_cookies.iter().chain(&self.session_cookies).any(|glob| glob.fits(name))
+    }
+
+    pub(crate) fn names_session(&self, name: &[u8]) -> bool {
+        self.session_cookies.iter().any(|glob| glob.fits(name))
+    }
+}
+
+/// The policy under a rule, by the response's status.
+#[derive(Clone, Debug)]
+pub(crate) struct Policies {
+    pub(crate) general: Policy,
+    pub(crate) by_status: Vec<(u16, Policy)>,
+}
+
+impl Policies {
+    pub(crate) fn of(&self, status: StatusCode) -> &Policy {
+        let named = self.by_status.iter().find(|(code, _)| *code == status.as_u16());
+        named.map_or(&self.general, |(_, policy)| policy)
+    }
+}
+
+/// What has to hold of a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conditions {
+    pub(crate) host: Globs,
+    pub(crate) path: Globs,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) query: Vec<Named>,
+    pub(crate) cookie: Vec<Named>,
+    pub(crate) header: Vec<Named>,
+    pub(crate) agents: Vec<Agent>,
+}
+
+impl Conditions {
+    pub(crate) fn fit(&self, view: &RequestView<'_>) -> bool {
+        let host = || self.host.fit(view.host_name().as_bytes());
+        let path = || self.path.fit(&view.plain_path());
+        (self.methods.is_empty() || self.methods.contains(view.method))
+            && (self.host.is_empty() || host())
+            && (self.path.is_empty() || path())
+            && (self.agents.is_empty() || self.agents.contains(&Agent::of(view.fields)))
+            && Named::fit(&self.query, |named| named.fits_query(view.query()))
+            && Named::fit(&self.cookie, |named| named.fits_cookie(view.fields))
+            && Named::fit(&self.header, |named| named.fits_header(view.fields))
+    }
+
+    /// Whether visitors are told apart by what is not in the key.
+    pub(crate) fn tell_visitors_apart(&self) -> bool {
+        !self.cookie.is_empty() || !self.header.is_empty() || !self.agents.is_empty()
+    }
+}
+
+/// What has to hold of a response.
+#[derive(Clone, Debug)]
+pub(crate) struct ResponseConditions {
+    pub(crate) statuses: Vec<StatusRange>,
+    pub(crate) header: Vec<Named>,
+}
+
+impl ResponseConditions {
+    pub(crate) fn fit(&self, status: StatusCode, headers: &HeaderMap) -> bool {
+        let code = status.as_u16();
+        (self.statuses.is_empty() || self.statuses.iter().any(|range| range.has(code)))
+            && Named::fit(&self.header, |named| named.fits_header(headers))
+    }
+}
+
+/// A status or a class of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StatusRange {
+    pub(crate) first: u16,
+    pub(crate) last: u16,
+}
+
+impl StatusRange {
+    fn has(self, code: u16) -> bool {
+        (self.first..=self.last).contains(&code)
+    }
+}
+
+/// A parameter, cookie or header line by name, perhaps with a value.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: Glob,
+    pub(crate) value: Option<Glob>,
+    /// Written with `!`: it must not be there.
+    pub(crate) absent: bool,
+}
+
+impl Named {
+    /// Whether one of those that have to be there is, and none of those that must not.
+    fn fit(all: &[Named], is_there: impl Fn(&Named) -> bool) -> bool {
+        let mut wanted = all.iter().filter(|named| !named.absent).peekable();
+        (wanted.peek().is_none() || wanted.any(&is_there))
+            && !all.iter().any(|named| named.absent && is_there(named))
+    }
+
+    fn fits(&self, name: &[u8], value: &[u8]) -> bool {
+        self.name.fits(name) && self.value.as_ref().is_none_or(|glob| glob.fits(value))
+    }
+
+    fn fits_query(&self, query: Option<&str>) -> bool {
+        query.is_some_and(|query| {
+            query.split('&').any(|parameter| {
+                let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+                self.fits(name.as_bytes(), value.as_bytes())
+            })
+        })
+    }
+
+    fn fits_cookie(&self, fields: &dyn Fields) -> bool {
+        let mut found = false;
+        fields.values("cookie", &mut |line| {
+            found |= pairs(line).any(|pair| self.fits(pair.name, pair.value));
+        });
+        found
+    }
+
+    fn fits_header(&self, fields: &dyn Fields) -> bool {
+        let mut found = false;
+        // The name of a header line has no stars.
+        fields.values(self.name.as_str(), &mut |value| {
+            found |= self.value.as_ref().is_none_or(|glob| glob.fits(value.trim_ascii()));
+        });
+        found
+    }
+}

@@ -1,0 +1,174 @@
+//! A request as the rules see it, and as the origin and the variants of a page see it once the plan
+//! is made: cookies that do not count left out, device and language as their class.
+//!
+//! Invariant: what [`Planned`] shows is what goes to the origin for a page that may be shared, so a
+//! page can depend on nothing that is not in its key or among its nominated fields.
+
+use crate::compile::SiteRules;
+use crate::cookies::pairs;
+use crate::plan::Plan;
+use http::Method;
+use http_cache::Fields;
+use std::borrow::Cow;
+
+/// What the rules read of a request.
+#[derive(Clone, Copy)]
+pub struct RequestView<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    /// Host as in the key.
+    pub host: &'a str,
+    /// Path and query in their normal form.
+    pub path_and_query: &'a str,
+    /// The header lines that may go to the origin.
+    pub fields: &'a dyn Fields,
+    /// Whether the connection is a trusted proxy's.
+    pub peer: Peer,
+}
+
+/// At whose end of the connection the request came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A proxy that the site trusts.
+    Trusted,
+    /// Anybody.
+    Anybody,
+}
+
+impl<'a> RequestView<'a> {
+    /// The host without its port.
+    pub(crate) fn host_name(&self) -> &'a str {
+        match self.host.rfind(':') {
+            Some(at) if !self.host[at..].contains(']') => &self.host[..at],
+            _ => self.host,
+        }
+    }
+
+    pub(crate) fn query(&self) -> Option<&'a str> {
+        self.path_and_query.split_once('?').map(|(_, query)| query)
+    }
+
+    /// The path as an application reads it: decoded, without doubled slashes and dot segments. So no
+    /// spelling of a path gets around a rule.
+    pub(crate) fn plain_path(&self) -> Cow<'a, [u8]> {
+        let path = self.path_and_query.split('?').next().unwrap_or_default();
+        if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+            return Cow::Borrowed(path.as_bytes());
+        }
+        let decoded = decode(path.as_bytes());
+        let mut segments: Vec<&[u8]> = Vec::new();
+        let last = decoded.split(|byte| *byte == b'/').next_back().unwrap_or_default();
+        for segment in decoded.split(|byte| *byte == b'/') {
+            match segment {
+                b"" | b"." => {}
+                b".." => drop(segments.pop()),
+                segment => segments.push(segment),
+            }
+        }
+        let mut plain = Vec::with_capacity(decoded.len());
+        for segment in &segments {
+            plain.push(b'/');
+            plain.extend_from_slice(segment);
+        }
+        if segments.is_empty() || matches!(last, b"" | b"." | b"..") {
+            plain.push(b'/');
+        }
+        Cow::Owned(plain)
+    }
+}
+
+fn decode(path: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut at = 0;
+    while at < path.len() {
+        let digits = path.get(at + 1..at + 3).and_then(|two| str::from_utf8(two).ok());
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) if path[at] == b'%' => {
+                decoded.push(byte);
+                at += 3;
+            }
+            _ => {
+                decoded.push(path[at]);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
+/// A request's header lines under a plan.
+#[derive(Clone, Copy)]
+pub struct Planned<'a> {
+    rules: &'a SiteRules,
+    plan: Plan,
+    fields: &'a dyn Fields,
+}
+
+impl<'a> Planned<'a> {
+    /// The lines of `fields` as `plan` has them.
+    pub fn new(rules: &'a SiteRules, plan: Plan, fields: &'a dyn Fields) -> Planned<'a> {
+        Planned { rules, plan, fields }
+    }
+
+    /// The fields that read otherwise under the plan: a request that goes to the origin under it has
+    /// to be given these anew.
+    pub fn changed(&self) -> impl Iterator<Item = &'static str> {
+        let device = self.plan.device.map(|_| "user-agent");
+        let language = self.plan.language.map(|_| "accept-language");
+        [Some("cookie"), device, language].into_iter().flatten()
+    }
+}
+
+impl Fields for Planned<'_> {
+    fn values<'b>(&'b self, name: &str, visit: &mut dyn FnMut(&'b [u8])) {
+        match (name, self.plan.device, self.plan.language) {
+            // One visit a cookie: their combination is the same whichever cookies stood between.
+            ("cookie", _, _) => self.fields.values("cookie", &mut |line| {
+                for pair in pairs(line).filter(|pair| self.rules.counts(&self.plan, pair.name)) {
+                    visit(pair.written);
+                }
+            }),
+            ("user-agent", Some(device), _) => visit(device.user_agent().as_bytes()),
+            ("accept-language", _, Some(at)) => {
+                if let Some(language) = self.rules.language(&self.plan, at) {
+                    visit(language.as_bytes());
+                }
+            }
+            _ => self.fields.values(name, visit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spelling_of_a_path_gets_around_a_rule() {
+        let none: &[(&[u8], &[u8])] = &[];
+        for (path, plain) in [
+            ("/a/b?c", "/a/b"),
+            ("/%61/b", "/a/b"),
+            ("//a///b/", "/a/b/"),
+            ("/x/../a/./b", "/a/b"),
+            ("/a/b/..", "/a/"),
+            ("/%2e%2e/a", "/a"),
+            ("/a%2Fb", "/a/b"),
+            ("/%zz%4", "/%zz%4"),
+            ("/..", "/"),
+        ] {
+            let view = RequestView {
+                method: &Method::GET,
+                scheme: "http",
+                host: "a:80",
+                path_and_query: path,
+                fields: &none,
+                peer: Peer::Anybody,
+            };
+            assert_eq!(view.plain_path(), plain.as_bytes(), "{path}");
+            assert_eq!(view.host_name(), "a");
+        }
+    }
+}

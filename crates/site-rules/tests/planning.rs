@@ -1,0 +1,325 @@
+//! Plans of requests and revisions of responses, rule by rule: what is decided, what the key and the
+//! origin get of it, and what rules are refused.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http_cache::{Fields, Policy, RequestFacts, Stored, Timestamp, storable};
+use site_rules::raw::{Cookies, Keys, Rule};
+use site_rules::{
+    BypassBecause, Handling, Load, Peer, Plan, Planned, Refusal, RequestView, Secret, SiteRules,
+    Surroundings,
+};
+
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct Text {
+    rule: Vec<Rule>,
+    keys: Keys,
+    cookies: Cookies,
+}
+
+fn try_rules(text: &str) -> Result<SiteRules, String> {
+    let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
+    let around = Surroundings {
+        base: Policy::default(),
+        secret: Secret::new([1; 32]),
+        has_trusted_proxies: true,
+    };
+    SiteRules::read(&text.rule, &text.keys, &text.cookies, around).map_err(|error| error.0)
+}
+
+fn rules(text: &str) -> SiteRules {
+    try_rules(text).expect("rules")
+}
+
+fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        headers.append(name, HeaderValue::from_str(value).expect("a value"));
+    }
+    headers
+}
+
+fn view<'a>(url: &'a str, fields: &'a HeaderMap) -> RequestView<'a> {
+    RequestView {
+        method: &Method::GET,
+        scheme: "http",
+        host: "a.test",
+        path_and_query: url,
+        fields,
+        peer: Peer::Trusted,
+    }
+}
+
+fn plan(rules: &SiteRules, url: &str, lines: &[(&str, &str)]) -> Plan {
+    rules.plan(&view(url, &headers(lines)), Load::Normal, 1_000)
+}
+
+fn handling(rules: &SiteRules, url: &str, lines: &[(&str, &str)]) -> Handling {
+    plan(rules, url, lines).handling
+}
+
+fn key(rules: &SiteRules, url: &str, lines: &[(&str, &str)]) -> String {
+    let lines = headers(lines);
+    let view = view(url, &lines);
+    let mut key = Vec::new();
+    rules.write_key(&rules.plan(&view, Load::Normal, 1_000), &view, &mut key);
+    String::from_utf8(key).expect("text")
+}
+
+fn sent(rules: &SiteRules, url: &str, lines: &[(&str, &str)], name: &str) -> Vec<String> {
+    let lines = headers(lines);
+    let plan = rules.plan(&view(url, &lines), Load::Normal, 1_000);
+    let planned = Planned::new(rules, plan, &lines);
+    let mut values = Vec::new();
+    planned.values(name, &mut |value| values.push(String::from_utf8_lossy(value).into_owned()));
+    values
+}
+
+fn stored(lines: &[(&str, &str)], policy: &Policy) -> Stored {
+    let now = Timestamp(1_000_000);
+    let none = HeaderMap::new();
+    let facts = RequestFacts::new(http_cache::Method::Get);
+    storable(&facts, &none, StatusCode::OK, &headers(lines), now, now, policy).expect("storable")
+}
+
+const STORE: Handling = Handling::Store;
+const SESSION: Handling = Handling::Bypass(BypassBecause::SessionCookie);
+const RULE: Handling = Handling::Bypass(BypassBecause::Rule);
+
+#[test]
+fn cookies_without_rules() {
+    let rules = rules("");
+    assert_eq!(handling(&rules, "/", &[]), STORE);
+    assert_eq!(handling(&rules, "/", &[("cookie", "_ga=1; theme=dark")]), STORE);
+    assert_eq!(
+        handling(&rules, "/", &[("cookie", "_ga=1"), ("cookie", "x=1; PHPSESSID=1")]),
+        SESSION
+    );
+    let lines = [("cookie", "_ga=1; theme=dark; x=2; pagewell-wrote=9.ab")];
+    assert_eq!(sent(&rules, "/", &lines, "cookie"), ["theme=dark", "x=2"]);
+    assert_eq!(sent(&rules, "/", &[("accept", "a")], "accept"), ["a"]);
+}
+
+#[test]
+fn unknown_cookies_by_choice() {
+    let theme = [("cookie", "theme=dark")];
+    let bypass = rules("cookies.unknown = \"bypass\"");
+    assert_eq!(handling(&bypass, "/", &theme), Handling::Bypass(BypassBecause::UnknownCookie));
+    let ignore = rules("cookies.unknown = \"ignore\"");
+    assert_eq!(handling(&ignore, "/", &theme), STORE);
+    assert!(sent(&ignore, "/", &theme, "cookie").is_empty());
+    let own = rules("[cookies]\nsession = [\"theme\"]\nignore = [\"PHPSESSID\"]");
+    assert_eq!(handling(&own, "/", &theme), SESSION);
+    assert_eq!(handling(&own, "/", &[("cookie", "PHPSESSID=1")]), STORE);
+}
+
+#[test]
+fn an_answer_to_an_unknown_cookie_has_to_be_marked() {
+    let rules = rules("[[rule]]\nstore = \"1s\"");
+    let plain = plan(&rules, "/", &[]);
+    let strange = plan(&rules, "/", &[("cookie", "theme=dark")]);
+    let policy = rules.policy(&plain);
+    let by_rule = stored(&[], policy);
+    let declared = stored(&[("cache-control", "max-age=9")], policy);
+    assert!(rules.may_use(&plain, &by_rule) && rules.keeps(&plain, &by_rule).is_ok());
+    assert!(!rules.may_use(&strange, &by_rule));
+    assert!(rules.may_use(&strange, &declared));
+    assert_eq!(rules.keeps(&strange, &declared), Err(Refusal::UnknownCookie));
+    for marked in [
+        ("cache-control", "s-maxage=9"),
+        ("cache-control", "public, max-age=9"),
+        ("pagewell-cache-control", "max-age=9"),
+        ("x-accel-expires", "9"),
+        ("surrogate-key", "news"),
+        ("vary", "Cookie"),
+    ] {
+        let marked = stored(&[marked], policy);
+        assert!(rules.keeps(&strange, &marked).is_ok() && rules.may_use(&strange, &marked));
+    }
+}
+
+#[test]
+fn the_first_rule_that_fits_counts() {
+    let rules = rules(
+        "[[rule]]\npath = [\"/admin/**\", \"!/admin/open/**\"]\nbypass = true\n\
+         [[rule]]\nhost = \"*.b.test\"\nbypass = true\n\
+         [[rule]]\nquery = [\"preview\", \"p=x*\"]\nbypass = true\n\
+         [[rule]]\nheader = \"x-debug: 1\"\nbypass = true\n\
+         [[rule]]\ncookie = \"role=edit*\"\nbypass = true\n\
+         [[rule]]\npath = \"/m\"\nmethod = \"HEAD\"\nbypass = true\n\
+         [[rule]]\nstore = \"1s\"",
+    );
+    for (url, lines, right) in [
+        ("/", &[][..], STORE),
+        ("/admin/x", &[], RULE),
+        ("/%61dmin//x", &[], RULE),
+        ("/admin/open/x", &[], STORE),
+        ("/?preview", &[], RULE),
+        ("/?a=1&p=xyz", &[], RULE),
+        ("/?p=y", &[], STORE),
+        ("/", &[("x-debug", "1")], RULE),
+        ("/", &[("x-debug", "2")], STORE),
+        ("/", &[("cookie", "role=editor")], RULE),
+        ("/m", &[], STORE),
+    ] {
+        assert_eq!(handling(&rules, url, lines), right, "{url}");
+    }
+    let none = HeaderMap::new();
+    let other = RequestView { host: "x.b.test:81", ..view("/", &none) };
+    assert_eq!(rules.plan(&other, Load::Normal, 0).handling, RULE);
+}
+
+#[test]
+fn copies_are_told_apart_in_the_key() {
+    let text = "[[rule]]\npath = \"/s\"\nsession_cookie = \"PHPSESSID\"\n\
+                [[rule]]\npath = \"/v\"\nvary_cookies = [\"currency\"]\n\
+                [[rule]]\npath = \"/d\"\ndevice_classes = true\n\
+                [[rule]]\npath = \"/l\"\nlanguage = [\"en\", \"de\"]\n\
+                [[rule]]\npath = \"/c\"\ncountry_header = \"CF-IPCountry\"\n\
+                [[rule]]\nagent = \"crawler\"\nstore = \"1h\"";
+    let rules = rules(text);
+    let session = [("cookie", "a=1; PHPSESSID=x")];
+    assert_eq!(handling(&rules, "/s", &session), STORE);
+    assert_eq!(key(&rules, "/s", &session), "\nsession PHPSESSID=x");
+    assert_eq!(key(&rules, "/s", &[]), "");
+    assert_eq!(
+        handling(&rules, "/s", &[("cookie", "PHPSESSID=x; wordpress_logged_in_1=y")]),
+        SESSION
+    );
+    let euro = [("cookie", "currency=EUR; _ga=1")];
+    assert_eq!(key(&rules, "/v", &euro), "\ncookie currency=EUR");
+    assert_eq!(sent(&rules, "/v", &euro, "cookie"), ["currency=EUR"]);
+    let phone = [("user-agent", "x Mobile y")];
+    assert_eq!(key(&rules, "/d", &phone), "\ndevice phone");
+    assert!(sent(&rules, "/d", &phone, "user-agent")[0].contains("iPhone"));
+    let german = [("accept-language", "fr, de-AT;q=0.5")];
+    assert_eq!(key(&rules, "/l", &german), "\nlanguage de");
+    assert_eq!(sent(&rules, "/l", &german, "accept-language"), ["de"]);
+    assert_eq!(key(&rules, "/c", &[("cf-ipcountry", "at")]), "\ncountry AT");
+    assert_eq!(key(&rules, "/c", &[("cf-ipcountry", "Atlantis")]), "\ncountry --");
+    assert_eq!(key(&rules, "/x", &[("user-agent", "Googlebot")]), "\nrule 5");
+    assert_eq!(key(&rules, "/x", &[]), "");
+}
+
+#[test]
+fn a_country_is_believed_from_trusted_proxies_only() {
+    let rules = rules("[[rule]]\ncountry_header = \"x-country\"");
+    let lines = headers(&[("x-country", "DE")]);
+    let view = RequestView { peer: Peer::Anybody, ..view("/", &lines) };
+    let mut key = Vec::new();
+    rules.write_key(&rules.plan(&view, Load::Normal, 0), &view, &mut key);
+    assert_eq!(key, b"\ncountry --");
+}
+
+#[test]
+fn shared_with_sessions_withholds_every_cookie() {
+    let rules = rules("[[rule]]\npath = \"/n/**\"\nshared_with_sessions = true");
+    let lines = [("cookie", "PHPSESSID=x; theme=dark")];
+    assert_eq!(handling(&rules, "/n/1", &lines), STORE);
+    assert!(sent(&rules, "/n/1", &lines, "cookie").is_empty());
+    assert_eq!(key(&rules, "/n/1", &lines), "");
+    assert!(rules.withholds_session(&plan(&rules, "/n/1", &lines)));
+    assert_eq!(handling(&rules, "/other", &lines), SESSION);
+}
+
+#[test]
+fn who_has_written_is_passed_on_for_a_while() {
+    let rules = rules("[[rule]]\nafter_write = \"2s\"");
+    let none = HeaderMap::new();
+    let post = RequestView { method: &Method::POST, ..view("/form", &none) };
+    let for_ms = rules.after_write_ms(&post).unwrap();
+    let line = rules.mark(&post, 1_000, for_ms);
+    let cookie = line.split(';').next().unwrap();
+    let asked = headers(&[("cookie", cookie)]);
+    let at = |now| rules.plan(&view("/", &asked), Load::Normal, now).handling;
+    assert_eq!(at(2_999), Handling::Bypass(BypassBecause::AfterWrite));
+    assert_eq!(at(3_000), STORE);
+    let forged = [("cookie", "pagewell-wrote=99999999999999.00000000000000000000000000000000")];
+    assert_eq!(handling(&rules, "/", &forged), STORE);
+    assert!(crate::rules("").after_write_ms(&post).is_none());
+}
+
+#[test]
+fn responses_are_revised() {
+    let rules = rules(
+        "[[rule]]\nwhen_header = \"content-type: application/json*\"\nbypass = true\n\
+         [[rule]]\nwhen_status = [404, \"4xx\"]\nstore = \"1m\"",
+    );
+    let none = HeaderMap::new();
+    let view = view("/", &none);
+    let plan = rules.plan(&view, Load::Normal, 0);
+    let json = headers(&[("content-type", "application/json; charset=utf-8")]);
+    let of = |status: u16, headers: &HeaderMap| {
+        let status = StatusCode::from_u16(status).unwrap();
+        rules.revise(&plan, &view, status, headers, Load::Normal).refusal
+    };
+    assert_eq!(of(200, &json), Some(Refusal::Rule));
+    assert_eq!(of(200, &none), None);
+    let lifetime =
+        |status| rules.revise(&plan, &view, status, &none, Load::Normal).policy.default_lifetime_ms;
+    assert_eq!((lifetime(StatusCode::GONE), lifetime(StatusCode::OK)), (Some(60_000), None));
+    for (location, right) in [
+        ("/", Some(Refusal::RedirectToItself)),
+        ("/?utm_source=x#top", Some(Refusal::RedirectToItself)),
+        ("http://A.test:80/", Some(Refusal::RedirectToItself)),
+        ("https://a.test/", None),
+        ("http://b.test/", None),
+        ("/x", None),
+    ] {
+        assert_eq!(of(301, &headers(&[("location", location)])), right, "{location}");
+    }
+}
+
+#[test]
+fn lifetimes_by_status_and_load() {
+    let rules = rules(
+        "[[rule]]\nstore = { 200 = \"10m\", other = \"5s\" }\nignore = [\"cache-control\"]\n\
+         when_saturated = { store = \"1h\", stale_while_revalidate = \"9s\" }",
+    );
+    assert!(rules.watches_load());
+    let none = HeaderMap::new();
+    let view = view("/", &none);
+    let plan = rules.plan(&view, Load::Normal, 0);
+    let of = |status, load| {
+        let revision = rules.revise(&plan, &view, status, &none, load);
+        (revision.policy.default_lifetime_ms, revision.policy.stale_while_revalidate_seconds)
+    };
+    assert_eq!(of(StatusCode::OK, Load::Normal), (Some(600_000), 0));
+    assert_eq!(of(StatusCode::NOT_FOUND, Load::Normal), (Some(5_000), 0));
+    assert_eq!(of(StatusCode::OK, Load::Saturated), (Some(3_600_000), 9));
+    let ignored = rules.revise(&plan, &view, StatusCode::OK, &none, Load::Normal).ignored;
+    let came = headers(&[("cache-control", "no-store"), ("pragma", "no-cache"), ("x", "y")]);
+    let mut stripped = came.clone();
+    ignored.strip(&mut stripped);
+    assert_eq!(stripped, headers(&[("x", "y")]));
+    ignored.restore(&came, &mut stripped);
+    assert_eq!(stripped, came);
+}
+
+#[test]
+fn rules_that_cannot_be_meant_are_refused() {
+    for (text, part) in [
+        ("bypass = true\nstore = \"1s\"", "bypass"),
+        ("ignore = \"set-cookie\"", "needs a path"),
+        ("ignore = \"set-cookie\"\npath = \"/**\"", "needs a path"),
+        ("ignore = \"vary\"", "cache-control, expires or set-cookie"),
+        ("store = { 500 = \"1s\" }", "500"),
+        ("store = \"soon\"", "no duration"),
+        ("when_status = 404\nlanguage = \"de\"", "wait for the response"),
+        ("when_status = 404\nagent = \"crawler\"\nstore = \"1s\"", "told apart"),
+        ("when_status = \"6xx\"", "4xx"),
+        ("when_status = 42", "4xx"),
+        ("shared_with_sessions = true\nsession_cookie = \"a\"", "one copy"),
+        ("agent = \"robot\"", "crawler"),
+        ("stale_on = \"sunday\"", "timed-out"),
+        ("header = \"a b\"", "name: value"),
+        ("path = \"admin\"", "begin with /"),
+        ("method = \"a b\"", "method"),
+    ] {
+        let said = try_rules(&format!("[[rule]]\nname = \"it\"\n{text}")).unwrap_err();
+        assert!(said.starts_with("rule 1 (it): ") && said.contains(part), "{text}: {said}");
+    }
+    assert!(try_rules("cookies.unknown = \"x\"").unwrap_err().contains("declared"));
+    assert!(try_rules("keys.trailing_slash = \"x\"").unwrap_err().contains("keys.trailing_slash"));
+}
