@@ -25,7 +25,7 @@ where
 {
     let limits = site.limits.clone();
     let in_flight = Arc::new(InFlight::default());
-    let hits = site.config.hits_in_front.then(|| Hits::new(site.clone()));
+    let hits = site.config.hits_in_front.then(|| Hits::new(site.clone(), visitor.peer));
     let front = Front::new(io, site.clone(), in_flight.clone(), hits);
     let service = service_fn(|request| {
         let guard = in_flight.enter();

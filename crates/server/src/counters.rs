@@ -27,6 +27,7 @@ counters! {
     stale_hits: "Requests answered from memory, stale: while a page was rendered anew, or because the origin failed.",
     renders: "Requests that were sent to the origin to render a page.",
     forwards: "Requests that were passed on to the origin without being held for anybody else.",
+    bypasses: "Requests for pages that were passed on by a rule, or for a session's sake.",
     collapsed: "Requests answered by a render that another request had started.",
     followers: "Requests that wait for another's render now.",
     joins_refused: "Requests that could not share a render because of a change since it began.",

@@ -4,7 +4,8 @@
 //! do not come here: `hits` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
-use crate::forward::{self, AsSent, read_facts};
+use crate::forward::{self, AsSent, Why, read_facts};
+use crate::networks::forwarded_scheme;
 use crate::page::{SharedPage, StoredPage};
 use crate::render::{self, Ask};
 use crate::serve;
@@ -14,11 +15,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use http_body::Body;
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Candidate, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Timestamp,
-    Verdict, decide,
+    Candidate, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict, decide,
 };
 use hyper::body::Incoming;
 use page_store::Candidates;
+use site_rules::{BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub struct Visitor {
     pub peer: Option<SocketAddr>,
     /// The address it came to; none over a Unix socket.
     pub local: Option<SocketAddr>,
+    /// Whether the connection is a trusted proxy's, whose word has been taken.
+    pub believed: Peer,
 }
 
 /// Answers a request.
@@ -40,15 +43,43 @@ pub async fn answer(
     site.counters.requests.add();
     // What comes behind chunked content is not read: the connection ends with this response.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let target = Target::read(request.uri(), request.headers(), "localhost");
+    let hosts = &site.config.hosts;
+    let fallback = hosts.canonical.as_deref().unwrap_or("localhost");
+    let target = Target::read(request.uri(), request.headers(), fallback);
     let mut response = match target {
-        Ok(target) => dispatch(site, request, target, visitor).await,
+        Ok(target) => {
+            let (visitor, target) = believed(site, request.headers(), visitor, target);
+            match hosts.have(&target.host) {
+                true => dispatch(site, request, target, &visitor).await,
+                false => serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None),
+            }
+        }
         Err(error) => serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
     };
     if last {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Visitor and target as a trusted proxy names them; from anybody else, as they came.
+fn believed(
+    site: &Arc<Site>,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+    target: Target,
+) -> (Visitor, Target) {
+    let trusted = &site.config.trusted_proxies;
+    if !trusted.have_peer(visitor.peer) {
+        return (visitor.clone(), target);
+    }
+    let client = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
+    let local = visitor.local;
+    let visitor = Visitor { peer: client.or(visitor.peer), local, believed: Peer::Trusted };
+    match forwarded_scheme(headers) {
+        Some(scheme) => (visitor, target.by_scheme(scheme)),
+        None => (visitor, target),
+    }
 }
 
 async fn dispatch(
@@ -64,7 +95,7 @@ async fn dispatch(
         }
         // The content of a GET is not part of the key.
         (Kind::Get | Kind::Head, _) if has_content => {
-            forward::pass(site, request, target, visitor, ForwardReason::Bypass).await
+            forward::pass(site, request, target, visitor, Why::of(ForwardReason::Bypass)).await
         }
         (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
         (_, &Method::TRACE) => {
@@ -78,7 +109,7 @@ async fn dispatch(
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
-        _ => forward::pass(site, request, target, visitor, ForwardReason::Method).await,
+        _ => forward::pass(site, request, target, visitor, Why::of(ForwardReason::Method)).await,
     }
 }
 
@@ -89,10 +120,14 @@ async fn get(
     target: Target,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
-    let mut key = Vec::with_capacity(128);
-    target.write_key(&mut key);
+    let shared = site.shared(&target);
+    let (plan, key) = plan(site, &request, shared.as_ref().unwrap_or(&target), visitor);
+    if let Handling::Bypass(because) = plan.handling {
+        return bypass(site, request, target, visitor, because).await;
+    }
+    let target = shared.unwrap_or(target);
     let facts = read_facts(request.method(), request.headers());
-    let (candidates, verdict) = decide_on(site, &facts, request.headers(), &key);
+    let (candidates, verdict) = decide_on(site, &facts, request.headers(), &plan, &key);
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
@@ -102,7 +137,8 @@ async fn get(
             let page = &pages[candidate];
             if because == StaleBecause::WhileRevalidate {
                 let again = Some(page.clone());
-                let ask = ask(&request, target, key, visitor, ForwardReason::Stale, &again, &again);
+                let ask = ask(&request, target, key, visitor, plan, ForwardReason::Stale);
+                let ask = Ask { validate: again.clone(), fallback: again, ..ask };
                 tokio::spawn(render::refresh(site.clone(), ask));
             }
             return stale_hit(site, &facts, page, because);
@@ -113,8 +149,58 @@ async fn get(
         Verdict::Forward { why, validate, fallback } => (why, validate, fallback),
     };
     let page = |at: Option<usize>| at.map(|at| pages[at].clone());
-    let ask = ask(&request, target, key, visitor, why, &page(validate), &page(fallback));
-    render::get(site, ask).await
+    let ask = ask(&request, target, key, visitor, plan, why);
+    render::get(site, Ask { validate: page(validate), fallback: page(fallback), ..ask }).await
+}
+
+/// What the rules make of a request, and the key of the copy that would answer it.
+fn plan(
+    site: &Arc<Site>,
+    request: &Request<Incoming>,
+    target: &Target,
+    visitor: &Visitor,
+) -> (Plan, Vec<u8>) {
+    let rules = &site.config.rules;
+    let fields = AsSent(request.headers());
+    let view = view_of(target, request.method(), &fields, visitor);
+    let plan = rules.plan(&view, site.load(), site.clock.now().0);
+    let mut key = Vec::with_capacity(128);
+    target.write_key(&mut key);
+    rules.write_key(&plan, &fields, &mut key);
+    (plan, key)
+}
+
+/// Passes a GET or HEAD on as it came: what is made for one visitor is not stored.
+async fn bypass(
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    target: Target,
+    visitor: &Visitor,
+    because: BypassBecause,
+) -> Response<ResponseBody> {
+    if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
+        return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
+    }
+    site.counters.bypasses.add();
+    let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()) };
+    forward::pass(site, request, target, visitor, why).await
+}
+
+/// A request as the rules see it.
+pub fn view_of<'a>(
+    target: &'a Target,
+    method: &'a Method,
+    fields: &'a AsSent<'a>,
+    visitor: &Visitor,
+) -> RequestView<'a> {
+    RequestView {
+        method,
+        scheme: target.scheme,
+        host: &target.host,
+        path_and_query: target.page(),
+        fields,
+        peer: visitor.believed,
+    }
 }
 
 fn ask(
@@ -122,9 +208,8 @@ fn ask(
     target: Target,
     key: Vec<u8>,
     visitor: &Visitor,
+    plan: Plan,
     why: ForwardReason,
-    validate: &Option<SharedPage>,
-    fallback: &Option<SharedPage>,
 ) -> Ask {
     Ask {
         target,
@@ -133,9 +218,10 @@ fn ask(
         headers: request.headers().clone(),
         version: request.version(),
         visitor: visitor.clone(),
+        plan,
         why,
-        validate: validate.clone(),
-        fallback: fallback.clone(),
+        validate: None,
+        fallback: None,
     }
 }
 
@@ -144,14 +230,35 @@ pub fn decide_on(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     headers: &HeaderMap,
+    plan: &Plan,
     key: &[u8],
 ) -> (Candidates<StoredPage>, Verdict) {
     let candidates = site.store.candidates(site.store.key(key));
     let listed = candidates
         .iter()
         .map(|page| Candidate { stored: &page.payload().stored, marked: page.is_marked() });
-    let verdict = decide(facts, &AsSent(headers), listed, &site.config.policy, site.clock.now());
+    let rules = &site.config.rules;
+    let fields = AsSent(headers);
+    let planned = Planned::new(rules, *plan, &fields);
+    let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
+    let verdict = restrict(rules, plan, candidates.as_slice(), verdict);
     (candidates, verdict)
+}
+
+/// What the plan leaves of a verdict: see [`SiteRules::may_use`].
+fn restrict(rules: &SiteRules, plan: &Plan, pages: &[SharedPage], verdict: Verdict) -> Verdict {
+    let may_use = |at: &usize| rules.may_use(plan, &pages[*at].payload().stored);
+    match verdict {
+        Verdict::Reuse { candidate, .. } if !may_use(&candidate) => {
+            Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None }
+        }
+        Verdict::Forward { why, validate, fallback } => Verdict::Forward {
+            why,
+            validate: validate.filter(may_use),
+            fallback: fallback.filter(may_use),
+        },
+        verdict => verdict,
+    }
 }
 
 /// Whether a page that was just made answers this request.
@@ -159,13 +266,16 @@ pub fn answers(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     headers: &HeaderMap,
+    plan: &Plan,
     page: &SharedPage,
-    now: Timestamp,
 ) -> bool {
     let only = Candidate { stored: &page.payload().stored, marked: false };
     let listed = std::iter::once(only);
-    let verdict = decide(facts, &AsSent(headers), listed, &site.config.policy, now);
-    matches!(verdict, Verdict::Reuse { .. })
+    let rules = &site.config.rules;
+    let fields = AsSent(headers);
+    let planned = Planned::new(rules, *plan, &fields);
+    let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
+    matches!(verdict, Verdict::Reuse { .. }) && rules.may_use(plan, &page.payload().stored)
 }
 
 /// A fresh page from the store.

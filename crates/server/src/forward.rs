@@ -6,7 +6,7 @@
 //! names (RFC 9875 section 3).
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
-use crate::exchange::Visitor;
+use crate::exchange::{Visitor, view_of};
 use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::routes::{Route, Script, route};
 use crate::serve;
@@ -14,11 +14,12 @@ use crate::site::Site;
 use crate::static_files;
 use crate::target::Target;
 use crate::upload::Upload;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use hyper::body::Incoming;
 use page_store::{Strength, Target as Changed};
+use site_rules::{Planned, RequestView};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -57,6 +58,22 @@ impl Fields for AsSent<'_> {
         if !NOT_FROM_CLIENTS.contains(&name) {
             Fields::values(self.0, name, visit);
         }
+    }
+}
+
+/// Why a request is passed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Why {
+    /// As RFC 9211 has it.
+    pub forward: ForwardReason,
+    /// More, in a word.
+    pub detail: Option<&'static str>,
+}
+
+impl Why {
+    /// Nothing more than RFC 9211 says.
+    pub fn of(forward: ForwardReason) -> Why {
+        Why { forward, detail: None }
     }
 }
 
@@ -110,6 +127,19 @@ pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
     kept.remove(header::EXPECT);
     kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
     kept
+}
+
+/// Puts the lines that the plan has changed in the place of those that came.
+pub fn as_planned(headers: &mut HeaderMap, planned: &Planned<'_>) {
+    for name in planned.changed() {
+        let mut values: Vec<&[u8]> = Vec::new();
+        planned.values(name, &mut |value| values.push(value));
+        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };
+        match HeaderValue::from_bytes(&values.join(&b"; "[..])) {
+            Ok(value) if !values.is_empty() => drop(headers.insert(name, value)),
+            _ => drop(headers.remove(name)),
+        }
+    }
 }
 
 /// A request without content, as it goes to the origin.
@@ -187,7 +217,7 @@ pub async fn pass(
     request: http::Request<Incoming>,
     target: Target,
     visitor: &Visitor,
-    why: ForwardReason,
+    why: Why,
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
     let facts = read_facts(&head.method, &head.headers);
@@ -209,13 +239,16 @@ pub async fn pass(
         method: head.method.clone(),
     };
     match send_following(site, outgoing).await {
-        Err(unsent) => failed(site, unsent, why),
-        Ok(response) => {
+        Err(unsent) => failed(site, unsent, why.forward),
+        Ok(mut response) => {
             if facts.method == Kind::Unsafe {
                 invalidate(site, &target, &response);
+                let fields = AsSent(&head.headers);
+                mark(site, &view_of(&target, &head.method, &fields, visitor), &mut response);
             }
-            let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+            let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);
+            status.detail = why.detail;
             let passed = stream(site, response, &status);
             if facts.method == Kind::Head { serve::without_body(passed) } else { passed }
         }
@@ -236,11 +269,28 @@ fn content_of(body: Incoming, headers: &HeaderMap, most: u64) -> RequestBody {
     RequestBody::Stream(Upload::new(body, most))
 }
 
+/// Marks a visitor whose unsafe request went through, where a rule wants him passed on for a while.
+fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse) {
+    if !(response.status.is_success() || response.status.is_redirection()) {
+        return;
+    }
+    let rules = &site.config.rules;
+    let Some(for_ms) = rules.after_write_ms(view) else { return };
+    let line = rules.mark(view, site.clock.now().0, for_ms);
+    match HeaderValue::from_str(&line) {
+        Ok(line) => drop(response.headers.append(header::SET_COOKIE, line)),
+        Err(error) => tracing::error!(event = "mark-unwritable", %error),
+    }
+}
+
 /// Drops what an unsafe request changed.
 fn invalidate(site: &Arc<Site>, target: &Target, response: &OriginResponse) {
     let Ok(uri) = target.uri().parse() else { return };
     let (status, headers) = (response.status, &response.headers);
     let urls = http_cache::invalidates(Kind::Unsafe, &target.host, &uri, status, headers);
+    // However they were written: the page is stored by its normal form.
+    let form = site.config.rules.form();
+    let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
     let mut changed: Vec<Changed<'_>> =
         urls.iter().map(|url| Changed::Url(url.as_bytes())).collect();
     let groups = http_cache::tags::read_invalidated_groups(headers);

@@ -11,13 +11,18 @@ use crate::page::{SharedPage, StoredPage};
 use crate::site::Site;
 use crate::target::write_plain_key;
 use http_cache::{Answer, Candidate, Fields, Method, RequestFacts, Reuse, Verdict, decide};
+use site_rules::{Handling, Peer, Plan, Planned, RequestView};
+use std::borrow::Cow;
 use std::io::IoSlice;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What looks up plain hits for one connection.
 pub struct Hits {
     site: Arc<Site>,
     key: Vec<u8>,
+    /// Whether the client is a proxy whose word about its own clients counts.
+    believed: Peer,
 }
 
 /// A plain hit on its way to the client.
@@ -49,10 +54,23 @@ impl Fields for Lines<'_, '_> {
     }
 }
 
+/// The scheme that a trusted proxy names in a single word; anything longer is not plain.
+fn plain_scheme(value: &[u8]) -> Option<&'static str> {
+    match value {
+        b"https" => Some("https"),
+        b"http" => Some("http"),
+        _ => None,
+    }
+}
+
 impl Hits {
     /// For one connection to `site`.
-    pub fn new(site: Arc<Site>) -> Hits {
-        Hits { site, key: Vec::with_capacity(256) }
+    pub fn new(site: Arc<Site>, peer: Option<SocketAddr>) -> Hits {
+        let believed = match site.config.trusted_proxies.have_peer(peer) {
+            true => Peer::Trusted,
+            false => Peer::Anybody,
+        };
+        Hits { site, key: Vec::with_capacity(256), believed }
     }
 
     /// The answer to a well-formed request without content, if it is a plain hit. `tail` is a buffer
@@ -80,11 +98,18 @@ impl Hits {
         }
         let mut facts = RequestFacts::new(kind);
         let mut host = None;
+        let mut scheme = "http";
+        let mut has_cookies = false;
         for line in request.headers.iter() {
             match line.name.len() {
                 4 if line.name.eq_ignore_ascii_case("host") => host = Some(line.value),
                 6 if line.name.eq_ignore_ascii_case("expect") => return None,
-                6 if line.name.eq_ignore_ascii_case("cookie") => return None,
+                6 if line.name.eq_ignore_ascii_case("cookie") => has_cookies = true,
+                17 if self.believed == Peer::Trusted
+                    && line.name.eq_ignore_ascii_case("x-forwarded-proto") =>
+                {
+                    scheme = plain_scheme(line.value)?;
+                }
                 10 if line.name.eq_ignore_ascii_case("connection")
                     && !line.value.eq_ignore_ascii_case(b"keep-alive") =>
                 {
@@ -93,16 +118,25 @@ impl Hits {
                 _ => facts.read_line(line.name.as_bytes(), line.value),
             }
         }
-        write_plain_key("http", host?, path, &mut self.key)?;
+        write_plain_key(scheme, host?, path, &mut self.key)?;
         let site = &self.site;
+        let fields = Lines(request.headers);
+        let asked = Asked { scheme, method, path, believed: self.believed, has_cookies };
+        let plan = asked.plan(site, &fields, &mut self.key)?;
+        let rules = &site.config.rules;
         let candidates = site.store.candidates(site.store.key(&self.key));
         let pages = candidates.as_slice();
         let listed = pages
             .iter()
             .map(|page| Candidate { stored: &page.payload().stored, marked: page.is_marked() });
-        let fields = Lines(request.headers);
+        let planned = Planned::new(rules, plan, &fields);
         let now = site.clock.now();
-        match decide(&facts, &fields, listed, &site.config.policy, now) {
+        match decide(&facts, &planned, listed, rules.policy(&plan), now) {
+            Verdict::Reuse { candidate, .. }
+                if !rules.may_use(&plan, &pages[candidate].payload().stored) =>
+            {
+                None
+            }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let head = match answer {
                     Answer::Whole => Head::Whole,
@@ -130,6 +164,49 @@ impl Hits {
         tail.extend_from_slice(b"\r\n\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
         Hit { page, head, tail, with_content, written: 0 }
+    }
+}
+
+/// What of a request the rules are asked about.
+struct Asked<'a> {
+    scheme: &'a str,
+    method: &'a str,
+    path: &'a str,
+    believed: Peer,
+    has_cookies: bool,
+}
+
+impl Asked<'_> {
+    /// What the rules make of the request, whose key has been written and is completed. `None` for
+    /// what is not to be answered here.
+    fn plan(&self, site: &Site, fields: &Lines<'_, '_>, key: &mut Vec<u8>) -> Option<Plan> {
+        let rules = &site.config.rules;
+        let normal = rules.form().normal(self.path);
+        if !matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_))) {
+            return None;
+        }
+        // The key begins with the scheme and the host as they count, and ends with the path.
+        let written = str::from_utf8(key).ok()?;
+        let host = written.get(self.scheme.len() + 3..written.len() - self.path.len())?;
+        let canonical = &site.config.hosts.canonical;
+        if canonical.as_ref().is_some_and(|canonical| canonical != host) {
+            return None;
+        }
+        if !self.has_cookies && !rules.has_rules() {
+            return Some(rules.plain_plan());
+        }
+        let head = self.method == "HEAD";
+        let view = RequestView {
+            method: if head { &http::Method::HEAD } else { &http::Method::GET },
+            scheme: self.scheme,
+            host,
+            path_and_query: self.path,
+            fields,
+            peer: self.believed,
+        };
+        let plan = rules.plan(&view, site.load(), site.clock.now().0);
+        rules.write_key(&plan, fields, key);
+        (plan.handling == Handling::Store).then_some(plan)
     }
 }
 

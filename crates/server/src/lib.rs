@@ -16,6 +16,7 @@ pub mod front;
 pub mod hits;
 pub mod listen;
 pub mod log;
+pub mod networks;
 pub mod options;
 pub mod origin;
 pub mod page;

@@ -6,6 +6,7 @@ use crate::config::Address;
 use crate::connection;
 use crate::exchange::Visitor;
 use crate::site::Site;
+use site_rules::Peer;
 use std::future::Future;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -128,12 +129,15 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
             let _open = site.counters.connections.during();
             match accepted {
                 Accepted::Tcp(stream) => {
-                    let visitor =
-                        Visitor { peer: stream.peer_addr().ok(), local: stream.local_addr().ok() };
+                    let visitor = Visitor {
+                        peer: stream.peer_addr().ok(),
+                        local: stream.local_addr().ok(),
+                        believed: Peer::Anybody,
+                    };
                     connection::serve(stream, visitor, site.clone(), stop).await;
                 }
                 Accepted::Unix(stream) => {
-                    let visitor = Visitor { peer: None, local: None };
+                    let visitor = Visitor { peer: None, local: None, believed: Peer::Anybody };
                     connection::serve(stream, visitor, site.clone(), stop).await;
                 }
             }

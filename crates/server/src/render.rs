@@ -12,23 +12,25 @@
 //! last byte is handed to the visitor, so that whoever has it finds it in the store.
 
 mod collect;
+mod revised;
 
 use crate::body::ResponseBody;
 use crate::exchange::{Visitor, decide_on};
-use crate::forward::{self, Answerer, Outgoing, answerer, read_facts};
+use crate::forward::{self, Answerer, AsSent, Outgoing, answerer, read_facts};
 use crate::origin::{OriginResponse, Unsent};
 use crate::page::{SharedPage, StoredPage, dependencies};
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
-use http::{HeaderMap, Method, Response, StatusCode, Version};
+use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, Timestamp, Verdict, freshen, make_conditional,
-    may_use_stale_on, storable,
+    Failure, ForwardReason, RequestFacts, Reuse, Timestamp, Verdict, make_conditional,
+    may_use_stale_on,
 };
 use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
+use site_rules::{Plan, Planned};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
@@ -74,6 +76,8 @@ pub struct Ask {
     pub version: Version,
     /// Who asks.
     pub visitor: Visitor,
+    /// What the rules make of it.
+    pub plan: Plan,
     /// Why it is not answered from the store.
     pub why: ForwardReason,
     /// The stored page to be validated.
@@ -89,6 +93,12 @@ impl Ask {
 
     fn status(&self) -> CacheStatus<'static> {
         CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(self.why))
+    }
+
+    /// Changes what goes to the origin as the plan has it.
+    fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
+        let fields = AsSent(&self.headers);
+        forward::as_planned(headers, &Planned::new(&site.config.rules, self.plan, &fields));
     }
 
     /// Takes what is validated, and what is fallen back on, from what is stored now.
@@ -156,7 +166,7 @@ pub async fn refresh(site: Arc<Site>, mut ask: Ask) {
         Turn::Alone(_) | Turn::Follow(_) => return,
     };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
-    let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.key);
+    let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
         return;
     }
@@ -174,7 +184,7 @@ async fn leased(
     script: Option<Script>,
     right: Right,
 ) -> Response<ResponseBody> {
-    let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.key);
+    let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict {
         drop(right);
         let page = &candidates.as_slice()[candidate];
@@ -216,15 +226,14 @@ async fn follow(
         Outcome::Failed(failure) => Some(on_failure(site, ask, failure)),
         Outcome::Page(page) => {
             let stored = &page.payload().stored;
-            let made_from =
-                dependencies(stored, &site.store, site.name, &ask.target.path_and_query);
+            let made_from = dependencies(stored, &site.store, site.name, ask.target.page());
             if follower.may_share(&site.store, &made_from).is_err() {
                 site.counters.joins_refused.add();
                 return None;
             }
             let facts = ask.facts();
             let now = site.clock.now();
-            if !crate::exchange::answers(site, &facts, &ask.headers, &page, now) {
+            if !crate::exchange::answers(site, &facts, &ask.headers, &ask.plan, &page) {
                 return None;
             }
             site.counters.collapsed.add();
@@ -246,7 +255,8 @@ fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<Respons
 fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
     let page = ask.fallback.as_ref()?.payload();
     let (facts, now) = (ask.facts(), site.clock.now());
-    may_use_stale_on(failure, &page.stored, &facts, &site.config.policy, now).ok()?;
+    may_use_stale_on(failure, &page.stored, &facts, site.config.rules.policy(&ask.plan), now)
+        .ok()?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
@@ -333,6 +343,7 @@ impl Render {
     /// Asks the origin once: for the page, or whether `validate` still holds.
     async fn attempt(mut self, script: Option<Script>, validate: Option<SharedPage>) -> Attempt {
         let mut headers = forward::outgoing(&self.ask.headers);
+        self.ask.plan_headers(&self.site, &mut headers);
         make_conditional(&mut headers, validate.as_ref().map(|page| &page.payload().stored));
         let request_time = self.site.clock.now();
         let site = self.site.clone();
@@ -403,17 +414,7 @@ impl Render {
 
     /// RFC 9111 section 4.3.4.
     fn not_modified(self, page: &SharedPage, response: OriginResponse, sent: &Sent) -> Attempt {
-        let facts = read_facts(&Method::GET, &self.ask.headers);
-        let freshened = freshen(
-            &page.payload().stored,
-            &facts,
-            &sent.headers,
-            &response.headers,
-            sent.request_time,
-            sent.response_time,
-            &self.site.config.policy,
-        );
-        match freshened {
+        match revised::freshened(&self.site, &self.ask, page, &response, sent) {
             Ok(stored) => {
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
@@ -422,14 +423,14 @@ impl Render {
                 Attempt::Done
             }
             Err(reason) => {
-                tracing::debug!(event = "not-freshened", reason = reason.as_str());
+                tracing::debug!(event = "not-freshened", reason);
                 Attempt::Unconditionally(Box::new(self))
             }
         }
     }
 
     /// A response other than a 304.
-    async fn responded(self, response: OriginResponse, sent: &Sent) -> Attempt {
+    async fn responded(self, mut response: OriginResponse, sent: &Sent) -> Attempt {
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
             if let Some(stale) = stale_on(&self.site, &self.ask, failure) {
@@ -437,23 +438,17 @@ impl Render {
                 return Attempt::Done;
             }
         }
-        let facts = read_facts(&Method::GET, &self.ask.headers);
-        let kept = storable(
-            &facts,
-            &sent.headers,
-            response.status,
-            &response.headers,
-            sent.request_time,
-            sent.response_time,
-            &self.site.config.policy,
-        );
         let mut status = self.ask.status();
         status.forward_status = Some(response.status);
-        match kept {
+        match revised::keep(&self.site, &self.ask, &response, sent) {
             Ok(stored) => self.collect(stored, response, status).await,
             Err(reason) => {
                 self.not_shareable();
-                status.detail = Some(reason.as_str());
+                status.detail = Some(reason);
+                if self.site.config.rules.withholds_session(&self.ask.plan) {
+                    // It was rendered for nobody in particular: its session is not this visitor's.
+                    response.headers.remove(header::SET_COOKIE);
+                }
                 let passed = forward::stream(&self.site, response, &status);
                 let head_only = self.ask.method == Method::HEAD;
                 let passed = if head_only { serve::without_body(passed) } else { passed };

@@ -9,7 +9,10 @@ use crate::origin::Origin;
 use crate::page::StoredPage;
 use crate::render::Waiter;
 use crate::static_files::StaticFiles;
+use crate::target::Target as UriTarget;
 use page_store::{Applied, Change, FillLimits, Fills, Store, Strength, Target};
+use site_rules::Load;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
 
@@ -72,6 +75,31 @@ impl Site {
             clock,
             config,
         }
+    }
+
+    /// The target of a page that may be shared, where it is not what was written: the site's own
+    /// host, and the normal form of path and query.
+    pub fn shared(&self, written: &UriTarget) -> Option<UriTarget> {
+        let normal = self.config.rules.form().normal(&written.path_and_query);
+        let hosts = &self.config.hosts;
+        let canonical = hosts.canonical.as_ref().filter(|_| hosts.aliases.contains(&written.host));
+        let same = matches!((&normal.sent, &normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)));
+        if same && canonical.is_none() {
+            return None;
+        }
+        let page = (normal.page != normal.sent).then(|| normal.page.into_owned());
+        Some(UriTarget {
+            scheme: written.scheme,
+            host: canonical.unwrap_or(&written.host).clone(),
+            path_and_query: normal.sent.into_owned(),
+            normal: page,
+        })
+    }
+
+    /// How much the origin has to do, for rules that care.
+    pub fn load(&self) -> Load {
+        let watched = self.config.rules.watches_load();
+        if watched && self.origin.places().waiting() > 0 { Load::Saturated } else { Load::Normal }
     }
 
     /// Takes in a change: when this returns, nobody gets a page made from what was before.

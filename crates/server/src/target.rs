@@ -2,7 +2,8 @@
 //! section 7.1 says, and the cache key made from it.
 //!
 //! The key is scheme, host, path and query, the host in lower case and without the scheme's own
-//! port. Path and query stay as they were written: to PHP they differ when their bytes do.
+//! port, path and query in their normal form (see `site_rules::KeyForm`). Apart from that form, path
+//! and query stay as they were written: to PHP they differ when their bytes do.
 
 use http::{HeaderMap, Uri, header};
 
@@ -13,8 +14,11 @@ pub struct Target {
     pub scheme: &'static str,
     /// Host, and port where it is not the scheme's own; in lower case.
     pub host: String,
-    /// Path and query as they were written.
+    /// Path and query as they go to the origin: as they were written, less what a page that may be
+    /// shared must not know.
     pub path_and_query: String,
+    /// The name by which the page is stored and invalidated, where it is another.
+    pub normal: Option<String>,
 }
 
 /// Why a request has no target.
@@ -67,7 +71,7 @@ impl Target {
             None if uri.authority().is_some() => "/".to_owned(),
             _ => return Err(TargetError::FormInvalid),
         };
-        Ok(Target { scheme, host: normal_host(host, scheme)?, path_and_query })
+        Ok(Target { scheme, host: normal_host(host, scheme)?, path_and_query, normal: None })
     }
 
     /// The path alone.
@@ -75,10 +79,27 @@ impl Target {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
+    /// The page's path and query in their normal form.
+    pub fn page(&self) -> &str {
+        self.normal.as_deref().unwrap_or(&self.path_and_query)
+    }
+
+    /// The same target by another scheme, which a trusted proxy has named.
+    pub fn by_scheme(mut self, scheme: &'static str) -> Target {
+        let own_port = if scheme == "https" { ":443" } else { ":80" };
+        if let Some(at) = self.host.len().checked_sub(own_port.len())
+            && self.host.ends_with(own_port)
+        {
+            self.host.truncate(at);
+        }
+        self.scheme = scheme;
+        self
+    }
+
     /// Writes the cache key into `out`, which it empties first.
     pub fn write_key(&self, out: &mut Vec<u8>) {
         out.clear();
-        for part in [self.scheme, "://", &self.host, &self.path_and_query] {
+        for part in [self.scheme, "://", &self.host, self.page()] {
             out.extend_from_slice(part.as_bytes());
         }
     }
@@ -120,7 +141,7 @@ pub fn write_plain_key(scheme: &str, host: &[u8], path: &str, out: &mut Vec<u8>)
 }
 
 /// A host as it stands in the key, if it is one (RFC 3986 section 3.2.2).
-fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
+pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
     let (name, port) = match host.rfind(':') {
         Some(at) if !host[at..].contains(']') => (&host[..at], Some(&host[at + 1..])),
         _ => (host, None),

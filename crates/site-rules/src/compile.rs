@@ -107,6 +107,11 @@ impl SiteRules {
         &self.form
     }
 
+    /// Whether there are rules at all.
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// Whether the load counts: only then need it be found out.
     pub fn watches_load(&self) -> bool {
         self.watches_load

@@ -17,7 +17,7 @@ use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown, pairs};
 use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
-use http_cache::{Policy, Stored};
+use http_cache::{Fields, Policy, Stored};
 
 /// How much the origin has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub struct Plan {
     pub(crate) device: Option<Agent>,
     /// The place among the rule's languages.
     pub(crate) language: Option<usize>,
+    pub(crate) country: Option<[u8; 2]>,
     pub(crate) cookies: Found,
 }
 
@@ -95,14 +96,7 @@ impl SiteRules {
         let at = self.ruling(view);
         let rule = at.map(|at| &self.rules[at]);
         let cookies = self.find_cookies(rule, view, now_ms);
-        let plain = Plan {
-            handling: Handling::Store,
-            rule: at,
-            load,
-            device: None,
-            language: None,
-            cookies,
-        };
+        let plain = Plan { rule: at, load, cookies, ..self.plain_plan() };
         let bypass = |because| Plan { handling: Handling::Bypass(because), ..plain };
         if cookies.wrote {
             return bypass(BypassBecause::AfterWrite);
@@ -122,7 +116,21 @@ impl SiteRules {
             device: rule.device_classes.then(|| Agent::of(view.fields).device()),
             language: (!rule.languages.is_empty())
                 .then(|| language::preferred(&rule.languages, view.fields)),
+            country: rule.country_header.as_ref().map(|header| country(view, header)),
             ..plain
+        }
+    }
+
+    /// What is planned for a request without cookies at a site without rules.
+    pub fn plain_plan(&self) -> Plan {
+        Plan {
+            handling: Handling::Store,
+            rule: None,
+            load: Load::Normal,
+            device: None,
+            language: None,
+            country: None,
+            cookies: Found::default(),
         }
     }
 
@@ -210,7 +218,7 @@ impl SiteRules {
     }
 
     /// Appends to a cache key what the plan tells copies apart by. No URL has a line feed in it.
-    pub fn write_key(&self, plan: &Plan, view: &RequestView<'_>, key: &mut Vec<u8>) {
+    pub fn write_key(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
         let Some(at) = plan.rule else { return };
         let rule = &self.rules[at];
         let mut part = |name: &str, value: &[u8]| {
@@ -224,7 +232,7 @@ impl SiteRules {
         }
         for (name, globs) in [("session", &rule.session_cookies), ("cookie", &rule.vary_cookies)] {
             for glob in globs {
-                view.fields.values("cookie", &mut |line| {
+                fields.values("cookie", &mut |line| {
                     for pair in pairs(line).filter(|pair| glob.fits(pair.name)) {
                         part(name, pair.written);
                     }
@@ -237,9 +245,15 @@ impl SiteRules {
         if let Some(language) = plan.language.and_then(|at| rule.languages.get(at)) {
             part("language", language.as_bytes());
         }
-        if let Some(header) = &rule.country_header {
-            part("country", &country(view, header));
+        if let Some(country) = plan.country {
+            part("country", &country);
         }
+    }
+
+    /// The field that the plan's country stands in.
+    pub(crate) fn country_header(&self, plan: &Plan) -> Option<&str> {
+        plan.country?;
+        self.rules[plan.rule?].country_header.as_deref()
     }
 
     pub(crate) fn language(&self, plan: &Plan, at: usize) -> Option<&str> {
@@ -247,9 +261,12 @@ impl SiteRules {
     }
 }
 
+/// The country of those of whom nobody trusted has said where they are.
+pub(crate) const NOWHERE: [u8; 2] = *b"--";
+
 /// Two letters that a trusted proxy has given; anything else is nowhere.
 fn country(view: &RequestView<'_>, header: &str) -> [u8; 2] {
-    let mut country = *b"--";
+    let mut country = NOWHERE;
     if view.peer == Peer::Trusted {
         view.fields.values(header, &mut |value| {
             if let [one, two] = value.trim_ascii()

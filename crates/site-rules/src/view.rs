@@ -6,7 +6,7 @@
 
 use crate::compile::SiteRules;
 use crate::cookies::pairs;
-use crate::plan::Plan;
+use crate::plan::{NOWHERE, Plan};
 use http::Method;
 use http_cache::Fields;
 use std::borrow::Cow;
@@ -114,10 +114,11 @@ impl<'a> Planned<'a> {
 
     /// The fields that read otherwise under the plan: a request that goes to the origin under it has
     /// to be given these anew.
-    pub fn changed(&self) -> impl Iterator<Item = &'static str> {
+    pub fn changed(&self) -> impl Iterator<Item = &'a str> {
         let device = self.plan.device.map(|_| "user-agent");
         let language = self.plan.language.map(|_| "accept-language");
-        [Some("cookie"), device, language].into_iter().flatten()
+        let country = self.rules.country_header(&self.plan);
+        [Some("cookie"), device, language, country].into_iter().flatten()
     }
 }
 
@@ -134,6 +135,11 @@ impl Fields for Planned<'_> {
             ("accept-language", _, Some(at)) => {
                 if let Some(language) = self.rules.language(&self.plan, at) {
                     visit(language.as_bytes());
+                }
+            }
+            _ if self.rules.country_header(&self.plan) == Some(name) => {
+                if let Some(country) = self.plan.country.as_ref().filter(|at| **at != NOWHERE) {
+                    visit(country);
                 }
             }
             _ => self.fields.values(name, visit),

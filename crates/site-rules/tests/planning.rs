@@ -63,7 +63,7 @@ fn key(rules: &SiteRules, url: &str, lines: &[(&str, &str)]) -> String {
     let lines = headers(lines);
     let view = view(url, &lines);
     let mut key = Vec::new();
-    rules.write_key(&rules.plan(&view, Load::Normal, 1_000), &view, &mut key);
+    rules.write_key(&rules.plan(&view, Load::Normal, 1_000), &lines, &mut key);
     String::from_utf8(key).expect("text")
 }
 
@@ -208,7 +208,7 @@ fn a_country_is_believed_from_trusted_proxies_only() {
     let lines = headers(&[("x-country", "DE")]);
     let view = RequestView { peer: Peer::Anybody, ..view("/", &lines) };
     let mut key = Vec::new();
-    rules.write_key(&rules.plan(&view, Load::Normal, 0), &view, &mut key);
+    rules.write_key(&rules.plan(&view, Load::Normal, 0), &lines, &mut key);
     assert_eq!(key, b"\ncountry --");
 }
 

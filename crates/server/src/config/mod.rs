@@ -6,10 +6,13 @@
 
 pub mod raw;
 mod resolve;
+mod resolve_rules;
 pub mod table;
 pub mod units;
 
+use crate::networks::Networks;
 use http_cache::Policy;
+use site_rules::SiteRules;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,8 +64,44 @@ pub struct Config {
     pub policy: Policy,
     /// Whether plain hits are answered in front of the HTTP library.
     pub hits_in_front: bool,
+    /// Rules, the normal form of URLs, which cookies count.
+    pub rules: SiteRules,
+    /// The hosts that the site answers for.
+    pub hosts: Hosts,
+    /// Whose word about their clients is believed.
+    pub trusted_proxies: Networks,
     /// The bounds on everything that comes in.
     pub limits: Limits,
+}
+
+/// The hosts that the site answers for.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts {
+    /// The one that stands in the key and goes to the origin for pages; none: each its own.
+    pub canonical: Option<String>,
+    /// Others that are the same site.
+    pub aliases: Vec<String>,
+    /// Whether hosts that are none of these are refused.
+    pub others: OtherHosts,
+}
+
+impl Hosts {
+    /// Whether requests for this host are answered.
+    pub fn have(&self, host: &str) -> bool {
+        self.others == OtherHosts::Serve
+            || self.canonical.as_deref() == Some(host)
+            || self.aliases.iter().any(|alias| alias == host)
+    }
+}
+
+/// What becomes of requests for hosts that are not named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OtherHosts {
+    /// They are served, each with pages of its own.
+    #[default]
+    Serve,
+    /// They are refused: 421.
+    Refuse,
 }
 
 /// The site and its origin.

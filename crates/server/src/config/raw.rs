@@ -27,6 +27,14 @@ pub struct File {
     #[allow(missing_docs)]
     pub cache: Cache,
     #[allow(missing_docs)]
+    pub trusted_proxies: Vec<String>,
+    #[allow(missing_docs)]
+    pub keys: site_rules::raw::Keys,
+    #[allow(missing_docs)]
+    pub cookies: site_rules::raw::Cookies,
+    #[allow(missing_docs)]
+    pub rule: Vec<site_rules::raw::Rule>,
+    #[allow(missing_docs)]
     pub limits: BTreeMap<String, toml::Value>,
 }
 
@@ -49,6 +57,9 @@ pub struct Site {
     pub front_controller: Option<String>,
     pub hidden: Option<Vec<String>>,
     pub allow_symlinks: Option<bool>,
+    pub host: Option<String>,
+    pub aliases: Vec<String>,
+    pub other_hosts: Option<String>,
 }
 
 /// `[php]`

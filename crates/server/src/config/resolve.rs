@@ -3,6 +3,7 @@
 //! wrong with its value, and what would be right; nothing is half-applied.
 
 use super::raw::{File, OneOrMany};
+use super::resolve_rules;
 use super::table::{LIMITS, OPTIONS};
 use super::units::{parse_bytes, parse_duration};
 use super::{Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig};
@@ -22,7 +23,7 @@ impl std::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-fn wrong<T>(key: &str, why: impl std::fmt::Display) -> Result<T, LoadError> {
+pub(super) fn wrong<T>(key: &str, why: impl std::fmt::Display) -> Result<T, LoadError> {
     Err(LoadError(format!("{key}: {why}")))
 }
 
@@ -79,13 +80,18 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
     if memory_bytes < 1 << 20 {
         return wrong("memory", "the page budget needs at least 1M");
     }
+    let policy = resolve_policy(file, &limits)?;
+    let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     Ok(Config {
+        rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
+        hosts: resolve_rules::hosts(file)?,
+        trusted_proxies,
+        policy,
         listen: resolve_listen(file)?,
         admin,
         admin_token,
         memory_bytes,
         site: resolve_site(file)?,
-        policy: resolve_policy(file, &limits)?,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })

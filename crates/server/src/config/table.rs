@@ -91,6 +91,19 @@ pub const OPTIONS: &[OptionRow] = &[
         "Whether symbolic links may lead out of the document root.",
     ),
     row(
+        "site.host",
+        "",
+        "none: each host has pages of its own",
+        "The site's own host: it stands in the key, and goes to the origin for pages.",
+    ),
+    row("site.aliases", "", "none", "Other hosts that are the same site: they share its pages."),
+    row(
+        "site.other_hosts",
+        "",
+        "serve",
+        "What becomes of requests for a host that is neither `site.host` nor an alias: `serve`, or `refuse` (421).",
+    ),
+    row(
         "php.at",
         "--php",
         "a private php-fpm",
@@ -142,6 +155,59 @@ pub const OPTIONS: &[OptionRow] = &[
         "0s",
         "How long a page may be served stale when the origin fails, when it does not say so itself.",
     ),
+    row(
+        "trusted_proxies",
+        "",
+        "none",
+        "Addresses, networks such as `10.0.0.0/8`, and the word `unix`: whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.",
+    ),
+    row(
+        "keys.drop",
+        "",
+        "the list in the guide to rules",
+        "Query parameters (`*` stands for anything) that are not part of the key nor sent to the origin; replaces the list that is built in.",
+    ),
+    row("keys.drop_also", "", "none", "Query parameters that are dropped besides."),
+    row("keys.keep", "", "none", "Query parameters that are not dropped, whatever the lists say."),
+    row("keys.sort", "", "true", "Whether the order of query parameters is left out of the key."),
+    row("keys.lower_case", "", "false", "Whether paths are the same in capital and small letters."),
+    row(
+        "keys.trailing_slash",
+        "",
+        "keep",
+        "The slash at the end of a path: `keep`, or always `add` or `remove` it. Choose the form that the application itself redirects to.",
+    ),
+    row(
+        "keys.index",
+        "",
+        "none",
+        "Names of index files that are left out at the end of a path, such as `index.php`.",
+    ),
+    row(
+        "cookies.ignore",
+        "",
+        "none",
+        "Cookies that only scripts read, besides those that are known; `*` stands for anything.",
+    ),
+    row(
+        "cookies.session",
+        "",
+        "none",
+        "Cookies of sessions and logins, besides those that are known; `*` stands for anything.",
+    ),
+    row(
+        "cookies.unknown",
+        "",
+        "declared",
+        "What a cookie on no list means: `declared` (its request gets pages whose lifetime the application declares), `ignore`, or `bypass`.",
+    ),
+    row(
+        "cookies.secret_file",
+        "",
+        "random, anew with each start",
+        "A file with at least 32 random characters, by which visitors who have just written are marked; the same on all machines of a site.",
+    ),
+    row("rule", "", "none", "A list of tables, `[[rule]]`: see the guide to rules."),
 ];
 
 /// One bound.
@@ -327,7 +393,10 @@ mod tests {
         for row in OPTIONS {
             let value = match row.key {
                 "site.hidden" => "[\"*.x\"]",
-                "site.allow_symlinks" | "hits_in_front" => "true",
+                "site.allow_symlinks" | "hits_in_front" | "keys.sort" | "keys.lower_case" => "true",
+                "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also"
+                | "keys.keep" | "keys.index" | "cookies.ignore" | "cookies.session" => "[\"x\"]",
+                "rule" => "[{ path = \"/x\" }]",
                 "php.children" | "cache.heuristic_percent" => "5",
                 "php.env" | "php.ini" => "{ a = \"b\" }",
                 _ => "\"x\"",

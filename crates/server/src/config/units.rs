@@ -2,7 +2,7 @@
 //! memory does; durations need a unit, because a bare number would be read as seconds by some and as
 //! milliseconds by others. Both are bounded.
 
-use std::time::Duration;
+pub use site_rules::parse_duration;
 
 /// Reads a size: a number with `K`, `M`, `G` or `T` (powers of 1,024) behind it, in bytes without.
 ///
@@ -22,27 +22,6 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(wrong)
 }
 
-/// Reads a duration: a number with `ms`, `s`, `m`, `h` or `d` behind it.
-///
-/// # Errors
-/// A sentence that says what would have been understood.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration; write for instance 500ms, 2s, 10m or 1h");
-    let trimmed = text.trim();
-    let unit_at = trimmed.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
-    let number: f64 = trimmed[..unit_at].trim().parse().map_err(|_| wrong())?;
-    let seconds = match &trimmed[unit_at..] {
-        "ms" => number / 1_000.0,
-        "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3_600.0,
-        "d" => number * 86_400.0,
-        _ => return Err(wrong()),
-    };
-    let bounded = (0.0..=315_360_000.0).contains(&seconds);
-    if bounded { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,16 +34,6 @@ mod tests {
         assert_eq!(parse_bytes("12"), Ok(12));
         for wrong in ["", "M", "many", "-1M", "99999999999T"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn durations() {
-        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1_500)));
-        assert_eq!(parse_duration("1h"), Ok(Duration::from_secs(3_600)));
-        for wrong in ["", "5", "s", "-1s", "1y", "NaNs", "999999999h"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
 }

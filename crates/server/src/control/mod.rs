@@ -264,7 +264,10 @@ fn invalidate(site: &Arc<Site>, call: Invalidate) -> Result<serde_json::Value, C
         .map_err(ControlError::Unreadable)?;
     let mut targets: Vec<Target<'_>> = Vec::new();
     targets.extend(call.tags.iter().map(|tag| Target::Tag(tag.as_bytes())));
-    targets.extend(urls.iter().map(|url| Target::Url(url.as_bytes())));
+    // However they were written: the page is stored by its normal form.
+    let form = site.config.rules.form();
+    let pages: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
+    targets.extend(pages.iter().map(|page| Target::Url(page.as_bytes())));
     if call.all {
         targets.push(Target::Everything);
     }

@@ -120,7 +120,7 @@ impl Render {
         let site = &self.site;
         stored.content_length = Some(content.len() as u64);
         stored.set_own_etag(own_etag(xxh3_128(&content)));
-        let path = &self.ask.target.path_and_query;
+        let path = self.ask.target.page();
         let made_from = dependencies(&stored, &site.store, site.name, path);
         let variant = variant(&stored);
         let key = site.store.key(&self.ask.key);

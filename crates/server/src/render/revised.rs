@@ -1,0 +1,104 @@
+//! What the site's rules make of a response, around the rules of RFC 9111: fields that a rule has
+//! ignored do not count for storing, and still go to clients; the policy is the rule's; what rules
+//! refuse is not stored.
+//!
+//! Cookies that a rule has ignored are gone from the stored page and from what any visitor gets.
+
+use super::{Ask, Sent};
+use crate::exchange::view_of;
+use crate::forward::{AsSent, read_facts};
+use crate::origin::OriginResponse;
+use crate::page::SharedPage;
+use crate::site::Site;
+use http::{HeaderMap, Method, header};
+use http_cache::{Stored, freshen, storable};
+use site_rules::{Ignored, Revision};
+use std::borrow::Cow;
+
+/// What is kept of a response.
+///
+/// # Errors
+/// The name of what stands against storing it.
+pub(super) fn keep(
+    site: &Site,
+    ask: &Ask,
+    response: &OriginResponse,
+    sent: &Sent,
+) -> Result<Stored, &'static str> {
+    let revision = revise(site, ask, response.status, &response.headers);
+    if let Some(refusal) = revision.refusal {
+        return Err(refusal.as_str());
+    }
+    let counted = counted(revision.ignored, &response.headers);
+    let mut stored = storable(
+        &read_facts(&Method::GET, &ask.headers),
+        &sent.headers,
+        response.status,
+        &counted,
+        sent.request_time,
+        sent.response_time,
+        revision.policy,
+    )
+    .map_err(|reason| reason.as_str())?;
+    site.config.rules.keeps(&ask.plan, &stored).map_err(|refusal| refusal.as_str())?;
+    if !revision.ignored.is_empty() {
+        revision.ignored.restore(&response.headers, &mut stored.headers);
+    }
+    Ok(stored)
+}
+
+/// The stored response that a 304 has refreshed (RFC 9111 section 4.3.4).
+///
+/// # Errors
+/// The name of what stands against using the 304.
+pub(super) fn freshened(
+    site: &Site,
+    ask: &Ask,
+    page: &SharedPage,
+    response: &OriginResponse,
+    sent: &Sent,
+) -> Result<Stored, &'static str> {
+    let known = &page.payload().stored;
+    let revision = revise(site, ask, known.status, &response.headers);
+    let refresh = |known: &Stored, headers: &HeaderMap| {
+        let facts = read_facts(&Method::GET, &ask.headers);
+        let (asked, came) = (sent.request_time, sent.response_time);
+        freshen(known, &facts, &sent.headers, headers, asked, came, revision.policy)
+            .map_err(|reason| reason.as_str())
+    };
+    if revision.ignored.is_empty() {
+        return refresh(known, &response.headers);
+    }
+    let mut plain = known.clone();
+    revision.ignored.strip(&mut plain.headers);
+    let mut stored = refresh(&plain, &counted(revision.ignored, &response.headers))?;
+    // What the 304 says to clients goes before what was said before it.
+    revision.ignored.restore(&known.headers, &mut stored.headers);
+    if response.headers.contains_key(header::CACHE_CONTROL)
+        || response.headers.contains_key(header::EXPIRES)
+    {
+        revision.ignored.restore(&response.headers, &mut stored.headers);
+    }
+    Ok(stored)
+}
+
+fn revise<'s>(
+    site: &'s Site,
+    ask: &Ask,
+    status: http::StatusCode,
+    headers: &HeaderMap,
+) -> Revision<'s> {
+    let fields = AsSent(&ask.headers);
+    let view = view_of(&ask.target, &ask.method, &fields, &ask.visitor);
+    site.config.rules.revise(&ask.plan, &view, status, headers, site.load())
+}
+
+/// The fields that count.
+fn counted(ignored: Ignored, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
+    if ignored.is_empty() {
+        return Cow::Borrowed(headers);
+    }
+    let mut counted = headers.clone();
+    ignored.strip(&mut counted);
+    Cow::Owned(counted)
+}
