@@ -277,10 +277,8 @@ fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse)
     let rules = &site.config.rules;
     let Some(for_ms) = rules.after_write_ms(view) else { return };
     let line = rules.mark(view, site.clock.now().0, for_ms);
-    match HeaderValue::from_str(&line) {
-        Ok(line) => drop(response.headers.append(header::SET_COOKIE, line)),
-        Err(error) => tracing::error!(event = "mark-unwritable", %error),
-    }
+    let line = HeaderValue::from_str(&line).expect("a mark is visible ASCII");
+    response.headers.append(header::SET_COOKIE, line);
 }
 
 /// Drops what an unsafe request changed.

@@ -24,6 +24,8 @@ const PAGES: &[Page] = &[
         sources: &[
             "crates/server/src",
             "crates/http-cache/src/not_stored.rs",
+            "crates/site-rules/src/plan.rs",
+            "crates/site-rules/src/revise.rs",
             "crates/http-cache/src/policy.rs",
             "crates/page-store/src/refused.rs",
         ],
