@@ -1,5 +1,6 @@
-//! The rules as they are written: TOML tables, nothing checked but their shape. What each key means
-//! stands in the guide to rules; a test holds the two together.
+//! The rules as they are written: TOML tables, nothing checked but their shape, and no key taken that
+//! is not known. What each key means stands in the guide to rules; a test holds the two together.
+//! Read and checked in `compile`.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

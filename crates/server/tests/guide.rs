@@ -1,0 +1,69 @@
+//! The guide to rules is held to the code: every example in it can be used as a configuration, every
+//! key of a rule and every option of keys and cookies occurs in one, and the names it gives as
+//! examples of cookies and parameters are on the lists.
+
+use pagewell::config::raw::File;
+use pagewell::config::resolve;
+use site_rules::raw::RULE_KEYS;
+use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
+
+const GUIDE: &str = include_str!("../../../docs/guide/rules.md");
+
+fn examples() -> Vec<&'static str> {
+    let blocks = GUIDE.split("```toml\n").skip(1);
+    blocks.map(|rest| rest.split("```").next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn every_example_can_be_used() {
+    assert!(examples().len() > 12);
+    for example in examples() {
+        let mut file: File = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
+        file.site.origin.get_or_insert_with(|| "http://127.0.0.1:8000".into());
+        if let Err(error) = resolve(&file) {
+            panic!("{example}\n{error}");
+        }
+    }
+}
+
+#[test]
+fn every_key_occurs() {
+    let all = examples().join("\n");
+    let said = |key: &str| all.lines().any(|line| line.trim_start().starts_with(&format!("{key} =")));
+    for key in RULE_KEYS {
+        assert!(said(key), "no example of `{key}`");
+        assert!(GUIDE.contains(&format!("`{key}`")), "`{key}` is not explained");
+    }
+}
+
+#[test]
+fn the_names_given_as_examples_are_on_the_lists() {
+    let quoted = |text: &str| -> Vec<String> {
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let row = |start: &str| {
+        let line = GUIDE.lines().find(|line| line.starts_with(start));
+        let line = line.unwrap_or_else(|| panic!("no row {start}"));
+        line.split('|').nth(2).unwrap_or_default()
+    };
+    let covered = |list: &[&str], name: &String| {
+        list.iter().any(|entry| {
+            let (entry, name) = (entry.to_lowercase(), name.to_lowercase());
+            entry == name
+                || entry.strip_suffix('*').is_some_and(|start| name.starts_with(start))
+                || entry == "*session*" && name.contains("session")
+        })
+    };
+    for name in quoted(row("| for scripts |")) {
+        assert!(covered(SCRIPT_COOKIES, &name), "{name}");
+    }
+    for name in quoted(row("| of a session")) {
+        assert!(covered(SESSION_COOKIES, &name), "{name}");
+    }
+    let line = GUIDE.lines().find(|line| line.starts_with("- **Tracking")).unwrap_or_default();
+    let names = quoted(line.split("; the whole").next().unwrap_or_default());
+    assert!(names.len() > 20);
+    for name in names {
+        assert!(covered(TRACKING, &name), "{name}");
+    }
+}
