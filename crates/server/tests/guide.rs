@@ -29,7 +29,8 @@ fn every_example_can_be_used() {
 #[test]
 fn every_key_occurs() {
     let all = examples().join("\n");
-    let said = |key: &str| all.lines().any(|line| line.trim_start().starts_with(&format!("{key} =")));
+    let said =
+        |key: &str| all.lines().any(|line| line.trim_start().starts_with(&format!("{key} =")));
     for key in RULE_KEYS {
         assert!(said(key), "no example of `{key}`");
         assert!(GUIDE.contains(&format!("`{key}`")), "`{key}` is not explained");

@@ -52,6 +52,10 @@ pub fn options() -> String {
                 "site" => "\n## `[site]`\n",
                 "php" => "\n## `[php]`\n",
                 "cache" => "\n## `[cache]`\n",
+                "keys" => "\n## `[keys]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
+                "cookies" => {
+                    "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n"
+                }
                 _ => "\n## Others\n",
             });
             page.push_str("\n| key | flag | default | |\n|---|---|---|---|\n");

@@ -61,6 +61,13 @@ pub const OPTIONS: &[OptionRow] = &[
         "Whether plain hits over HTTP/1.1 are answered in front of the HTTP library, which is cheaper. Nothing else differs; turn it off to compare.",
     ),
     row(
+        "trusted_proxies",
+        "",
+        "none",
+        "Addresses, networks such as `10.0.0.0/8`, and the word `unix`: whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.",
+    ),
+    row("rule", "", "none", "A list of tables, `[[rule]]`: see the guide to rules."),
+    row(
         "site.root",
         "DIR",
         "the working directory, or its `public`, `web`, `htdocs` or `pub`",
@@ -156,12 +163,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "How long a page may be served stale when the origin fails, when it does not say so itself.",
     ),
     row(
-        "trusted_proxies",
-        "",
-        "none",
-        "Addresses, networks such as `10.0.0.0/8`, and the word `unix`: whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.",
-    ),
-    row(
         "keys.drop",
         "",
         "the list in the guide to rules",
@@ -207,7 +208,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "random, anew with each start",
         "A file with at least 32 random characters, by which visitors who have just written are marked; the same on all machines of a site.",
     ),
-    row("rule", "", "none", "A list of tables, `[[rule]]`: see the guide to rules."),
 ];
 
 /// One bound.
