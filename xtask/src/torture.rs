@@ -253,6 +253,7 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
         cut: origin.cut(),
         refusals,
         restarts: victim.restarts,
+        silent: run.silent(),
         wrong: run.first_wrong(),
         first_wrong_seconds: run.first_wrong_seconds(),
     })

@@ -134,11 +134,13 @@ impl Reader<'_> {
                 return;
             }
             Err(error) => {
+                let Page { target, kind, .. } = page;
+                let what = format!("{target} ({kind:?}), asked {manner:?}: {error}");
                 self.seen.incomplete += 1;
-                if run.faults == Faults::Off {
-                    let Page { target, kind, .. } = page;
-                    let what = || format!("{target} ({kind:?}), asked {manner:?}: {error}");
-                    run.keep("incomplete", what);
+                match (error, run.faults) {
+                    (ClientError::TimedOut, _) => run.report_silence(|| what),
+                    (_, Faults::Off) => run.keep("incomplete", || what),
+                    (_, Faults::On) => {}
                 }
                 return;
             }

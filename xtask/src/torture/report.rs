@@ -1,9 +1,9 @@
 //! What a run has found: the table, the JSON, and whether it may count as passed.
 //!
-//! With the lease check a run passes when no answer was outdated, torn or foreign, and it did meet
-//! what it is about: hits, renders that were shared, changes, and at a high rate of changes renders
-//! that came too late to be stored. Without the lease check it passes when it has found outdated
-//! answers: a run that cannot fail shows nothing.
+//! With the lease check a run passes when no answer was outdated, torn or foreign, nobody was left
+//! without an answer, and it did meet what it is about: hits, renders that were shared, changes, and
+//! at a high rate of changes renders that came too late to be stored. Without the lease check it
+//! passes when it has found outdated answers: a run that cannot fail shows nothing.
 
 use super::reader::{Seen, wrong_by_name};
 use super::run::Wrong;
@@ -37,6 +37,8 @@ pub struct Figures {
     pub refusals: u64,
     /// How often Pagewell was killed and started anew.
     pub restarts: u64,
+    /// Requests that got neither an answer nor the end of their connection.
+    pub silent: u64,
     /// The first wrong answers.
     pub wrong: Vec<Wrong>,
     /// When the first came, in seconds since the start.
@@ -49,6 +51,7 @@ impl Figures {
     /// # Errors
     /// What it found, or what it did not meet.
     pub fn verdict(&self) -> Result<(), String> {
+        self.all_answered()?;
         let [outdated, torn, foreign] = self.seen.wrong;
         if self.lease_check == LeaseCheck::LeftOut {
             return match outdated {
@@ -63,15 +66,22 @@ impl Figures {
                 "torture: {outdated} outdated, {torn} torn, {foreign} foreign answers"
             ));
         }
-        let calm = self.amount.faults() == Faults::Off;
+        self.missed().map_or(Ok(()), |what| Err(format!("torture: the run met no {what}")))
+    }
+
+    /// Nobody is ever forgotten; and where nothing is disturbed, everybody gets a whole page.
+    fn all_answered(&self) -> Result<(), String> {
+        if self.silent > 0 {
+            return Err(format!("torture: {} requests were never answered", self.silent));
+        }
         let Seen { none, incomplete, unreached, .. } = self.seen;
-        if calm && none + incomplete + unreached > 0 {
+        if self.amount.faults() == Faults::Off && none + incomplete + unreached > 0 {
             return Err(format!(
                 "torture: {none} errors, {incomplete} incomplete answers, {unreached} requests \
                  that reached nobody, although nothing was disturbed"
             ));
         }
-        self.missed().map_or(Ok(()), |what| Err(format!("torture: the run met no {what}")))
+        Ok(())
     }
 
     /// What the run should have met and has not.
@@ -136,6 +146,7 @@ impl Figures {
                 row("given up by the reader", seen.left, String::new()),
             ]);
         }
+        rows.push(row("never answered", self.silent, String::new()));
         for (name, count) in wrong_by_name(&seen.wrong) {
             let share = 100.0 * share(count, seen.answers);
             rows.push(row(name, count, format!("{share:.3} % of answers")));
@@ -209,6 +220,7 @@ impl Figures {
             "refusals": self.refusals,
             "restarts": self.restarts,
             "counters": self.counters,
+            "no_answer": self.silent,
             "wrong": wrong,
             "first_wrong_seconds": self.first_wrong_seconds,
         })
@@ -255,6 +267,7 @@ mod tests {
             cut: 0,
             refusals: 0,
             restarts: 0,
+            silent: 0,
             wrong: Vec::new(),
             first_wrong_seconds: None,
         }
@@ -275,9 +288,16 @@ mod tests {
         assert!(idle.verdict().is_err_and(|why| why.contains("too late")));
         let faults = figures(LeaseCheck::Kept, 0, &["--faults"]);
         assert!(faults.verdict().is_err_and(|why| why.contains("cut")));
-        let mut broken = figures(LeaseCheck::Kept, 0, &[]);
-        broken.seen.incomplete = 1;
-        assert!(broken.verdict().is_err());
+    }
+
+    #[test]
+    fn everybody_has_to_be_answered() {
+        let mut calm = figures(LeaseCheck::LeftOut, 1, &[]);
+        calm.seen.incomplete = 1;
+        assert!(calm.verdict().is_err());
+        let mut forgotten = figures(LeaseCheck::Kept, 0, &["--faults"]);
+        forgotten.silent = 1;
+        assert!(forgotten.verdict().is_err_and(|why| why.contains("never answered")));
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub struct Run {
     stop_after: Option<u64>,
     is_down: AtomicBool,
     wrong: AtomicU64,
+    silent: AtomicU64,
     first_wrong_micros: AtomicU64,
     kept: Mutex<Vec<Wrong>>,
 }
@@ -70,6 +71,7 @@ impl Run {
             stop_after,
             is_down: AtomicBool::new(false),
             wrong: AtomicU64::new(0),
+            silent: AtomicU64::new(0),
             first_wrong_micros: AtomicU64::new(u64::MAX),
             kept: Mutex::new(Vec::new()),
         }
@@ -111,6 +113,18 @@ impl Run {
         self.first_wrong_micros.fetch_min(self.micros(), SeqCst);
         self.wrong.fetch_add(1, SeqCst);
         self.keep(fault.as_str(), detail);
+    }
+
+    /// Counts a request that got neither an answer nor the end of its connection, and keeps it: the
+    /// origin never goes silent, so somebody was forgotten.
+    pub fn report_silence(&self, detail: impl FnOnce() -> String) {
+        self.silent.fetch_add(1, SeqCst);
+        self.keep("no answer", detail);
+    }
+
+    /// How many requests were forgotten.
+    pub fn silent(&self) -> u64 {
+        self.silent.load(SeqCst)
     }
 
     /// Keeps what is known, if it is among the first of its name.

@@ -15,7 +15,7 @@
 use super::chance::Chance;
 use super::run::{HOST, Run};
 use super::site::tag;
-use harness::{Client, Histogram, Request};
+use harness::{Client, ClientError, Histogram, Request};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -168,7 +168,15 @@ impl Writer<'_> {
 
     fn post(&mut self, target: &str) -> Answered {
         let request = Request::form(target, "text=new");
-        let Ok(response) = self.visitor.send(&request) else { return Answered::No };
+        let response = match self.visitor.send(&request) {
+            Ok(response) => response,
+            Err(error) => {
+                if error == ClientError::TimedOut {
+                    self.run.report_silence(|| format!("POST {target}: {error}"));
+                }
+                return Answered::No;
+            }
+        };
         let committed = response.header("x-committed").filter(|_| response.status < 400);
         let Some(committed) = committed else { return Answered::No };
         for pair in committed.split(' ') {
@@ -191,6 +199,10 @@ impl Writer<'_> {
         loop {
             match self.operator.send(&request) {
                 Ok(response) if response.status == 200 => break,
+                Err(ClientError::TimedOut) => {
+                    self.run.report_silence(|| format!("the call {what}"));
+                    return Answered::No;
+                }
                 _ if self.run.is_over() => return Answered::No,
                 _ => {
                     self.done.unanswered += 1;
