@@ -1,4 +1,7 @@
 //! What the threads of a run share: the site, the time, whether Pagewell is there, what went wrong.
+//!
+//! Wrong answers are all counted, and the first of each kind kept with every detail; so a run that goes
+//! wrong from its first second stays bounded in memory. Nothing is judged here.
 
 use super::judge::Fault;
 use super::script::Faults;
