@@ -6,6 +6,7 @@
 //! names (RFC 9875 section 3).
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
+use crate::config::FilesConfig;
 use crate::exchange::{Visitor, view_of};
 use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::routes::{Route, Script, route};
@@ -89,7 +90,7 @@ pub enum Answerer {
 pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
     let Some((files, static_files)) = &site.files else { return Answerer::Origin(None) };
     let here = |response| Answerer::Here(response);
-    match route(files, target.path()) {
+    match route_of(files, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
         Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
         Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
@@ -113,6 +114,21 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
                 }
             }
         }
+    }
+}
+
+/// What the target means. Scripts answer the page's normal path, for whatever they answer is stored
+/// by it. But files are called what they are called; and a directory that has lost its slash to the
+/// normal form must not be redirected to it for ever.
+fn route_of(files: &FilesConfig, target: &Target) -> Route {
+    let normal = route(files, target.path());
+    match (&target.written, normal) {
+        (None, normal) => normal,
+        (Some(written), Route::AddSlash(_)) => route(files, written),
+        (Some(written), normal) => match route(files, written) {
+            Route::Static(path) => Route::Static(path),
+            _ => normal,
+        },
     }
 }
 
@@ -244,7 +260,10 @@ pub async fn pass(
             if facts.method == Kind::Unsafe {
                 invalidate(site, &target, &response);
                 let fields = AsSent(&head.headers);
-                mark(site, &view_of(&target, &head.method, &fields, visitor), &mut response);
+                // The mark is for the page's host, by whichever alias the visitor came.
+                let shared = site.shared(&target);
+                let target = shared.as_ref().unwrap_or(&target);
+                mark(site, &view_of(target, &head.method, &fields, visitor), &mut response);
             }
             let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);
@@ -285,7 +304,10 @@ fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse)
 fn invalidate(site: &Arc<Site>, target: &Target, response: &OriginResponse) {
     let Ok(uri) = target.uri().parse() else { return };
     let (status, headers) = (response.status, &response.headers);
-    let urls = http_cache::invalidates(Kind::Unsafe, &target.host, &uri, status, headers);
+    let hosts = std::iter::once(&target.host).chain(site.config.hosts.same_as(&target.host));
+    let urls: Vec<String> = hosts
+        .flat_map(|host| http_cache::invalidates(Kind::Unsafe, host, &uri, status, headers))
+        .collect();
     // However they were written: the page is stored by its normal form.
     let form = site.config.rules.form();
     let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();

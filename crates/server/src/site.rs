@@ -88,7 +88,10 @@ impl Site {
             return None;
         }
         let page = (normal.page != normal.sent).then(|| normal.page.into_owned());
+        let path = normal.sent.split('?').next().unwrap_or_default();
+        let path_written = written.path();
         Some(UriTarget {
+            written: (path != path_written).then(|| path_written.to_owned()),
             scheme: written.scheme,
             host: canonical.unwrap_or(&written.host).clone(),
             path_and_query: normal.sent.into_owned(),

@@ -19,6 +19,8 @@ pub struct Target {
     pub path_and_query: String,
     /// The name by which the page is stored and invalidated, where it is another.
     pub normal: Option<String>,
+    /// The path as it was written, where it is another: files are found by it.
+    pub written: Option<String>,
 }
 
 /// Why a request has no target.
@@ -71,7 +73,13 @@ impl Target {
             None if uri.authority().is_some() => "/".to_owned(),
             _ => return Err(TargetError::FormInvalid),
         };
-        Ok(Target { scheme, host: normal_host(host, scheme)?, path_and_query, normal: None })
+        Ok(Target {
+            scheme,
+            host: normal_host(host, scheme)?,
+            path_and_query,
+            normal: None,
+            written: None,
+        })
     }
 
     /// The path alone.

@@ -234,3 +234,16 @@ fn names_and_sizes_of_all_kinds() {
     }
     assert_eq!(get(&pagewell, "/empty.css", &[("Range", "bytes=0-")]).status, 416);
 }
+
+#[test]
+fn files_keep_their_names_whatever_the_normal_form_of_paths() {
+    let site = Site::new(&[("Logo.PNG", "png"), ("docs/index.html", "docs")]);
+    let config = site.at("keys.toml");
+    fs::write(&config, "[keys]\nlower_case = true\ntrailing_slash = \"remove\"\n").expect("written");
+    let nowhere = format!("unix:{}", site.at("nobody.sock").display());
+    let config = config.display().to_string();
+    let pagewell = site.serve_with_args(&["--php", &nowhere, "--config", &config]);
+    assert_eq!(get(&pagewell, "/Logo.PNG", &[]).status, 200);
+    assert_eq!(get(&pagewell, "/docs", &[]).header("location"), Some("/docs/"));
+    assert_eq!(get(&pagewell, "/docs/", &[]).status, 200);
+}

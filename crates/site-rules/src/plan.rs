@@ -86,6 +86,8 @@ pub(crate) struct Found {
     pub(crate) named_session: bool,
     /// One that is on no list.
     pub(crate) unknown: bool,
+    /// One that the rule has not count.
+    pub(crate) withheld: bool,
     /// A good mark of a visitor who has written.
     pub(crate) wrote: bool,
 }
@@ -162,7 +164,7 @@ impl SiteRules {
                 match rule {
                     Some(rule) if rule.names_session(pair.name) => found.named_session = true,
                     Some(rule) if rule.names_cookie(pair.name) => {}
-                    Some(rule) if rule.ignore_cookies.have(pair.name) => {}
+                    Some(rule) if rule.ignore_cookies.have(pair.name) => found.withheld = true,
                     _ => match self.lists.kind(pair.name) {
                         CookieKind::Session => found.session = true,
                         CookieKind::Unknown => found.unknown = true,
@@ -211,10 +213,14 @@ impl SiteRules {
             && self.lists.unknown == Unknown::Declared
     }
 
-    /// Whether a session's cookie was taken out of the request: cookies that its response sets are
-    /// then about another visitor, nobody in particular, and must not reach this one.
+    /// Whether a cookie that may be a session's was taken out of the request: cookies that its
+    /// response sets are then about another visitor, nobody in particular, and must not reach this
+    /// one.
     pub fn withholds_session(&self, plan: &Plan) -> bool {
-        plan.handling == Handling::Store && plan.cookies.session
+        let shared = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
+        let found = plan.cookies;
+        plan.handling == Handling::Store
+            && (found.withheld || (shared && (found.session || found.unknown)))
     }
 
     /// Appends to a cache key what the plan tells copies apart by. No URL has a line feed in it.

@@ -3,6 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::{Fields, Policy, RequestFacts, Stored, Timestamp, storable};
+use proptest::prelude::*;
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
     BypassBecause, Handling, Load, Peer, Plan, Planned, Refusal, RequestView, Secret, SiteRules,
@@ -322,4 +323,44 @@ fn rules_that_cannot_be_meant_are_refused() {
     }
     assert!(try_rules("cookies.unknown = \"x\"").unwrap_err().contains("declared"));
     assert!(try_rules("keys.trailing_slash = \"x\"").unwrap_err().contains("keys.trailing_slash"));
+}
+
+/// Cookies of every kind, and the rules that could mix them up.
+const COOKIES: [&str; 6] =
+    ["_ga=1", "theme=x", "PHPSESSID=me", "wordpress_logged_in_1=me", "currency=EUR", "gate=me"];
+const SESSIONS: [&str; 3] = ["PHPSESSID=me", "wordpress_logged_in_1=me", "gate=me"];
+
+proptest! {
+    /// What goes to the origin for a page that may be shared has no session in it that is not in the
+    /// page's key.
+    #[test]
+    fn no_session_reaches_a_page_without_being_in_its_key(
+        cookies in proptest::sample::subsequence(COOKIES.to_vec(), 0..=COOKIES.len()),
+        unknown in prop_oneof![Just("declared"), Just("ignore"), Just("bypass")],
+        actions in proptest::sample::subsequence(vec![
+            "store = \"1s\"",
+            "session_cookie = \"PHPSESSID\"",
+            "vary_cookies = [\"currency\", \"theme\"]",
+            "ignore_cookies = [\"theme\", \"wordpress_*\"]",
+            "device_classes = true",
+        ], 0..=5),
+        shared: bool,
+    ) {
+        let shared = shared && !actions.iter().any(|action| action.starts_with("session"));
+        let shared = if shared { "shared_with_sessions = true" } else { "" };
+        let rules = rules(&format!(
+            "[cookies]\nsession = [\"gate\"]\nunknown = \"{unknown}\"\n[[rule]]\n{shared}\n{}",
+            actions.join("\n")
+        ));
+        let line = cookies.join("; ");
+        let lines: Vec<(&str, &str)> =
+            if line.is_empty() { Vec::new() } else { vec![("cookie", &line)] };
+        if handling(&rules, "/", &lines) == STORE {
+            let key = key(&rules, "/", &lines);
+            for cookie in sent(&rules, "/", &lines, "cookie") {
+                let in_key = key.contains(&cookie);
+                prop_assert!(in_key || !SESSIONS.contains(&&*cookie), "{cookie} of {line}: {key:?}");
+            }
+        }
+    }
 }

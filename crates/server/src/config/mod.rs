@@ -86,6 +86,13 @@ pub struct Hosts {
 }
 
 impl Hosts {
+    /// The other names of the host, if it is the site's.
+    pub fn same_as<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a String> {
+        let all = || self.canonical.iter().chain(&self.aliases);
+        let is_site = all().any(|known| known == host);
+        all().filter(move |known| is_site && *known != host)
+    }
+
     /// Whether requests for this host are answered.
     pub fn have(&self, host: &str) -> bool {
         self.others == OtherHosts::Serve
