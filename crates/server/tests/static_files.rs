@@ -239,7 +239,8 @@ fn names_and_sizes_of_all_kinds() {
 fn files_keep_their_names_whatever_the_normal_form_of_paths() {
     let site = Site::new(&[("Logo.PNG", "png"), ("docs/index.html", "docs")]);
     let config = site.at("keys.toml");
-    fs::write(&config, "[keys]\nlower_case = true\ntrailing_slash = \"remove\"\n").expect("written");
+    fs::write(&config, "[keys]\nlower_case = true\ntrailing_slash = \"remove\"\n")
+        .expect("written");
     let nowhere = format!("unix:{}", site.at("nobody.sock").display());
     let config = config.display().to_string();
     let pagewell = site.serve_with_args(&["--php", &nowhere, "--config", &config]);
