@@ -1,4 +1,4 @@
-//! The guide to rules is held to the code: every example in it can be used as a configuration, every
+//! The guides to rules and proxies are held to the code: every example in them can be used as a configuration, every
 //! key of a rule and every option of keys and cookies occurs in one, and the names it gives as
 //! examples of cookies and parameters are on the lists.
 
@@ -8,16 +8,17 @@ use site_rules::raw::RULE_KEYS;
 use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 
 const GUIDE: &str = include_str!("../../../docs/guide/rules.md");
+const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 
-fn examples() -> Vec<&'static str> {
-    let blocks = GUIDE.split("```toml\n").skip(1);
+fn examples(guide: &'static str) -> Vec<&'static str> {
+    let blocks = guide.split("```toml\n").skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap_or_default()).collect()
 }
 
 #[test]
 fn every_example_can_be_used() {
-    assert!(examples().len() > 12);
-    for example in examples() {
+    assert!(examples(GUIDE).len() > 12 && !examples(BEHIND_NGINX).is_empty());
+    for example in examples(GUIDE).into_iter().chain(examples(BEHIND_NGINX)) {
         let mut file: File = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
         file.site.origin.get_or_insert_with(|| "http://127.0.0.1:8000".into());
         if let Err(error) = resolve(&file) {
@@ -28,7 +29,7 @@ fn every_example_can_be_used() {
 
 #[test]
 fn every_key_occurs() {
-    let all = examples().join("\n");
+    let all = examples(GUIDE).join("\n");
     let said =
         |key: &str| all.lines().any(|line| line.trim_start().starts_with(&format!("{key} =")));
     for key in RULE_KEYS {

@@ -86,6 +86,20 @@ mod tests {
     }
 
     #[test]
+    fn the_secret_is_long_enough_or_refused() {
+        let path = std::env::temp_dir().join(format!("pagewell-secret-{}", std::process::id()));
+        let text = format!("cookies.secret_file = {:?}", path.display().to_string());
+        std::fs::write(&path, "short\n").unwrap();
+        let said = error_of(&text);
+        std::fs::write(&path, "0123456789abcdef0123456789abcdef\n").unwrap();
+        let text = format!("site.origin = \"http://127.0.0.1:8000\"\n{text}");
+        let resolved = resolve(&toml::from_str(&text).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(said.contains("32 characters at least"), "{said}");
+        assert!(resolved.is_ok());
+    }
+
+    #[test]
     fn what_cannot_be_used_says_why() {
         for (text, part) in [
             ("[[rule]]\npath = \"x\"", "rule 1: path"),
