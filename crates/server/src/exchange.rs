@@ -241,14 +241,25 @@ pub fn decide_on(
     let fields = AsSent(headers);
     let planned = Planned::new(rules, *plan, &fields);
     let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    let verdict = restrict(rules, plan, candidates.as_slice(), verdict);
+    let verdict = restrict(rules, plan, facts, candidates.as_slice(), verdict);
     (candidates, verdict)
 }
 
 /// What the plan leaves of a verdict: see [`SiteRules::may_use`].
-fn restrict(rules: &SiteRules, plan: &Plan, pages: &[SharedPage], verdict: Verdict) -> Verdict {
+fn restrict(
+    rules: &SiteRules,
+    plan: &Plan,
+    facts: &RequestFacts<'_>,
+    pages: &[SharedPage],
+    verdict: Verdict,
+) -> Verdict {
+    let only_if_cached = facts.cache_control.only_if_cached;
     let may_use = |at: &usize| rules.may_use(plan, &pages[*at].payload().stored);
     match verdict {
+        // RFC 9111 section 5.2.1.7.
+        Verdict::Reuse { candidate, .. } if !may_use(&candidate) && only_if_cached => {
+            Verdict::Unsatisfied
+        }
         Verdict::Reuse { candidate, .. } if !may_use(&candidate) => {
             Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None }
         }
