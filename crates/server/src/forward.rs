@@ -237,6 +237,7 @@ pub async fn pass(
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
     let facts = read_facts(&head.method, &head.headers);
+    let kind = facts.method;
     let script = match answerer(site, &target, &facts).await {
         Answerer::Here(response) => return response,
         Answerer::Origin(script) => script,
@@ -254,24 +255,45 @@ pub async fn pass(
         version: head.version,
         method: head.method.clone(),
     };
-    match send_following(site, outgoing).await {
-        Err(unsent) => failed(site, unsent, why.forward),
-        Ok(mut response) => {
-            if facts.method == Kind::Unsafe {
-                invalidate(site, &target, &response);
-                let fields = AsSent(&head.headers);
-                // The mark is for the page's host, by whichever alias the visitor came.
-                let shared = site.shared(&target);
-                let target = shared.as_ref().unwrap_or(&target);
-                mark(site, &view_of(target, &head.method, &fields, visitor), &mut response);
+    let sent = match kind {
+        Kind::Unsafe => {
+            // A task of its own: the script has written, whether or not the visitor waits for it.
+            let task = write(site.clone(), outgoing, target, visitor.clone(), head);
+            match tokio::spawn(task).await {
+                Ok(sent) => sent,
+                // The task has panicked, which is logged.
+                Err(_) => return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
             }
+        }
+        _ => send_following(site, outgoing).await,
+    };
+    match sent {
+        Err(unsent) => failed(site, unsent, why.forward),
+        Ok(response) => {
             let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);
             status.detail = why.detail;
             let passed = stream(site, response, &status);
-            if facts.method == Kind::Head { serve::without_body(passed) } else { passed }
+            if kind == Kind::Head { serve::without_body(passed) } else { passed }
         }
     }
+}
+
+/// Sends an unsafe request and takes in what it changed, also when the visitor leaves meanwhile.
+async fn write(
+    site: Arc<Site>,
+    outgoing: OriginRequest,
+    target: Target,
+    visitor: Visitor,
+    head: http::request::Parts,
+) -> Result<OriginResponse, Unsent> {
+    let mut response = send_following(&site, outgoing).await?;
+    invalidate(&site, &target, &response);
+    let fields = AsSent(&head.headers);
+    // The mark is for the page's host, by whichever alias the visitor came.
+    let target = site.shared(&target).unwrap_or(target);
+    mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
+    Ok(response)
 }
 
 /// What the cache reads of a request.

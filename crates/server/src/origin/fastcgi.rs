@@ -163,9 +163,10 @@ impl FastCgi {
         let start = start.freeze();
         let mut reply = Reply::new(&self.config, request, after, self.idle.clone(), place);
         let kept = self.idle.take();
-        if !content.is_empty() {
-            // Content can be sent once only, so not over a connection that may turn out dead; the
-            // worker that the kept one held takes the new one.
+        if !content.is_empty() || !request.method.is_safe() {
+            // Content can be sent once only, and so can what is unsafe (RFC 9110 section 9.2.2: the
+            // script may have run), so not over a connection that may turn out dead; the worker
+            // that the kept one held takes the new one.
             drop(kept);
         } else if let Some(kept) = kept {
             let tried = match reply.begin(kept, start.clone(), RequestContent::Empty).await {
@@ -381,7 +382,7 @@ impl Reply {
         } else {
             let (reading, writing) = tokio::io::split(socket);
             let flaw = content.flaw().unwrap_or_default();
-            let writer = tokio::spawn(send_content(content, writing));
+            let writer = tokio::spawn(send_content(content, writing, self.wait));
             Line::Sending { reading, writer, flaw }
         };
         Ok(())
@@ -540,31 +541,37 @@ async fn read_while_sending(
     }
 }
 
-/// Writes a request's content; gives the connection back when all of it was written.
+/// Writes a request's content; gives the connection back when all of it was written. A responder
+/// that takes nothing for `wait` gets no more.
 async fn send_content(
     content: RequestContent,
     mut writing: WriteHalf<Socket>,
+    wait: Duration,
 ) -> Option<WriteHalf<Socket>> {
     match content {
         RequestContent::Empty => {}
-        RequestContent::Collected(bytes) => write_records(&mut writing, bytes).await.ok()?,
+        RequestContent::Collected(bytes) => write_records(&mut writing, bytes, wait).await.ok()?,
         RequestContent::Stream(mut upload, _) => {
             while let Some(frame) = upload.frame().await {
                 if let Ok(bytes) = frame.ok()?.into_data() {
-                    write_records(&mut writing, bytes).await.ok()?;
+                    write_records(&mut writing, bytes, wait).await.ok()?;
                 }
             }
         }
     }
-    writing.write_all(&STDIN_END).await.ok()?;
+    timeout(wait, writing.write_all(&STDIN_END)).await.ok()?.ok()?;
     Some(writing)
 }
 
-async fn write_records(writing: &mut WriteHalf<Socket>, mut bytes: Bytes) -> std::io::Result<()> {
+async fn write_records(
+    writing: &mut WriteHalf<Socket>,
+    mut bytes: Bytes,
+    wait: Duration,
+) -> std::io::Result<()> {
     while let Some((header, chunk)) = split_stdin(&mut bytes) {
         let mut record = Buf::chain(&header[..], chunk);
         while record.has_remaining() {
-            writing.write_buf(&mut record).await?;
+            timeout(wait, writing.write_buf(&mut record)).await??;
         }
     }
     Ok(())

@@ -192,6 +192,8 @@ impl Render {
                 Step::TooLarge => self.too_large(),
                 Step::Left => return,
                 Step::Failed(failure) => {
+                    // Its place at the origin is not kept at the pace of the visitor.
+                    drop(body);
                     self.right.end(Outcome::Failed(failure));
                     return streaming.end(Some(failure)).await;
                 }
