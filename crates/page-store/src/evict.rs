@@ -81,6 +81,12 @@ impl Queues {
         }
     }
 
+    /// A page of this queue has another size now, and keeps its turn.
+    pub(crate) fn resize(&mut self, queue: Queue, before: usize, after: usize) {
+        let fifo = self.fifo(queue);
+        fifo.bytes = fifo.bytes - before + after;
+    }
+
     /// Remembers a page that leaves though it had earned its place.
     pub(crate) fn remember_worth<P>(&mut self, place: &Place<P>) {
         if place.queue == Queue::Main || place.live().uses() >= USES_TO_STAY {

@@ -44,4 +44,4 @@ pub use page::{Candidates, Key, KeyBuf, Page, Payload};
 pub use places::Tidied;
 pub use refused::{NotStored, Refused};
 pub use stats::{Bytes, Counters, Stats};
-pub use store::{Removed, Store};
+pub use store::{NotReplaced, Removed, Store};

@@ -77,6 +77,20 @@ impl<P> Index<P> {
         self.queues.push(&mut self.pages, at);
     }
 
+    /// Puts `new` in the place of `old`, which has one: same edges, same queue, same turn in it.
+    pub(crate) fn swap(&mut self, old: &Arc<Page<P>>, new: &Arc<Page<P>>) {
+        let at = old.slot();
+        let place = self.pages.get_mut(at);
+        let (queue, before) = (place.queue, place.bytes());
+        place.page = Some(Arc::clone(new));
+        let after = place.bytes();
+        self.queues.resize(queue, before, after);
+        self.page_bytes = self.page_bytes - old.heap_bytes() + new.heap_bytes();
+        new.set_slot(at);
+        old.set_slot(NOWHERE);
+        self.counters.swapped += 1;
+    }
+
     /// Takes the page at `at` out of the index; the page map is the caller's to tell.
     pub(crate) fn take_out(&mut self, at: u32) -> Arc<Page<P>> {
         let page = self.kill(at);

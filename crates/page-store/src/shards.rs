@@ -81,6 +81,19 @@ impl<P> Shards<P> {
         self.rewrite(page.key().hash, std::slice::from_ref(page), None);
     }
 
+    /// Puts `new` where `old` is among the candidates, in one step as far as any reader sees.
+    pub(crate) fn swap(&self, old: &Arc<Page<P>>, new: &Arc<Page<P>>) {
+        let hash = new.key().hash;
+        let replaced =
+            |page: &Arc<Page<P>>| Arc::clone(if Arc::ptr_eq(page, old) { new } else { page });
+        let pages = self.same_hash(hash).iter().map(replaced).collect();
+        let mut shard = write(self.shard(hash));
+        // As many candidates as before, so the table and the slice keep their size.
+        let before = shard.insert(hash, Candidates::from_vec(pages));
+        drop(shard);
+        drop(before);
+    }
+
     fn rewrite(&self, hash: u64, without: &[Arc<Page<P>>], with: Option<&Arc<Page<P>>>) {
         let old = self.same_hash(hash);
         let keeps = |page: &&Arc<Page<P>>| !without.iter().any(|other| Arc::ptr_eq(page, other));

@@ -162,6 +162,26 @@ impl<P: Payload> Store<P> {
         Removed::Taken
     }
 
+    /// Gives `page` another payload in its place: the same response held in another form. Key, variant,
+    /// lease, dependencies, uses and place in its queue stay as they are, so that whatever would have
+    /// dropped or marked the old page does the same to the new one. What no longer fits is evicted; that
+    /// may be the page itself.
+    ///
+    /// # Errors
+    /// [`NotReplaced`]: `page` is not stored any more, or marked, or would be too large. It stays as it is.
+    pub fn replace_payload(
+        &self,
+        page: &Arc<Page<P>>,
+        payload: P,
+    ) -> Result<Arc<Page<P>>, NotReplaced> {
+        let new = Arc::new(Page::new(page.key(), page.variant(), page.lease(), payload));
+        let mut index = self.shared.lock();
+        let outcome = self.shared.swap(&mut index, page, &new);
+        let leaving = if outcome.is_ok() { vec![Arc::clone(page)] } else { Leaving::new() };
+        self.shared.finish(index, None, leaving);
+        outcome.map(|()| new)
+    }
+
     /// Buries a batch of the pages that large changes left behind (they are gone, but their edges still
     /// take memory). Every other step buries a few; call this in the background after a large change, until
     /// it is done.
@@ -208,7 +228,54 @@ pub enum Removed {
     NotStored,
 }
 
+/// Why [`Store::replace_payload`] left a page as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotReplaced {
+    /// The page was not stored (any more).
+    NotStored,
+    /// A soft invalidation had marked it: it is about to be rendered anew.
+    Marked,
+    /// With the new payload it would be larger than a page may be.
+    TooLarge,
+}
+
+impl NotReplaced {
+    /// The reason's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotStored => "not-stored",
+            Self::Marked => "marked",
+            Self::TooLarge => "too-large",
+        }
+    }
+}
+
 impl<P: Payload> Shared<P> {
+    /// Puts `new` where `old` is, under the index lock. The edges are the place's and stay.
+    fn swap(
+        &self,
+        index: &mut Index<P>,
+        old: &Arc<Page<P>>,
+        new: &Arc<Page<P>>,
+    ) -> Result<(), NotReplaced> {
+        let place = index.pages.find(old.slot());
+        let stored = place.and_then(|place| place.page.as_ref());
+        if !stored.is_some_and(|stored| Arc::ptr_eq(stored, old)) {
+            return Err(NotReplaced::NotStored);
+        }
+        // Marks are set under this lock, so none is lost between here and the swap.
+        if old.is_marked() {
+            return Err(NotReplaced::Marked);
+        }
+        if new.heap_bytes() > self.limits.page_bytes_max {
+            return Err(NotReplaced::TooLarge);
+        }
+        new.set_uses(old.uses());
+        index.swap(old, new);
+        self.shards.swap(old, new);
+        Ok(())
+    }
+
     /// Checks `page` and puts it in, under the index lock.
     fn admit(
         &self,

@@ -9,7 +9,7 @@
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Lease, Limits, Payload, Refused, Site, Store,
+    Change, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused, Site, Store,
     Strength, Target, Turn,
 };
 use std::sync::Arc;
@@ -164,6 +164,50 @@ mod checked {
             assert_ne!(stored(&store, b"/"), Some(0), "stale after the settlement");
             rendering.join().unwrap();
             assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
+            store.validate();
+        });
+    }
+
+    fn only(store: &TestStore) -> Arc<Page<Version>> {
+        Arc::clone(&store.candidates(store.key(b"/")).as_slice()[0])
+    }
+
+    /// A page gets another payload while a change drops or marks it: neither is lost, whoever is first.
+    #[test]
+    fn replacing_a_payload_against_change() {
+        for strength in [Strength::Drop, Strength::Mark] {
+            explore(move || {
+                let store = store();
+                insert(&store, b"/", &store.lease(), 0).unwrap();
+                let page = only(&store);
+                let replacing = {
+                    let store = store.clone();
+                    thread::spawn(move || {
+                        let _ = store.replace_payload(&page, Version(0));
+                    })
+                };
+                store.change(&Change { site: SITE, targets: NEWS }, strength);
+                assert_eq!(stored(&store, b"/"), None, "stale right after the change");
+                replacing.join().unwrap();
+                assert_eq!(stored(&store, b"/"), None, "stale at the end");
+                store.validate();
+            });
+        }
+    }
+
+    /// A lookup finds the page in its old form or its new one, never neither.
+    #[test]
+    fn replacing_a_payload_against_a_lookup() {
+        explore(|| {
+            let store = store();
+            insert(&store, b"/", &store.lease(), 0).unwrap();
+            let page = only(&store);
+            let replacing = {
+                let store = store.clone();
+                thread::spawn(move || store.replace_payload(&page, Version(0)).is_ok())
+            };
+            assert_eq!(stored(&store, b"/"), Some(0), "gone for a moment");
+            assert!(replacing.join().unwrap());
             store.validate();
         });
     }

@@ -12,7 +12,9 @@ mod oracle;
 
 use common::{Made, SITE};
 use oracle::Oracle;
-use page_store::{Change, Lease, Limits, Number, Opened, Page, Store, Strength, Target};
+use page_store::{
+    Change, Lease, Limits, NotReplaced, Number, Opened, Page, Store, Strength, Target,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
@@ -53,6 +55,7 @@ enum Call {
     LetGo(usize),
     SettleAbandoned,
     Remove(usize),
+    Replace { url: usize, bytes: usize },
     Share { lease: usize, back: u64, url: usize, tags: Vec<usize> },
 }
 
@@ -83,6 +86,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => place().prop_map(Call::LetGo),
         1 => Just(Call::SettleAbandoned),
         1 => url().prop_map(Call::Remove),
+        3 => (url(), 0..3_000usize).prop_map(|(url, bytes)| Call::Replace { url, bytes }),
         3 => (place(), 0..5u64, url(), tags())
             .prop_map(|(lease, back, url, tags)| Call::Share { lease, back, url, tags }),
     ]
@@ -142,6 +146,7 @@ impl Run {
                 self.oracle.settle_abandoned(number.get());
             }
             Call::Remove(url) => self.remove(*url),
+            Call::Replace { url, bytes } => self.replace(*url, *bytes),
             Call::Share { lease, back, url, tags } => self.share(*lease, *back, *url, tags),
         }
         if self.stamps.last() != Some(&self.store.number()) {
@@ -198,6 +203,33 @@ impl Run {
         if let Some(page) = candidates.iter().next() {
             self.store.remove(page);
             self.oracle.remove(page.payload().from);
+        }
+    }
+
+    /// Another form of the same render: the oracle, which knows renders only, sees no difference.
+    fn replace(&mut self, url: usize, bytes: usize) {
+        let candidates = self.store.candidates(self.store.key(URLS[url].as_bytes()));
+        for page in candidates.iter() {
+            let made = Made { from: page.payload().from, bytes };
+            match self.store.replace_payload(page, made) {
+                Ok(new) => {
+                    assert!(!page.is_marked(), "a mark is lost");
+                    let gone = self.store.replace_payload(page, page.payload().clone());
+                    assert_eq!(gone.unwrap_err(), NotReplaced::NotStored);
+                    assert_eq!(described(&new), described(page));
+                }
+                Err(reason) => {
+                    let expected = if page.is_marked() {
+                        NotReplaced::Marked
+                    } else if self.exactness == Exactness::Bounded {
+                        // An earlier one that grew may have evicted this one.
+                        return;
+                    } else {
+                        NotReplaced::TooLarge
+                    };
+                    assert_eq!(reason, expected);
+                }
+            }
         }
     }
 
