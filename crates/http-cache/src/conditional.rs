@@ -4,12 +4,14 @@
 //! Invariant: the order of RFC 9110 §13.2.2: If-Match, else If-Unmodified-Since; If-None-Match, else
 //! If-Modified-Since; Range with If-Range last. If-Match and If-Unmodified-Since, which a cache may
 //! ignore, are evaluated, for this cache stands in for the origin and its own entity tags are known
-//! nowhere else. Dates that cannot be read are ignored (§13.1.3, §13.1.4).
+//! nowhere else. Where content is sent in several codings the tag of any form meets a condition, but
+//! If-Range only that of the untouched one, of which ranges are cut. Dates that cannot be read are ignored (§13.1.3, §13.1.4).
 
+use crate::codings::{strong_match_any_form, weak_match_any_form};
 use crate::date;
 use crate::range::{Ranges, Resolved, resolve};
 use crate::request::{Method, RequestFacts};
-use crate::stored::Stored;
+use crate::stored::{Forms, Stored};
 use crate::validators::{any_match, strong_match, weak_match};
 use http::StatusCode;
 use http::header::{self, HeaderName, HeaderValue};
@@ -67,7 +69,11 @@ pub fn not_modified_fields(stored: &Stored) -> impl Iterator<Item = (&HeaderName
 fn fails_precondition(request: &RequestFacts<'_>, stored: &Stored) -> bool {
     if request.if_match.is_present() {
         let tag = stored.etag.as_bytes();
-        return request.if_match.get().is_some_and(|lines| !any_match(lines, tag, strong_match));
+        let same = match stored.forms {
+            Forms::One => strong_match,
+            Forms::ByCoding => strong_match_any_form,
+        };
+        return request.if_match.get().is_some_and(|lines| !any_match(lines, tag, same));
     }
     let since =
         request.if_unmodified_since.and_then(|value| date::parse(value, stored.response_time));
@@ -78,7 +84,11 @@ fn fails_precondition(request: &RequestFacts<'_>, stored: &Stored) -> bool {
 fn is_not_modified(request: &RequestFacts<'_>, stored: &Stored) -> bool {
     if request.if_none_match.is_present() {
         let tag = stored.etag.as_bytes();
-        return request.if_none_match.get().is_some_and(|lines| any_match(lines, tag, weak_match));
+        let same = match stored.forms {
+            Forms::One => weak_match,
+            Forms::ByCoding => weak_match_any_form,
+        };
+        return request.if_none_match.get().is_some_and(|lines| any_match(lines, tag, same));
     }
     let Some(value) = request.if_modified_since else { return false };
     let Some(since) = date::parse(value, stored.response_time) else { return false };

@@ -6,10 +6,11 @@
 //! Invariants: no clock (every time is an argument, in milliseconds), no sockets, no logging, no
 //! locks; nothing here can panic on what a client or an origin sent; every list is bounded; reading a
 //! request and deciding on a stored response without `Vary` allocates nothing.
-//! Deliberately not here: the store, the key of a page, content codings, routing, TLS.
+//! Deliberately not here: the store, the key of a page, the coding of content, routing, TLS.
 
 #![doc = include_str!("../OVERVIEW.md")]
 
+pub mod codings;
 mod conditional;
 pub mod date;
 mod decide;
@@ -44,7 +45,7 @@ pub use policy::{
 };
 pub use request::{FieldLines, Method, RequestFacts};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
-pub use stored::Stored;
+pub use stored::{Forms, Stored};
 pub use storing::storable;
 pub use time::{SECONDS_MAX, Timestamp};
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

@@ -31,6 +31,10 @@ pub struct Policy {
     pub surrogate_control: FieldUse,
     /// Whether `X-Accel-Expires` is obeyed, after `Surrogate-Control`. Default: yes.
     pub x_accel_expires: FieldUse,
+    /// Whether `Accept-Encoding` tells variants apart. To be ignored where this cache codes the content
+    /// itself and the field does not go to the origin ([`codings`](crate::codings)): then no response
+    /// depends on it, whatever its `Vary` says. Default: it does.
+    pub accept_encoding: FieldUse,
     /// The name by which this cache calls itself in Cache-Status (RFC 9211 §2), and by which a
     /// parameter of `Surrogate-Control` may address it. Default: `pagewell`.
     pub cache_name: String,
@@ -59,6 +63,7 @@ impl Default for Policy {
             targets: names(&["pagewell-cache-control", "cdn-cache-control"]),
             surrogate_control: FieldUse::Obey,
             x_accel_expires: FieldUse::Obey,
+            accept_encoding: FieldUse::Obey,
             cache_name: "pagewell".to_owned(),
             content_max_bytes: 64 << 20,
             nominated_max: 16,

@@ -33,7 +33,7 @@ impl Method {
     }
 }
 
-/// How many lines of If-None-Match or If-Match are read.
+/// How many lines of If-None-Match, If-Match or Accept-Encoding are read.
 const LINES_MAX: usize = 4;
 
 /// The lines of one field of a request.
@@ -87,6 +87,8 @@ pub struct RequestFacts<'a> {
     pub if_range: Option<&'a [u8]>,
     /// Range, RFC 9110 §14.2; of several the first.
     pub range: Option<&'a [u8]>,
+    /// Accept-Encoding, RFC 9110 §12.5.3; read only where there is a choice.
+    pub accept_encoding: FieldLines<'a>,
 }
 
 impl<'a> RequestFacts<'a> {
@@ -112,6 +114,7 @@ impl<'a> RequestFacts<'a> {
             if_unmodified_since: None,
             if_range: None,
             range: None,
+            accept_encoding: FieldLines { lines: [&[]; LINES_MAX], count: 0 },
         }
     }
 
@@ -144,6 +147,7 @@ impl<'a> RequestFacts<'a> {
             }
             13 if is("authorization") => self.authorization = true,
             13 if is("if-none-match") => self.if_none_match.push(trim(value)),
+            15 if is("accept-encoding") => self.accept_encoding.push(trim(value)),
             17 if is("if-modified-since") => first(&mut self.if_modified_since, value),
             19 if is("if-unmodified-since") => first(&mut self.if_unmodified_since, value),
             _ => {}

@@ -41,6 +41,8 @@ pub struct Stored {
     pub tags: Tags,
     /// The entity tag, from the origin or our own.
     pub etag: EntityTag,
+    /// Whether its content may be sent in other forms, whose entity tags meet conditions as well.
+    pub forms: Forms,
     /// The length of the content in bytes, once known: set it when the content is complete if the
     /// origin gave no Content-Length. Until then ranges are ignored.
     pub content_length: Option<u64>,
@@ -50,6 +52,16 @@ pub struct Stored {
     pub(crate) modified: Option<Timestamp>,
     /// Date as a point in time.
     pub(crate) date: Timestamp,
+}
+
+/// In how many forms a stored response is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forms {
+    /// In the one that came.
+    #[default]
+    One,
+    /// In content codings too, each form with a tag of its own ([`codings`](crate::codings)).
+    ByCoding,
 }
 
 impl Stored {
@@ -68,6 +80,7 @@ impl Stored {
             directives: ResponseDirectives::default(),
             nominated: Nominated::default(),
             etag,
+            forms: Forms::One,
             tags: Tags::default(),
             internal: HeaderMap::new(),
             content_length: Some(length),

@@ -11,7 +11,7 @@ use crate::freshness::{
 use crate::not_stored::NotStored;
 use crate::policy::{Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
-use crate::stored::Stored;
+use crate::stored::{Forms, Stored};
 use crate::tags::{DIALECTS, Tags};
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
@@ -43,7 +43,7 @@ pub fn storable(
     if content_length.is_some_and(|length| length > policy.content_max_bytes) {
         return Err(NotStored::TooLarge);
     }
-    let nominated = Nominated::of(headers, request_fields, policy.nominated_max)?;
+    let nominated = Nominated::of(headers, request_fields, policy)?;
     let mut stored = keep(status, headers, declared, nominated, times, policy)?;
     stored.tags = tags;
     is_of_use(stored, policy)
@@ -134,6 +134,7 @@ fn keep(
         nominated,
         tags: Tags::default(),
         etag: EntityTag::None,
+        forms: Forms::One,
         content_length: content_length(headers),
         internal: internal_fields(headers, policy),
         modified: None,

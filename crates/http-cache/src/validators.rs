@@ -69,6 +69,11 @@ pub(crate) fn any_match(
     })
 }
 
+/// The tags that a line of If-None-Match or If-Match lists.
+pub(crate) fn tags_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    Tags { rest: line }
+}
+
 fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }

@@ -7,8 +7,9 @@
 //! matches an absent one only.
 
 use crate::fields::{self, Fields, trim};
+use crate::policy::{FieldUse, Policy};
 use http::HeaderMap;
-use http::header::{HeaderName, VARY};
+use http::header::{ACCEPT_ENCODING, HeaderName, VARY};
 
 /// The fields that a response nominated, each with the value its request had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Nominated {
     pub(crate) fn of(
         response: &HeaderMap,
         request: &dyn Fields,
-        max: usize,
+        policy: &Policy,
     ) -> Result<Nominated, NotSelectable> {
         let mut names: Vec<HeaderName> = Vec::new();
         for line in response.get_all(VARY) {
@@ -41,10 +42,13 @@ impl Nominated {
                 if !names.contains(&name) {
                     names.push(name);
                 }
-                if names.len() > max {
+                if names.len() > policy.nominated_max {
                     return Err(NotSelectable::TooLong);
                 }
             }
+        }
+        if policy.accept_encoding == FieldUse::Ignore {
+            names.retain(|name| *name != ACCEPT_ENCODING);
         }
         names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         let value = |name: HeaderName| {
@@ -243,7 +247,7 @@ fn push_plain(out: &mut Vec<u8>, part: &[u8]) {
 }
 
 /// A weight in thousandths: `0`, `1`, with up to three decimals; `None` for anything else.
-fn weight(text: &[u8]) -> Option<u16> {
+pub(crate) fn weight(text: &[u8]) -> Option<u16> {
     let (whole, decimals) = match text {
         [whole] => (*whole, &[][..]),
         [whole, b'.', decimals @ ..] if decimals.len() <= 3 => (*whole, decimals),
