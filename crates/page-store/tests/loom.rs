@@ -9,7 +9,7 @@
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused, Site, Store,
+    Change, Dependencies, FillLimits, Fills, Lease, Limits, Payload, Refused, Site, Store,
     Strength, Target, Turn,
 };
 use std::sync::Arc;
@@ -168,28 +168,35 @@ mod checked {
         });
     }
 
-    fn only(store: &TestStore) -> Arc<Page<Version>> {
-        Arc::clone(&store.candidates(store.key(b"/")).as_slice()[0])
+    /// Replaces the payload of the page under `key`, if it is there.
+    fn replace(store: &TestStore, key: &[u8]) {
+        for page in store.candidates(store.key(key)).iter() {
+            let _ = store.replace_payload(page, Version(0));
+        }
     }
 
-    /// A page gets another payload while a change drops or marks it: neither is lost, whoever is first.
+    /// Pages get other payloads while a change drops or marks them, between two batches as well: neither
+    /// is lost, whoever is first.
     #[test]
-    fn replacing_a_payload_against_change() {
+    fn replacing_payloads_against_a_change_in_batches() {
         for strength in [Strength::Drop, Strength::Mark] {
             explore(move || {
                 let store = store();
-                insert(&store, b"/", &store.lease(), 0).unwrap();
-                let page = only(&store);
+                for key in [b"a", b"b"] {
+                    insert(&store, key, &store.lease(), 0).unwrap();
+                }
                 let replacing = {
                     let store = store.clone();
-                    thread::spawn(move || {
-                        let _ = store.replace_payload(&page, Version(0));
-                    })
+                    thread::spawn(move || [b"a", b"b"].map(|key| replace(&store, key)))
                 };
                 store.change(&Change { site: SITE, targets: NEWS }, strength);
-                assert_eq!(stored(&store, b"/"), None, "stale right after the change");
+                for key in [b"a", b"b"] {
+                    assert_eq!(stored(&store, key), None, "stale right after the change");
+                }
                 replacing.join().unwrap();
-                assert_eq!(stored(&store, b"/"), None, "stale at the end");
+                for key in [b"a", b"b"] {
+                    assert_eq!(stored(&store, key), None, "stale at the end");
+                }
                 store.validate();
             });
         }
@@ -197,17 +204,19 @@ mod checked {
 
     /// A lookup finds the page in its old form or its new one, never neither.
     #[test]
-    fn replacing_a_payload_against_a_lookup() {
+    fn replacing_a_payload_against_lookups() {
         explore(|| {
             let store = store();
             insert(&store, b"/", &store.lease(), 0).unwrap();
-            let page = only(&store);
             let replacing = {
                 let store = store.clone();
-                thread::spawn(move || store.replace_payload(&page, Version(0)).is_ok())
+                thread::spawn(move || [(); 2].map(|()| replace(&store, b"/")))
             };
-            assert_eq!(stored(&store, b"/"), Some(0), "gone for a moment");
-            assert!(replacing.join().unwrap());
+            for _ in 0..3 {
+                assert_eq!(stored(&store, b"/"), Some(0), "gone for a moment");
+            }
+            replacing.join().unwrap();
+            assert_eq!(store.stats().counters.swapped, 2);
             store.validate();
         });
     }

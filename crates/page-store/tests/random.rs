@@ -215,7 +215,7 @@ impl Run {
                 Ok(new) => {
                     assert!(!page.is_marked(), "a mark is lost");
                     let gone = self.store.replace_payload(page, page.payload().clone());
-                    assert_eq!(gone.unwrap_err(), NotReplaced::NotStored);
+                    assert_eq!(gone.err(), Some(NotReplaced::NotStored));
                     assert_eq!(described(&new), described(page));
                 }
                 Err(reason) => {
