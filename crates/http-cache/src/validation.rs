@@ -171,8 +171,11 @@ fn update(
     stored.content_length = old.content_length;
     // Tags are joined: one too many makes a page anew too often, one too few leaves it outdated.
     stored.tags = std::mem::take(&mut stored.tags).joined(&old.tags)?;
-    if let EntityTag::Own(tag) = &old.etag {
-        stored.set_own_etag(tag.clone());
+    match &old.etag {
+        EntityTag::Own(tag) => stored.set_own_etag(tag.clone()),
+        // As the origin gave it; the one for clients may have been weakened.
+        EntityTag::Origins(_) => stored.etag = old.etag.clone(),
+        EntityTag::None => {}
     }
     Ok(stored)
 }

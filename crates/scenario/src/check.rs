@@ -6,6 +6,7 @@
 use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;
 use crate::client::Response;
+use crate::codings;
 use crate::failure::Wrong;
 use crate::story::{BodyTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
@@ -47,10 +48,21 @@ pub(crate) fn response(
             Err(error) => wrong.push(error),
         }
     }
-    wrong.extend(expect.body.as_ref().and_then(|t| body(t, &response.body.bytes, blanks).err()));
+    let decoded = match expect.decoded {
+        true => decoded(response).map_err(|why| wrong.push(why)).unwrap_or_default(),
+        false => response.body.bytes.clone(),
+    };
+    wrong.extend(expect.body.as_ref().and_then(|t| body(t, &decoded, blanks).err()));
     let status = CacheStatus::read(response);
     wrong.extend(expect.cache.iter().filter_map(|test| status.judge(test, slack_seconds).err()));
     if wrong.is_empty() { Ok(kept) } else { Err(wrong) }
+}
+
+/// The content with its codings undone.
+fn decoded(response: &Response) -> Result<Vec<u8>, Wrong> {
+    let named = response.field("content-encoding").unwrap_or_default();
+    codings::decode(&named, &response.body.bytes)
+        .map_err(|why| Wrong::new(format!("content in {}", shorten(&named, SHOWN)), why))
 }
 
 /// Judges a status; `None` is a connection that ended without an answer.

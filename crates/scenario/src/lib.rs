@@ -13,6 +13,7 @@ mod blanks;
 mod cache_status;
 mod check;
 mod client;
+mod codings;
 mod deadline;
 mod engine;
 mod failure;

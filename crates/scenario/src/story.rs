@@ -126,6 +126,8 @@ pub struct Expect {
     pub end: ContentEnd,
     /// An interim response must have come before it.
     pub interim: bool,
+    /// The content is judged with its codings undone.
+    pub decoded: bool,
     /// The header fields.
     pub fields: Vec<FieldTest>,
     /// The content.
@@ -237,6 +239,8 @@ pub struct Answer {
     pub framing: Framing,
     /// The content goes out byte by byte.
     pub trickle: bool,
+    /// The content is encoded as the answer's `Content-Encoding` says.
+    pub encoded: bool,
     /// The connection ends half-way through the content.
     pub cut: bool,
     /// The connection ends after the answer, and the answer says so.

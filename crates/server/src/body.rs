@@ -1,9 +1,10 @@
 //! The content of a response on its way to the client: nothing, one piece that is in memory,
-//! several such pieces, or pieces that arrive through a bounded channel.
+//! several such pieces, or pieces that arrive through a bounded channel; compressed on the way or not.
 //!
 //! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
 //! as being in hyper's hands; hyper drops it when the content has been taken.
 
+use crate::codings::OnTheWay;
 use crate::front::InFlightGuard;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -34,6 +35,77 @@ pub enum Content {
         /// How many bytes there will be, if that is known.
         length: Option<u64>,
     },
+    /// Other content, compressed while it is sent.
+    OnTheWay(Box<OnTheWay>),
+}
+
+/// What is compressed at a time of content that is all there.
+const PIECE_BYTES: usize = 64 << 10;
+
+impl Content {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+        Poll::Ready(match self {
+            Content::Empty => None,
+            Content::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = Content::Empty;
+                (!bytes.is_empty()).then_some(Ok(bytes))
+            }
+            Content::Pieces(pieces) => pieces.pop_front().map(Ok),
+            Content::Channel { pieces, length } => {
+                let piece = ready!(pieces.poll_recv(cx));
+                if let (Some(Ok(bytes)), Some(length)) = (&piece, length) {
+                    *length = length.saturating_sub(bytes.len() as u64);
+                }
+                piece
+            }
+            Content::OnTheWay(coded) => ready!(poll_coded(coded, cx)),
+        })
+    }
+
+    fn is_at_end(&self) -> bool {
+        match self {
+            Content::Empty => true,
+            Content::Whole(bytes) => bytes.is_empty(),
+            Content::Pieces(pieces) => pieces.is_empty(),
+            Content::Channel { .. } | Content::OnTheWay(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Content::Empty => SizeHint::with_exact(0),
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Pieces(pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
+            Content::Channel { length, .. } => {
+                length.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            Content::OnTheWay(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+    loop {
+        let piece = match &mut coded.source {
+            Content::Whole(bytes) if bytes.len() > PIECE_BYTES => {
+                Some(Ok(bytes.split_to(PIECE_BYTES)))
+            }
+            source => ready!(source.poll_piece(cx)),
+        };
+        let sent = match piece {
+            Some(Ok(bytes)) => match coded.feed(&bytes) {
+                None => continue,
+                sent => sent,
+            },
+            // The end of the coding is not sent: the client notices that content is missing.
+            Some(Err(failure)) => Some(Err(failure)),
+            None => coded.end(),
+        };
+        return Poll::Ready(sent);
+    }
 }
 
 /// The content of one response.
@@ -49,6 +121,11 @@ impl From<Content> for ResponseBody {
 }
 
 impl ResponseBody {
+    /// The same with other content.
+    pub fn map(self, change: impl FnOnce(Content) -> Content) -> ResponseBody {
+        ResponseBody { content: change(self.content), guard: self.guard }
+    }
+
     /// Keeps the request counted until the content has been taken.
     pub fn guarded(mut self, guard: InFlightGuard) -> ResponseBody {
         self.guard = Some(guard);
@@ -64,46 +141,16 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
-        let body = self.get_mut();
-        let piece = match &mut body.content {
-            Content::Empty => None,
-            Content::Whole(bytes) => {
-                let bytes = std::mem::take(bytes);
-                body.content = Content::Empty;
-                (!bytes.is_empty()).then_some(Ok(bytes))
-            }
-            Content::Pieces(pieces) => pieces.pop_front().map(Ok),
-            Content::Channel { pieces, length } => {
-                let piece = ready!(pieces.poll_recv(cx));
-                if let (Some(Ok(bytes)), Some(length)) = (&piece, length) {
-                    *length = length.saturating_sub(bytes.len() as u64);
-                }
-                piece
-            }
-        };
+        let piece = ready!(self.get_mut().content.poll_piece(cx));
         Poll::Ready(piece.map(|piece| piece.map(Frame::data).map_err(Failed)))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Empty => true,
-            Content::Whole(bytes) => bytes.is_empty(),
-            Content::Pieces(pieces) => pieces.is_empty(),
-            Content::Channel { .. } => false,
-        }
+        self.content.is_at_end()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Empty => SizeHint::with_exact(0),
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Pieces(pieces) => {
-                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
-            }
-            Content::Channel { length, .. } => {
-                length.map_or_else(SizeHint::default, SizeHint::with_exact)
-            }
-        }
+        self.content.size_hint()
     }
 }
 

@@ -34,6 +34,8 @@ counters! {
     stored: "Pages stored.",
     not_stored: "Responses to GET that were not stored.",
     store_refused: "Pages that were not stored because of a change since their render began.",
+    coded: "Pages and files of which codings were made.",
+    codings_skipped: "Pages and files whose codings were not made, because too many waited for theirs.",
     validated: "Pages that the origin found unchanged (304).",
     invalidations: "Changes taken in: from responses and from the control interface.",
     files: "Requests answered with a file.",

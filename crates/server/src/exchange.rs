@@ -4,6 +4,7 @@
 //! do not come here: `hits` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
+use crate::codings::on_the_way;
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::networks::forwarded_scheme;
 use crate::page::{SharedPage, StoredPage};
@@ -150,7 +151,9 @@ async fn get(
     };
     let page = |at: Option<usize>| at.map(|at| pages[at].clone());
     let ask = ask(&request, target, key, visitor, plan, why);
-    render::get(site, Ask { validate: page(validate), fallback: page(fallback), ..ask }).await
+    let ask = Ask { validate: page(validate), fallback: page(fallback), ..ask };
+    let response = render::get(site, ask).await;
+    on_the_way(site, &facts, response)
 }
 
 /// What the rules make of a request, and the key of the copy that would answer it.

@@ -6,6 +6,7 @@
 //! names (RFC 9875 section 3).
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
+use crate::codings::on_the_way;
 use crate::config::FilesConfig;
 use crate::exchange::{Visitor, view_of};
 use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
@@ -236,10 +237,12 @@ pub async fn pass(
     why: Why,
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
-    let facts = read_facts(&head.method, &head.headers);
+    // The rest of it goes with a write.
+    let headers = head.headers.clone();
+    let facts = read_facts(&head.method, &headers);
     let kind = facts.method;
     let script = match answerer(site, &target, &facts).await {
-        Answerer::Here(response) => return response,
+        Answerer::Here(response) => return on_the_way(site, &facts, response),
         Answerer::Origin(script) => script,
     };
     site.counters.forwards.add();
@@ -274,7 +277,9 @@ pub async fn pass(
             status.forward_status = Some(response.status);
             status.detail = why.detail;
             let passed = stream(site, response, &status);
-            if kind == Kind::Head { serve::without_body(passed) } else { passed }
+            let head_only = kind == Kind::Head;
+            let passed = if head_only { serve::without_body(passed) } else { passed };
+            on_the_way(site, &facts, passed)
         }
     }
 }

@@ -10,7 +10,8 @@ use crate::forward::NOT_FROM_CLIENTS;
 use crate::page::{SharedPage, StoredPage};
 use crate::site::Site;
 use crate::target::write_plain_key;
-use http_cache::{Answer, Candidate, Fields, Method, RequestFacts, Reuse, Verdict, decide};
+use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
+use http_cache::{Answer, Candidate, Fields, Forms, Method, RequestFacts, Reuse, Verdict, decide};
 use site_rules::{Handling, Peer, Plan, Planned, RequestView};
 use std::borrow::Cow;
 use std::io::IoSlice;
@@ -29,10 +30,19 @@ pub struct Hits {
 pub struct Hit {
     page: SharedPage,
     head: Head,
+    /// The coding it is sent in.
+    coding: Option<Coding>,
     /// The lines that change from hit to hit, and the empty line.
     tail: Vec<u8>,
     with_content: bool,
     written: usize,
+}
+
+/// What was found to be sent of a page.
+struct Plain {
+    head: Head,
+    coding: Option<Coding>,
+    is_get: bool,
 }
 
 /// Which of the page's prepared header sections is sent.
@@ -81,12 +91,12 @@ impl Hits {
         tail: Vec<u8>,
     ) -> Result<Hit, Vec<u8>> {
         match self.find(request) {
-            Some((page, answer, is_get)) => Ok(self.hit(page, answer, is_get, tail)),
+            Some((page, plain)) => Ok(self.hit(page, plain, tail)),
             None => Err(tail),
         }
     }
 
-    fn find(&mut self, request: &httparse::Request<'_, '_>) -> Option<(SharedPage, Head, bool)> {
+    fn find(&mut self, request: &httparse::Request<'_, '_>) -> Option<(SharedPage, Plain)> {
         let (method, path) = (request.method?, request.path?);
         let kind = match method {
             "GET" => Method::Get,
@@ -138,18 +148,29 @@ impl Hits {
                 None
             }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
-                let head = match answer {
-                    Answer::Whole => Head::Whole,
-                    Answer::NotModified => Head::NotModified,
+                let page = &pages[candidate];
+                let (stored, forms) = (&page.payload().stored, &page.payload().forms);
+                let (head, coding) = match answer {
+                    Answer::Whole => (Head::Whole, form_of_whole(&facts, forms.codings())),
+                    Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
+                    Answer::NotModified => {
+                        let coding = form_of_not_modified(&facts, stored, forms.codings());
+                        (Head::NotModified, coding)
+                    }
                     _ => return None,
                 };
-                Some((pages[candidate].clone(), head, kind == Method::Get))
+                // The tag of a form that is not there is made elsewhere.
+                if coding.is_some_and(|coding| forms.get(coding).is_none()) {
+                    return None;
+                }
+                Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get }))
             }
             _ => None,
         }
     }
 
-    fn hit(&self, page: SharedPage, head: Head, is_get: bool, mut tail: Vec<u8>) -> Hit {
+    fn hit(&self, page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
+        let Plain { head, coding, is_get } = plain;
         let counters = &self.site.counters;
         counters.requests.add();
         counters.hits.add();
@@ -163,7 +184,7 @@ impl Hits {
         tail.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
         tail.extend_from_slice(b"\r\n\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
-        Hit { page, head, tail, with_content, written: 0 }
+        Hit { page, head, coding, tail, with_content, written: 0 }
     }
 }
 
@@ -213,11 +234,16 @@ impl Asked<'_> {
 impl Hit {
     fn pieces(&self) -> [&[u8]; 3] {
         let page: &StoredPage = self.page.payload();
-        let head = match self.head {
-            Head::Whole => page.heads.whole(),
-            Head::NotModified => page.heads.not_modified(),
+        let form = self.coding.and_then(|coding| page.forms.get(coding));
+        let (heads, content) = match form {
+            Some(form) => (&form.heads, &form.content),
+            None => (&page.heads, &page.content),
         };
-        let content = if self.with_content { &page.content[..] } else { &[] };
+        let head = match self.head {
+            Head::Whole => heads.whole(),
+            Head::NotModified => heads.not_modified(),
+        };
+        let content = if self.with_content { &content[..] } else { &[] };
         [head, &self.tail, content]
     }
 

@@ -6,6 +6,7 @@
 
 pub mod body;
 pub mod clock;
+pub mod codings;
 pub mod config;
 pub mod connection;
 pub mod control;

@@ -1,9 +1,10 @@
-//! What the store keeps of a page: the stored response, its content, and its header sections as they
-//! go over HTTP/1.1, laid out once. Content and header sections are in allocations of their own, so
-//! that a page holds no more memory than it is counted with.
+//! What the store keeps of a page: the stored response, its content in one or several codings, and for
+//! each its header sections as they go over HTTP/1.1, laid out once. Contents and header sections are in
+//! allocations of their own, so that a page holds no more memory than it is counted with.
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
+use http_cache::codings::{Coding, describe};
 use http_cache::{Stored, not_modified_fields};
 use page_store::{Dependencies, Page, Payload, Store};
 
@@ -15,19 +16,80 @@ pub struct StoredPage {
     pub content: Bytes,
     /// The header sections of a hit.
     pub heads: Heads,
+    /// The same content in codings.
+    pub forms: OtherForms,
+}
+
+/// The content of a page in codings, the smallest first.
+#[derive(Default)]
+pub struct OtherForms {
+    codings: Box<[Coding]>,
+    forms: Box<[Form]>,
+}
+
+/// Content in a coding.
+pub struct Form {
+    /// The coded content.
+    pub content: Bytes,
+    /// The header sections of a hit.
+    pub heads: Heads,
+}
+
+impl OtherForms {
+    /// Lays out the header sections of `stored` in these forms.
+    fn of(stored: &Stored, mut coded: Vec<(Coding, Bytes)>) -> OtherForms {
+        coded.sort_by_key(|(_, content)| content.len());
+        let codings = coded.iter().map(|(coding, _)| *coding).collect();
+        let form = |(coding, content): (Coding, Bytes)| {
+            let mut stored = stored.clone();
+            describe(&mut stored.headers, coding);
+            Form { heads: Heads::of(&stored, content.len()), content }
+        };
+        OtherForms { codings, forms: coded.into_iter().map(form).collect() }
+    }
+
+    /// The codings that there are, the smallest form first.
+    pub fn codings(&self) -> &[Coding] {
+        &self.codings
+    }
+
+    /// The form in `coding`, if there is one.
+    pub fn get(&self, coding: Coding) -> Option<&Form> {
+        let at = self.codings.iter().position(|other| *other == coding)?;
+        self.forms.get(at)
+    }
+
+    /// The contents with their codings.
+    pub fn contents(&self) -> Vec<(Coding, Bytes)> {
+        let contents = self.forms.iter().map(|form| form.content.clone());
+        self.codings.iter().copied().zip(contents).collect()
+    }
+
+    fn bytes(&self) -> usize {
+        let form = |form: &Form| form.content.len() + form.heads.bytes.len();
+        let forms: usize = self.forms.iter().map(form).sum();
+        forms + size_of_val(&*self.forms) + size_of_val(&*self.codings)
+    }
 }
 
 impl StoredPage {
     /// A page, its header sections laid out.
     pub fn new(stored: Stored, content: Bytes) -> StoredPage {
+        StoredPage::with_forms(stored, content, Vec::new())
+    }
+
+    /// A page whose content is there in codings as well.
+    pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> StoredPage {
         let heads = Heads::of(&stored, content.len());
-        StoredPage { stored, content, heads }
+        let forms = OtherForms::of(&stored, coded);
+        StoredPage { stored, content, heads, forms }
     }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        self.stored.heap_bytes() + self.content.len() + self.heads.bytes.len()
+        let whole = self.stored.heap_bytes() + self.content.len() + self.heads.bytes.len();
+        whole + self.forms.bytes()
     }
 }
 

@@ -15,18 +15,20 @@ mod collect;
 mod revised;
 
 use crate::body::ResponseBody;
+use crate::codings::{self, Understanding};
 use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, Outgoing, answerer, read_facts};
-use crate::origin::{OriginResponse, Unsent};
+use crate::origin::{OriginBody, OriginResponse, Unsent};
 use crate::page::{SharedPage, StoredPage, dependencies};
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
+use http_cache::codings::{CODED_FIELDS, choose, weaken};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, Timestamp, Verdict, make_conditional,
+    Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
     may_use_stale_on,
 };
 use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
@@ -344,6 +346,10 @@ impl Render {
     async fn attempt(mut self, script: Option<Script>, validate: Option<SharedPage>) -> Attempt {
         let mut headers = forward::outgoing(&self.ask.headers);
         self.ask.plan_headers(&self.site, &mut headers);
+        if self.site.config.codings.are_made() {
+            // Coded here, once for everybody.
+            headers.remove(header::ACCEPT_ENCODING);
+        }
         make_conditional(&mut headers, validate.as_ref().map(|page| &page.payload().stored));
         let request_time = self.site.clock.now();
         let site = self.site.clone();
@@ -419,7 +425,9 @@ impl Render {
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
                 status.forward_status = Some(StatusCode::NOT_MODIFIED);
-                self.store(stored, page.payload().content.clone(), status);
+                let content = page.payload().content.clone();
+                let coded = page.payload().forms.contents();
+                self.store(stored, content, coded, status);
                 Attempt::Done
             }
             Err(reason) => {
@@ -441,8 +449,12 @@ impl Render {
         let mut status = self.ask.status();
         status.forward_status = Some(response.status);
         match revised::keep(&self.site, &self.ask, &response, sent) {
-            Ok(stored) => self.collect(stored, response, status).await,
+            Ok(mut stored) => {
+                self.understand(&mut response, Some(&mut stored));
+                self.collect(stored, response, status).await;
+            }
             Err(reason) => {
+                self.understand(&mut response, None);
                 self.not_shareable();
                 status.detail = Some(reason);
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
@@ -456,6 +468,33 @@ impl Render {
             }
         }
         Attempt::Done
+    }
+
+    /// Undoes the coding of a response that nobody asked to be in one: where it is about to be `stored`,
+    /// or where the client does not accept it.
+    fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {
+        if !self.site.config.codings.are_made() {
+            return;
+        }
+        let Some(coding) = codings::may_be_understood(response) else { return };
+        let facts = self.ask.facts();
+        let lines = facts.accept_encoding.get();
+        let accepted = lines.is_some_and(|lines| choose(lines, &[coding]).is_some());
+        let headers = match stored {
+            Some(stored) => {
+                stored.content_length = None;
+                &mut stored.headers
+            }
+            None if accepted => return,
+            None => &mut response.headers,
+        };
+        for name in CODED_FIELDS {
+            headers.remove(name);
+        }
+        // The origin's tag is that of the form it sent.
+        weaken(headers);
+        let body = std::mem::replace(&mut response.body, OriginBody::Nothing);
+        response.body = OriginBody::Understood(Box::new(Understanding::new(body, coding)));
     }
 
     /// Remembers for a while that requests for this page need not wait for each other.

@@ -6,10 +6,11 @@ use crate::body::{Content, ResponseBody};
 use crate::page::StoredPage;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_cache::codings::{coded_etag, describe, form_of_not_modified, form_of_whole};
 use http_cache::range::{Multipart, Ranges, unsatisfied_content_range};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Answer, Failure, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
+    Answer, Failure, Forms, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
     not_modified_fields,
 };
 use std::collections::VecDeque;
@@ -27,7 +28,7 @@ pub fn page(
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    let mut response = reuse(facts, &page.stored, Content::Whole(page.content.clone()));
+    let mut response = reuse_page(facts, page);
     let response_status = response.status();
     let headers = response.headers_mut();
     if matches!(
@@ -122,6 +123,36 @@ fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Respons
         }
         Answer::Ranges(ranges) => parts(stored, &bytes, ranges),
         other => without_content(other, stored, length),
+    }
+}
+
+/// A page in the form that the request selects.
+fn reuse_page(facts: &RequestFacts<'_>, page: &StoredPage) -> Response<ResponseBody> {
+    let (stored, forms) = (&page.stored, page.forms.codings());
+    let length = page.content.len() as u64;
+    let coding = match answer(facts, stored, Some(length)) {
+        Answer::Whole => form_of_whole(facts, forms),
+        Answer::NotModified if stored.forms == Forms::ByCoding => {
+            form_of_not_modified(facts, stored, forms)
+        }
+        _ => None,
+    };
+    let form = coding.and_then(|coding| page.forms.get(coding));
+    let is_whole = |response: &Response<ResponseBody>| response.status() == stored.status;
+    let mut response = reuse(facts, stored, Content::Whole(page.content.clone()));
+    let Some(coding) = coding else { return response };
+    match form {
+        Some(form) if is_whole(&response) => {
+            describe(response.headers_mut(), coding);
+            fill(facts, response, form.content.len() as u64, Content::Whole(form.content.clone()))
+        }
+        _ => {
+            let tag = stored.etag.as_bytes().and_then(|tag| coded_etag(tag, coding));
+            if let Some(tag) = tag {
+                response.headers_mut().insert(header::ETAG, tag);
+            }
+            response
+        }
     }
 }
 

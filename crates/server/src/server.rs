@@ -3,6 +3,7 @@
 //! to be done now and then in the background is started here as well.
 
 use crate::clock::Clock;
+use crate::codings;
 use crate::config::{Address, Config};
 use crate::control;
 use crate::listen::{self, Listener};
@@ -55,7 +56,8 @@ impl Server {
         }
         tokio::spawn(control::serve(admin, site.clone(), stopped.clone()));
         tokio::spawn(sweep(site.clone(), stopped.clone()));
-        tokio::spawn(tidy(site, stopped));
+        tokio::spawn(tidy(site.clone(), stopped.clone()));
+        tokio::spawn(codings::run(site, stopped));
         Ok(server)
     }
 

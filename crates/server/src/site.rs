@@ -3,6 +3,7 @@
 //! guards itself (see the heads of `page_store`, `static_files` and `origin`).
 
 use crate::clock::Clock;
+use crate::codings;
 use crate::config::{Config, FilesConfig, Limits};
 use crate::counters::Counters;
 use crate::origin::Origin;
@@ -40,6 +41,8 @@ pub struct Site {
     pub files: Option<(FilesConfig, StaticFiles)>,
     /// What was counted.
     pub counters: Counters,
+    /// What waits for its codings.
+    pub coding_queue: codings::Queue,
     /// Told when a change has left something to be tidied away.
     pub untidy: Notify,
     /// Places for connections.
@@ -68,6 +71,7 @@ impl Site {
                 .clone()
                 .map(|files| (files, StaticFiles::new(files_bytes as u64))),
             counters: Counters::default(),
+            coding_queue: codings::Queue::new(limits.coding_queue),
             untidy: Notify::new(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             name: page_store::Site(0),

@@ -6,6 +6,7 @@
 
 use super::script::Shared;
 use crate::blanks;
+use crate::codings;
 use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
 use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
@@ -82,7 +83,12 @@ fn give(
     answer: &Answer,
     response: &Response,
 ) -> Result<Keep, String> {
-    let content = fill(shared, response.body)?;
+    let mut content = fill(shared, response.body)?;
+    if answer.encoded {
+        let named = response.fields.iter().find(|(name, _)| name == "content-encoding");
+        let named = named.map_or(Ok(Vec::new()), |(_, value)| fill(shared, value))?;
+        content = codings::encode(&named, &content)?;
+    }
     let (fields, ends) = fields(shared, answer, response, content.len())?;
     let mut bytes = Vec::new();
     if answer.interim {

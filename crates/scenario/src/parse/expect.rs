@@ -12,7 +12,7 @@ use crate::story::{BodyTest, CacheTest, Comparison, ContentEnd, Expect, FieldTes
 const PARAMETERS: [&str; 8] =
     ["hit", "fwd", "fwd-status", "ttl", "stored", "collapsed", "key", "detail"];
 
-/// `STATUS [closed] [cut] [interim] [fields] [| content] [; cache status]`
+/// `STATUS [closed] [cut] [interim] [decoded] [fields] [| content] [; cache status]`
 pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
     let (front, cache) = split_at(text, ";")?;
     let (head, body) = split_at(front, "|")?;
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
         None => (word, false),
     };
     let status = status(word)?;
-    let mut words = [("closed", false), ("cut", false), ("interim", false)];
+    let mut words = [("closed", false), ("cut", false), ("interim", false), ("decoded", false)];
     loop {
         let (word, after) = first(rest);
         let Some(found) = words.iter_mut().find(|(name, _)| *name == word) else { break };
@@ -38,6 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
             (false, false) => ContentEnd::Whole,
         },
         interim: words[2].1,
+        decoded: words[3].1,
         fields: fields(rest)?,
         body: body.map(body_test).transpose()?,
         cache: cache.map_or(Ok(Vec::new()), cache_tests)?,

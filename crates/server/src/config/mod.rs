@@ -4,6 +4,7 @@
 //! Unknown keys are errors that suggest the right one. Every key stands in `table::OPTIONS`, from
 //! which the manual is made; a test holds the table and the types together.
 
+mod codings;
 pub mod raw;
 mod resolve;
 mod resolve_rules;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use codings::Codings;
 pub use resolve::{LoadError, load, resolve};
 
 /// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
@@ -62,6 +64,8 @@ pub struct Config {
     pub site: SiteConfig,
     /// What is stored, and how long it is good.
     pub policy: Policy,
+    /// In which codings content is sent.
+    pub codings: Codings,
     /// Whether plain hits are answered in front of the HTTP library.
     pub hits_in_front: bool,
     /// Rules, the normal form of URLs, which cookies count.
@@ -198,6 +202,8 @@ pub struct Limits {
     pub page_bytes: usize,
     /// Requests that wait for one render.
     pub followers: usize,
+    /// Pages that wait for their codings.
+    pub coding_queue: usize,
     /// How long a page that could not be stored is not waited for.
     pub solo: Duration,
     /// From the order to stop to the end.

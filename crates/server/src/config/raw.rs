@@ -35,6 +35,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub rule: Vec<site_rules::raw::Rule>,
     #[allow(missing_docs)]
+    pub codings: Codings,
+    #[allow(missing_docs)]
     pub limits: BTreeMap<String, toml::Value>,
 }
 
@@ -86,4 +88,16 @@ pub struct Cache {
     pub heuristic_max: Option<String>,
     pub stale_while_revalidate: Option<String>,
     pub stale_if_error: Option<String>,
+}
+
+/// `[codings]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Codings {
+    pub make: Option<Vec<String>>,
+    pub types: Option<Vec<String>>,
+    pub min_bytes: Option<u64>,
+    pub on_the_way: Option<bool>,
+    pub files_beside: Option<bool>,
 }

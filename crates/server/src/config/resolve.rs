@@ -7,7 +7,7 @@ use super::resolve_rules;
 use super::table::{LIMITS, OPTIONS};
 use super::units::{parse_bytes, parse_duration};
 use super::{Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig};
-use http_cache::{Heuristic, Policy, RequestControl};
+use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
@@ -92,6 +92,7 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
         admin_token,
         memory_bytes,
         site: resolve_site(file)?,
+        codings: super::codings::resolve(&file.codings)?,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
@@ -229,8 +230,14 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
             return wrong("cache.request_directives", format!("{other:?}: ignore or honour"));
         }
     };
+    // What is coded here is never asked of the origin, so that no page depends on the field.
+    let accept_encoding = match super::codings::resolve(&file.codings)?.are_made() {
+        true => FieldUse::Ignore,
+        false => FieldUse::Obey,
+    };
     let mut policy = Policy {
         request_directives,
+        accept_encoding,
         content_max_bytes: limits.page_bytes as u64,
         ..Policy::default()
     };

@@ -208,6 +208,31 @@ pub const OPTIONS: &[OptionRow] = &[
         "random, anew with each start",
         "A file with at least 32 random characters, by which visitors who have just written are marked; the same on all machines of a site.",
     ),
+    row(
+        "codings.make",
+        "",
+        "[\"br\", \"zstd\", \"gzip\"]",
+        "The content codings that pages and files are kept in, of each the smallest that a visitor accepts being sent. An empty list turns coding off: then `Accept-Encoding` goes to the origin.",
+    ),
+    row(
+        "codings.types",
+        "",
+        "text, scripts, JSON, XML, SVG and the like",
+        "Media types that are worth it, such as `text/*`, or `!text/event-stream` for one that is not; the first pattern that fits counts. Replaces the list that is built in.",
+    ),
+    row("codings.min_bytes", "", "256", "Content shorter than this is sent as it is."),
+    row(
+        "codings.on_the_way",
+        "",
+        "true",
+        "Whether content that is not kept in a coding, such as pages for signed-in visitors, is compressed (gzip) while it is sent.",
+    ),
+    row(
+        "codings.files_beside",
+        "",
+        "false",
+        "Whether a file's compressed form is taken from beside it (`app.js.br`, `.zst`, `.gz`) where it is not older than the file.",
+    ),
 ];
 
 /// One bound.
@@ -330,6 +355,12 @@ pub const LIMITS: &[LimitRow] = &[
         "Requests that wait for one render; further ones are rendered by themselves."
     ),
     limit!(
+        coding_queue,
+        "4096",
+        count,
+        "Pages and files that wait for their codings to be made; further ones are sent as they are until they are rendered anew."
+    ),
+    limit!(
         solo,
         "10s",
         parse_duration,
@@ -365,6 +396,7 @@ impl Default for Limits {
             origin_header_bytes: 0,
             page_bytes: 0,
             followers: 0,
+            coding_queue: 0,
             solo: zero,
             drain: zero,
         };
@@ -392,12 +424,17 @@ mod tests {
     fn every_option_is_a_key_of_the_file() {
         for row in OPTIONS {
             let value = match row.key {
-                "site.hidden" => "[\"*.x\"]",
-                "site.allow_symlinks" | "hits_in_front" | "keys.sort" | "keys.lower_case" => "true",
+                "site.hidden" | "codings.make" | "codings.types" => "[\"*.x\"]",
+                "site.allow_symlinks"
+                | "hits_in_front"
+                | "keys.sort"
+                | "keys.lower_case"
+                | "codings.on_the_way"
+                | "codings.files_beside" => "true",
                 "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also"
                 | "keys.keep" | "keys.index" | "cookies.ignore" | "cookies.session" => "[\"x\"]",
                 "rule" => "[{ path = \"/x\" }]",
-                "php.children" | "cache.heuristic_percent" => "5",
+                "php.children" | "cache.heuristic_percent" | "codings.min_bytes" => "5",
                 "php.env" | "php.ini" => "{ a = \"b\" }",
                 _ => "\"x\"",
             };

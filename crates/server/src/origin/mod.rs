@@ -12,6 +12,7 @@ pub mod php_fpm;
 pub mod places;
 mod socket;
 
+use crate::codings::Understanding;
 use crate::config::{Config, OriginConfig};
 use crate::request_head::Refusal;
 use crate::routes::Script;
@@ -88,6 +89,10 @@ pub enum OriginBody {
     FastCgi(Box<fastcgi::Reply>),
     /// From an HTTP server.
     Http(http::Reply),
+    /// From either, with its coding undone.
+    Understood(Box<Understanding>),
+    /// None.
+    Nothing,
 }
 
 /// How a response ended that came to its announced end.
@@ -115,7 +120,8 @@ impl OriginBody {
     pub fn ended(&self) -> Ended {
         match self {
             OriginBody::FastCgi(reply) => reply.ended(),
-            OriginBody::Http(_) => Ended::Well,
+            OriginBody::Http(_) | OriginBody::Nothing => Ended::Well,
+            OriginBody::Understood(content) => content.body.ended(),
         }
     }
 
@@ -127,6 +133,8 @@ impl OriginBody {
         match self {
             OriginBody::FastCgi(reply) => reply.next().await,
             OriginBody::Http(reply) => reply.next().await,
+            OriginBody::Understood(content) => content.next().await,
+            OriginBody::Nothing => None,
         }
     }
 }

@@ -8,14 +8,16 @@
 
 use super::{Outcome, Render};
 use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
+use crate::codings;
 use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
 use crate::serve;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
+use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
-use http_cache::{Failure, Stored};
+use http_cache::{Failure, Forms, Stored};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -25,6 +27,9 @@ use xxhash_rust::xxh3::xxh3_128;
 const HOLD: Duration = Duration::from_millis(100);
 /// How much of it is held back at most.
 const HOLD_BYTES: usize = 256 << 10;
+
+/// Content in codings.
+type Coded = Vec<(Coding, Bytes)>;
 
 /// How holding back ended.
 enum Held {
@@ -49,7 +54,7 @@ impl Render {
                 let against = body.ended().against_storing();
                 drop(body);
                 match against {
-                    None => self.store(stored, Bytes::from(content), status),
+                    None => self.store(stored, Bytes::from(content), Vec::new(), status),
                     Some(reason) => self.show(stored, Bytes::from(content), status, reason),
                 }
             }
@@ -85,8 +90,15 @@ impl Render {
     }
 
     /// Stores a complete page, tells the followers, answers the visitor.
-    pub(super) fn store(self, stored: Stored, content: Bytes, mut status: CacheStatus<'static>) {
-        let (page, refused) = self.put(stored, content);
+    /// `coded` is the same content in codings, where that is known.
+    pub(super) fn store(
+        self,
+        stored: Stored,
+        content: Bytes,
+        coded: Coded,
+        mut status: CacheStatus<'static>,
+    ) {
+        let (page, refused) = self.put(stored, content, coded);
         self.right.end(Outcome::Page(page.clone()));
         let Some(answer) = self.answer else { return };
         let now = self.site.clock.now();
@@ -116,25 +128,45 @@ impl Render {
     }
 
     /// Puts a page in the store; says why it is not there otherwise.
-    fn put(&self, mut stored: Stored, content: Bytes) -> (SharedPage, Option<&'static str>) {
+    fn put(
+        &self,
+        mut stored: Stored,
+        content: Bytes,
+        coded: Coded,
+    ) -> (SharedPage, Option<&'static str>) {
         let site = &self.site;
+        codings::prepare(site, &mut stored, content.len());
         stored.content_length = Some(content.len() as u64);
         stored.set_own_etag(own_etag(xxh3_128(&content)));
         let path = self.ask.target.page();
         let made_from = dependencies(&stored, &site.store, site.name, path);
         let variant = variant(&stored);
         let key = site.store.key(&self.ask.key);
-        let page = StoredPage::new(stored, content);
+        let coded = match stored.forms {
+            Forms::One => Vec::new(),
+            Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
+            Forms::ByCoding => coded,
+        };
+        let page = StoredPage::with_forms(stored, content, coded);
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(page) => {
                 site.counters.stored.add();
                 site.fills.shareable(key);
+                codings::have_made(site, &page);
                 (page, None)
             }
             Err(not_stored) => {
                 site.counters.store_refused.add();
                 (not_stored.page, Some(not_stored.reason.as_str()))
             }
+        }
+    }
+
+    /// The codings of the page that is being replaced, if its content is the same.
+    fn coded_before(&self, content: &Bytes) -> Coded {
+        match &self.ask.fallback {
+            Some(old) if old.payload().content == *content => old.payload().forms.contents(),
+            _ => Vec::new(),
         }
     }
 
@@ -202,7 +234,7 @@ impl Render {
                     drop(body);
                     match streaming.content.take() {
                         Some(content) if ended == Ended::Well => {
-                            let (page, _) = self.put(stored, Bytes::from(content));
+                            let (page, _) = self.put(stored, Bytes::from(content), Vec::new());
                             self.right.end(Outcome::Page(page));
                         }
                         Some(_) => {
