@@ -16,7 +16,7 @@ mod make;
 mod on_the_way;
 mod understand;
 
-pub use make::make;
+pub use make::{make, make_for_file};
 pub use on_the_way::{OnTheWay, on_the_way};
 pub use understand::{Understanding, may_be_understood};
 
@@ -26,6 +26,7 @@ use http_cache::codings::vary_on_accept_encoding;
 use http_cache::{Forms, Stored};
 use page_store::Page;
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
 
@@ -33,6 +34,8 @@ use tokio::sync::{Notify, watch};
 pub enum Work {
     /// A page.
     Page(Weak<Page<StoredPage>>),
+    /// The file at this path.
+    File(PathBuf),
 }
 
 /// What waits for its codings.
@@ -95,7 +98,8 @@ pub fn have_made(site: &Site, page: &SharedPage) {
     }
 }
 
-fn note(site: &Site, work: Work) {
+/// Puts `work` in the queue, if there is room.
+pub fn note(site: &Site, work: Work) {
     if site.coding_queue.put(work) == Queued::Full {
         site.counters.codings_skipped.add();
     }
@@ -111,7 +115,10 @@ pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
         while let Some(work) = site.coding_queue.take() {
             let site = site.clone();
             let made = tokio::task::spawn_blocking(move || match work {
-                Work::Page(page) => page.upgrade().map(|page| code_page(&site, &page)),
+                Work::Page(page) => {
+                    page.upgrade().into_iter().for_each(|page| code_page(&site, &page))
+                }
+                Work::File(path) => code_file(&site, &path),
             });
             // A panic has been logged; the page stays as it is.
             let _ = made.await;
@@ -119,6 +126,13 @@ pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
                 return;
             }
         }
+    }
+}
+
+fn code_file(site: &Site, path: &Path) {
+    let Some((_, files)) = &site.files else { return };
+    if let Err(error) = files.code(site, path) {
+        tracing::debug!(event = "not-coded", reason = "file", path = %path.display(), %error);
     }
 }
 

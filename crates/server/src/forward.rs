@@ -104,7 +104,7 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
         }
         Route::Static(path) => {
             site.counters.files.add();
-            match static_files.answer(&path, facts, site.clock.now()).await {
+            match static_files.answer(site, &path, facts).await {
                 Ok(response) => here(response),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     here(serve::error(StatusCode::NOT_FOUND, "not-found", None))

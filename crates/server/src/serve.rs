@@ -6,7 +6,7 @@ use crate::body::{Content, ResponseBody};
 use crate::page::StoredPage;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_cache::codings::{coded_etag, describe, form_of_not_modified, form_of_whole};
+use http_cache::codings::{Coding, coded_etag, describe, form_of_not_modified, form_of_whole};
 use http_cache::range::{Multipart, Ranges, unsatisfied_content_range};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
@@ -60,6 +60,18 @@ pub fn status_value(status: &CacheStatus<'_>) -> HeaderValue {
 pub fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     *response.body_mut() = Content::Empty.into();
     response
+}
+
+/// A file as the answer to a request, in the form that the request selects: `plain` answers in the
+/// untouched one, which has `length` bytes. See [`file`] and [`large_file`].
+pub fn file_in_form(
+    facts: &RequestFacts<'_>,
+    stored: &Stored,
+    length: u64,
+    forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
+    plain: impl FnOnce() -> Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    reuse_in_form(facts, stored, length, forms, plain)
 }
 
 /// A small file as the answer to a request.
@@ -128,31 +140,44 @@ fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Respons
 
 /// A page in the form that the request selects.
 fn reuse_page(facts: &RequestFacts<'_>, page: &StoredPage) -> Response<ResponseBody> {
-    let (stored, forms) = (&page.stored, page.forms.codings());
-    let length = page.content.len() as u64;
-    let coding = match answer(facts, stored, Some(length)) {
-        Answer::Whole => form_of_whole(facts, forms),
+    let StoredPage { stored, content, forms, .. } = page;
+    let form = |coding| forms.get(coding).map(|form| form.content.clone());
+    let plain = || reuse(facts, stored, Content::Whole(content.clone()));
+    reuse_in_form(facts, stored, content.len() as u64, (forms.codings(), &form), plain)
+}
+
+/// Content that is there in codings too: `forms` are those, the smallest first, with what gives their
+/// content; `plain` answers in the untouched form, which has `length` bytes.
+fn reuse_in_form(
+    facts: &RequestFacts<'_>,
+    stored: &Stored,
+    length: u64,
+    forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
+    plain: impl FnOnce() -> Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    let (codings, content_in) = forms;
+    match answer(facts, stored, Some(length)) {
+        Answer::Whole => {
+            let coding = form_of_whole(facts, codings);
+            match coding.and_then(|coding| Some((coding, content_in(coding)?))) {
+                Some((coding, content)) => {
+                    let mut response = with(stored, stored.status, Content::Empty);
+                    describe(response.headers_mut(), coding);
+                    fill(facts, response, content.len() as u64, Content::Whole(content))
+                }
+                None => plain(),
+            }
+        }
         Answer::NotModified if stored.forms == Forms::ByCoding => {
-            form_of_not_modified(facts, stored, forms)
-        }
-        _ => None,
-    };
-    let form = coding.and_then(|coding| page.forms.get(coding));
-    let is_whole = |response: &Response<ResponseBody>| response.status() == stored.status;
-    let mut response = reuse(facts, stored, Content::Whole(page.content.clone()));
-    let Some(coding) = coding else { return response };
-    match form {
-        Some(form) if is_whole(&response) => {
-            describe(response.headers_mut(), coding);
-            fill(facts, response, form.content.len() as u64, Content::Whole(form.content.clone()))
-        }
-        _ => {
-            let tag = stored.etag.as_bytes().and_then(|tag| coded_etag(tag, coding));
+            let mut response = plain();
+            let coding = form_of_not_modified(facts, stored, codings);
+            let tag = coding.and_then(|coding| coded_etag(stored.etag.as_bytes()?, coding));
             if let Some(tag) = tag {
                 response.headers_mut().insert(header::ETAG, tag);
             }
             response
         }
+        _ => plain(),
     }
 }
 

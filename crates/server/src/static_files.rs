@@ -3,26 +3,32 @@
 //! A file in memory is compared with the disk (modification time, length, inode) when it is asked
 //! for and the last look is over a second old, so a changed file is served within a second.
 //! Validators are made from the same three; ranges and preconditions are answered as for pages.
+//! What is worth it is kept in codings as well, larger files in codings alone (`codings`).
 //! The memory is bounded; when it is full, the files that were not asked for since the last round
 //! go first.
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
+use crate::codings::{self, Work};
 use crate::serve;
+use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_cache::{RequestFacts, Stored, Timestamp};
+use http_cache::codings::Coding;
+use http_cache::{Forms, RequestFacts, Stored, Timestamp};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::mpsc;
 
 /// Files up to this size are kept in memory.
 const SMALL_BYTES: u64 = 64 << 10;
+/// Files up to this size are kept in codings.
+const CODED_BYTES: u64 = 4 << 20;
 /// How old the last look at the disk may be, in milliseconds.
 const LOOK_MS: u64 = 1_000;
 /// What is read of a large file at a time.
@@ -51,19 +57,48 @@ impl Version {
     }
 }
 
-/// A small file in memory.
-struct Small {
+/// A file in memory: a small one whole, a larger one in codings only.
+struct Kept {
     version: Version,
     stored: Stored,
-    content: Bytes,
+    /// None for a large one.
+    content: Option<Bytes>,
+    /// The content in codings, the smallest first, once they are made.
+    coded: OnceLock<Coded>,
     looked_ms: AtomicU64,
     asked_for: AtomicBool,
 }
 
+/// Content in codings, the smallest first.
+struct Coded {
+    codings: Vec<Coding>,
+    contents: Vec<Bytes>,
+}
+
+impl Kept {
+    fn codings(&self) -> &[Coding] {
+        self.coded.get().map_or(&[], |coded| &coded.codings)
+    }
+
+    fn content_in(&self, coding: Coding) -> Option<Bytes> {
+        let coded = self.coded.get()?;
+        let at = coded.codings.iter().position(|other| *other == coding)?;
+        coded.contents.get(at).cloned()
+    }
+
+    /// What it costs to keep it at `path`, in bytes.
+    fn cost(&self, path: &Path) -> u64 {
+        let whole = self.content.as_ref().map_or(0, Bytes::len);
+        let coded = self.coded.get().map_or(0, |c| c.contents.iter().map(Bytes::len).sum());
+        (whole + coded + path.as_os_str().len() + 1_024) as u64
+    }
+}
+
 /// The files of a site.
 pub struct StaticFiles {
-    /// Guards the files in memory; held to look one up or put one in, never while reading a disk.
-    small: RwLock<HashMap<PathBuf, Arc<Small>>>,
+    /// Guards the files in memory; held to look one up or put one in, never while reading a disk or
+    /// compressing.
+    kept: RwLock<HashMap<PathBuf, Arc<Kept>>>,
     bytes: AtomicU64,
     budget_bytes: u64,
 }
@@ -71,7 +106,7 @@ pub struct StaticFiles {
 impl StaticFiles {
     /// No files yet; at most `budget_bytes` of them will be kept.
     pub fn new(budget_bytes: u64) -> StaticFiles {
-        StaticFiles { small: RwLock::default(), bytes: AtomicU64::new(0), budget_bytes }
+        StaticFiles { kept: RwLock::default(), bytes: AtomicU64::new(0), budget_bytes }
     }
 
     /// Answers with the file at `path`, which routing has found.
@@ -80,12 +115,18 @@ impl StaticFiles {
     /// The file is gone or cannot be read.
     pub async fn answer(
         &self,
+        site: &Site,
         path: &Path,
         facts: &RequestFacts<'_>,
-        now: Timestamp,
     ) -> io::Result<Response<ResponseBody>> {
-        if let Some(small) = self.in_memory(path, now)? {
-            return Ok(serve::file(facts, &small.stored, Content::Whole(small.content.clone())));
+        let now = site.clock.now();
+        let kept = self.in_memory(path, now)?;
+        if let Some(small) = &kept
+            && let Some(content) = &small.content
+        {
+            return Ok(in_form(facts, small, || {
+                serve::file(facts, &small.stored, Content::Whole(content.clone()))
+            }));
         }
         let mut file = tokio::fs::File::open(path).await?;
         let found = file.metadata().await?;
@@ -93,69 +134,112 @@ impl StaticFiles {
             return Err(io::ErrorKind::NotFound.into());
         }
         let version = Version::of(&found);
-        let stored = Stored::of_file(fields(path, version), version.length, now);
         if version.length <= SMALL_BYTES {
-            let mut content = BytesMut::with_capacity(version.length as usize);
-            while file.read_buf(&mut content).await? > 0 {
-                if content.len() as u64 > SMALL_BYTES {
-                    return Err(io::Error::other("the file grew while it was read"));
-                }
-            }
-            let content = content.freeze();
+            let stored = described(site, path, version, now);
+            let content = read_small(&mut file, version.length).await?;
             if content.len() as u64 == version.length {
-                self.keep(path, version, &stored, &content, now);
+                self.keep(
+                    site,
+                    path,
+                    Kept::new(version, stored.clone(), Some(content.clone()), now),
+                );
             }
             return Ok(serve::file(facts, &stored, Content::Whole(content)));
         }
-        Ok(serve::large_file(facts, &stored, version.length, |from, length| {
-            stream(file, from, length)
+        let large = match kept.filter(|kept| kept.version == version) {
+            Some(kept) => kept,
+            None => {
+                let stored = described(site, path, version, now);
+                self.keep(site, path, Kept::new(version, stored, None, now))
+            }
+        };
+        Ok(in_form(facts, &large, || {
+            serve::large_file(facts, &large.stored, version.length, |from, length| {
+                stream(file, from, length)
+            })
         }))
     }
 
     /// The file from memory, if it is there and still what the disk has.
-    fn in_memory(&self, path: &Path, now: Timestamp) -> io::Result<Option<Arc<Small>>> {
-        let held = self.small.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        let Some(small) = held else { return Ok(None) };
-        if now.0.saturating_sub(small.looked_ms.load(Ordering::Relaxed)) >= LOOK_MS {
-            if Version::of(&std::fs::metadata(path)?) != small.version {
+    fn in_memory(&self, path: &Path, now: Timestamp) -> io::Result<Option<Arc<Kept>>> {
+        let Some(kept) = self.get(path) else { return Ok(None) };
+        if now.0.saturating_sub(kept.looked_ms.load(Ordering::Relaxed)) >= LOOK_MS {
+            if Version::of(&std::fs::metadata(path)?) != kept.version {
                 return Ok(None);
             }
-            small.looked_ms.store(now.0, Ordering::Relaxed);
+            kept.looked_ms.store(now.0, Ordering::Relaxed);
         }
-        small.asked_for.store(true, Ordering::Relaxed);
-        Ok(Some(small))
+        kept.asked_for.store(true, Ordering::Relaxed);
+        Ok(Some(kept))
     }
 
-    fn keep(
-        &self,
-        path: &Path,
-        version: Version,
-        stored: &Stored,
-        content: &Bytes,
-        now: Timestamp,
-    ) {
-        let mut all = self.small.write().unwrap_or_else(PoisonError::into_inner);
-        let small = Small {
-            version,
-            stored: stored.clone(),
-            content: content.clone(),
-            looked_ms: AtomicU64::new(now.0),
-            asked_for: AtomicBool::new(true),
-        };
-        let cost = |path: &Path, length: u64| length + path.as_os_str().len() as u64 + 1_024;
-        self.bytes.fetch_add(cost(path, version.length), Ordering::Relaxed);
-        if let Some(old) = all.insert(path.to_owned(), Arc::new(small)) {
-            self.bytes.fetch_sub(cost(path, old.version.length), Ordering::Relaxed);
+    fn get(&self, path: &Path) -> Option<Arc<Kept>> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
+    /// Keeps a file, and has its codings made if it is to be sent in any. A large one that is sent as it
+    /// is has nothing to be kept.
+    fn keep(&self, site: &Site, path: &Path, kept: Kept) -> Arc<Kept> {
+        let kept = Arc::new(kept);
+        let codable = kept.stored.forms == Forms::ByCoding && kept.version.length <= CODED_BYTES;
+        if kept.content.is_none() && !codable {
+            return kept;
         }
+        let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        self.bytes.fetch_add(kept.cost(path), Ordering::Relaxed);
+        if let Some(old) = all.insert(path.to_owned(), kept.clone()) {
+            self.bytes.fetch_sub(old.cost(path), Ordering::Relaxed);
+        }
+        self.make_room(&mut all);
+        drop(all);
+        if codable {
+            codings::note(site, Work::File(path.to_owned()));
+        }
+        kept
+    }
+
+    /// Makes the codings of a file that is kept. It reads the disk and compresses: not for the threads
+    /// that serve.
+    ///
+    /// # Errors
+    /// A large file cannot be read (any more).
+    pub fn code(&self, site: &Site, path: &Path) -> io::Result<()> {
+        let Some(kept) = self.get(path).filter(|kept| kept.coded.get().is_none()) else {
+            return Ok(());
+        };
+        let content = match &kept.content {
+            Some(content) => content.clone(),
+            None => Bytes::from(std::fs::read(path)?),
+        };
+        if Version::of(&std::fs::metadata(path)?) != kept.version
+            || content.len() as u64 != kept.version.length
+        {
+            return Ok(());
+        }
+        let mut made = codings::make_for_file(&site.config.codings, path, &content);
+        made.sort_by_key(|(_, content)| content.len());
+        let (codings, contents) = made.into_iter().unzip();
+        let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if all.get(path).is_some_and(|now| Arc::ptr_eq(now, &kept)) {
+            let before = kept.cost(path);
+            let _ = kept.coded.set(Coded { codings, contents });
+            self.bytes.fetch_add(kept.cost(path) - before, Ordering::Relaxed);
+            self.make_room(&mut all);
+            site.counters.coded.add();
+        }
+        Ok(())
+    }
+
+    fn make_room(&self, all: &mut HashMap<PathBuf, Arc<Kept>>) {
         let mut excess = self.bytes.load(Ordering::Relaxed).saturating_sub(self.budget_bytes);
         // Twice at most: the first round takes away the marks of those asked for.
         for _ in 0..2 {
             if excess > 0 {
-                all.retain(|path, small| {
-                    if excess == 0 || small.asked_for.swap(false, Ordering::Relaxed) {
+                all.retain(|path, kept| {
+                    if excess == 0 || kept.asked_for.swap(false, Ordering::Relaxed) {
                         return true;
                     }
-                    let freed = cost(path, small.version.length);
+                    let freed = kept.cost(path);
                     self.bytes.fetch_sub(freed, Ordering::Relaxed);
                     excess = excess.saturating_sub(freed);
                     false
@@ -163,6 +247,46 @@ impl StaticFiles {
             }
         }
     }
+}
+
+impl Kept {
+    fn new(version: Version, stored: Stored, content: Option<Bytes>, now: Timestamp) -> Kept {
+        Kept {
+            version,
+            stored,
+            content,
+            coded: OnceLock::new(),
+            looked_ms: AtomicU64::new(now.0),
+            asked_for: AtomicBool::new(true),
+        }
+    }
+}
+
+fn in_form(
+    facts: &RequestFacts<'_>,
+    kept: &Kept,
+    plain: impl FnOnce() -> Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    let content_in = |coding| kept.content_in(coding);
+    let forms = (kept.codings(), &content_in as &dyn Fn(Coding) -> Option<Bytes>);
+    serve::file_in_form(facts, &kept.stored, kept.version.length, forms, plain)
+}
+
+/// What is said of a file.
+fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> Stored {
+    let mut stored = Stored::of_file(fields(path, version), version.length, now);
+    codings::prepare(site, &mut stored, version.length as usize);
+    stored
+}
+
+async fn read_small(file: &mut tokio::fs::File, length: u64) -> io::Result<Bytes> {
+    let mut content = BytesMut::with_capacity(length as usize);
+    while file.read_buf(&mut content).await? > 0 {
+        if content.len() as u64 > SMALL_BYTES {
+            return Err(io::Error::other("the file grew while it was read"));
+        }
+    }
+    Ok(content.freeze())
 }
 
 /// The header lines of a file.

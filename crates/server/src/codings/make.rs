@@ -1,11 +1,13 @@
 //! Compressing what is kept: once, with care, and the same bytes each time, so that a strong entity tag
 //! stays true on every node.
 
+use crate::config::Codings;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_cache::codings::Coding;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// gzip: what zlib takes for its default.
 const GZIP_LEVEL: u32 = 6;
@@ -22,6 +24,40 @@ pub fn make(content: &[u8], codings: &[Coding]) -> Vec<(Coding, Bytes)> {
         (coded.len() <= most).then(|| (*coding, Bytes::from(coded.into_boxed_slice())))
     });
     coded.collect()
+}
+
+/// The codings of a file's content: what lies beside it where the site wants that, the rest made.
+pub fn make_for_file(chosen: &Codings, path: &Path, content: &[u8]) -> Vec<(Coding, Bytes)> {
+    let mut found = Vec::new();
+    if chosen.files_beside {
+        let beside = |coding: &Coding| Some((*coding, beside(path, *coding, content.len())?));
+        found.extend(chosen.make.iter().filter_map(beside));
+    }
+    let missing: Vec<Coding> = chosen
+        .make
+        .iter()
+        .filter(|coding| !found.iter().any(|(there, _)| there == *coding))
+        .copied()
+        .collect();
+    found.extend(make(content, &missing));
+    found
+}
+
+/// `app.js.br` for `app.js`: a file (no link, which could lead anywhere), not older than the other, and
+/// smaller. That it has the same content is what whoever put it there says.
+fn beside(path: &Path, coding: Coding, bytes: usize) -> Option<Bytes> {
+    let extension = match coding {
+        Coding::Gzip => ".gz",
+        Coding::Brotli => ".br",
+        Coding::Zstd => ".zst",
+    };
+    let mut name = path.as_os_str().to_owned();
+    name.push(extension);
+    let found = std::fs::symlink_metadata(&name).ok().filter(|found| found.is_file())?;
+    let original = std::fs::metadata(path).ok()?;
+    let newer = found.modified().ok()? >= original.modified().ok()?;
+    let smaller = found.len() < bytes as u64;
+    if newer && smaller { std::fs::read(&name).ok().map(Bytes::from) } else { None }
 }
 
 fn compressed(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
