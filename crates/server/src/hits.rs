@@ -149,20 +149,7 @@ impl Hits {
             }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
-                let (stored, forms) = (&page.payload().stored, &page.payload().forms);
-                let (head, coding) = match answer {
-                    Answer::Whole => (Head::Whole, form_of_whole(&facts, forms.codings())),
-                    Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
-                    Answer::NotModified => {
-                        let coding = form_of_not_modified(&facts, stored, forms.codings());
-                        (Head::NotModified, coding)
-                    }
-                    _ => return None,
-                };
-                // The tag of a form that is not there is made elsewhere.
-                if coding.is_some_and(|coding| forms.get(coding).is_none()) {
-                    return None;
-                }
+                let (head, coding) = form(&facts, page.payload(), answer)?;
                 Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get }))
             }
             _ => None,
@@ -229,6 +216,26 @@ impl Asked<'_> {
         rules.write_key(&plan, fields, key);
         (plan.handling == Handling::Store).then_some(plan)
     }
+}
+
+/// Which prepared header section of a page answers the request, and in which coding its content goes.
+fn form(
+    facts: &RequestFacts<'_>,
+    page: &StoredPage,
+    answer: Answer,
+) -> Option<(Head, Option<Coding>)> {
+    let (stored, forms) = (&page.stored, &page.forms);
+    let (head, coding) = match answer {
+        Answer::Whole => (Head::Whole, form_of_whole(facts, forms.codings())),
+        Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
+        Answer::NotModified => {
+            (Head::NotModified, form_of_not_modified(facts, stored, forms.codings()))
+        }
+        _ => return None,
+    };
+    // The tag of a form that is not there is made elsewhere.
+    let is_there = coding.is_none_or(|coding| forms.get(coding).is_some());
+    is_there.then_some((head, coding))
 }
 
 impl Hit {

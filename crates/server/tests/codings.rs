@@ -7,7 +7,7 @@ use common::{Site, counter, until};
 use harness::Pagewell;
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What curl makes of a URL: header section in lower case, content decoded.
 struct Got {
@@ -127,8 +127,9 @@ fn a_form_beside_the_file_is_taken_if_it_is_wanted_and_not_older() {
         site.file(name, text(500));
         let beside = site.file(&format!("{name}.gz"), &form);
         if name == "old.css" {
-            let before = SystemTime::now() - Duration::from_secs(3_600);
             let file = fs::File::options().append(true).open(beside).expect("the form");
+            let now = file.metadata().and_then(|found| found.modified()).expect("its time");
+            let before = now - Duration::from_secs(3_600);
             file.set_modified(before).expect("its time can be set");
         }
     }

@@ -52,6 +52,9 @@ pub fn options() -> String {
                 "site" => "\n## `[site]`\n",
                 "php" => "\n## `[php]`\n",
                 "cache" => "\n## `[cache]`\n",
+                "codings" => {
+                    "\n## `[codings]`\n\nSee [HTTP caching](../http-caching.md#content-codings).\n"
+                }
                 "keys" => "\n## `[keys]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
                 "cookies" => {
                     "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n"

@@ -1,3 +1,8 @@
+//! Tests of `codings`: choosing by RFC 9110 §12.5.3, entity tags by form, what may be coded.
+//!
+//! The property that counts most, that a refused coding is never chosen, is tried with every pair of
+//! names and weights.
+
 use super::*;
 use crate::fields::Fields;
 use crate::policy::{FieldUse, Policy};

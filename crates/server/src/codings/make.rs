@@ -1,5 +1,6 @@
 //! Compressing what is kept: once, with care, and the same bytes each time, so that a strong entity tag
-//! stays true on every node.
+//! stays true on every node. A form is kept only where it is worth it; windows, and with them memory,
+//! are bounded.
 
 use crate::config::Codings;
 use bytes::Bytes;

@@ -1,5 +1,6 @@
 //! `[codings]`: in which content codings responses are sent, as used. What is worth coding is decided
 //! by `http_cache::codings`; here is only what the operator chose.
+//! An empty list of codings turns everything off, and the origin is asked as if there were no Pagewell.
 
 use super::raw;
 use super::resolve::LoadError;
