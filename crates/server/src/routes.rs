@@ -61,7 +61,7 @@ pub fn route(files: &FilesConfig, path: &str) -> Route {
 /// Undoes percent-encoding; `None` for a bad escape, a NUL, or what is no UTF-8.
 fn decode(path: &str) -> Option<String> {
     if !path.contains('%') {
-        return Some(path.to_owned());
+        return (!path.contains('\0')).then(|| path.to_owned());
     }
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
