@@ -29,6 +29,7 @@ test: ## everything: format, lints, unit, property and model tests, scenarios, i
 	$(PHPUNIT) --configuration examples/news
 	$(CARGO) xtask tidy
 	$(CARGO) xtask demo --check --dev
+	$(CARGO) xtask torture --short
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom

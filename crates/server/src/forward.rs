@@ -329,12 +329,17 @@ fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse)
 
 /// Drops what an unsafe request changed.
 fn invalidate(site: &Arc<Site>, target: &Target, response: &OriginResponse) {
-    let Ok(uri) = target.uri().parse() else { return };
     let (status, headers) = (response.status, &response.headers);
     let hosts = std::iter::once(&target.host).chain(site.config.hosts.same_as(&target.host));
-    let urls: Vec<String> = hosts
-        .flat_map(|host| http_cache::invalidates(Kind::Unsafe, host, &uri, status, headers))
-        .collect();
+    // `*` is no URI; what the response says of groups holds all the same.
+    let urls: Vec<String> = target.uri().parse().map_or_else(
+        |_| Vec::new(),
+        |uri| {
+            hosts
+                .flat_map(|host| http_cache::invalidates(Kind::Unsafe, host, &uri, status, headers))
+                .collect()
+        },
+    );
     // However they were written: the page is stored by its normal form.
     let form = site.config.rules.form();
     let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();

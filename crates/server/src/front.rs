@@ -342,10 +342,17 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn poll_refusing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let State::Refusing { answer, written } = &mut self.state {
             while *written < answer.len() {
-                let count = ready!(Pin::new(&mut self.io).poll_write(cx, &answer[*written..]))?;
+                let count = match Pin::new(&mut self.io).poll_write(cx, &answer[*written..]) {
+                    Poll::Ready(count) => count?,
+                    Poll::Pending => {
+                        ready!(self.writing.poll(self.limits.write_timeout, cx));
+                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                    }
+                };
                 if count == 0 {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
+                self.writing.disarm();
                 *written += count;
             }
             ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;

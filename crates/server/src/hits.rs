@@ -110,6 +110,7 @@ impl Hits {
         let mut host = None;
         let mut scheme = "http";
         let mut has_cookies = false;
+        let mut scheme_told = false;
         for line in request.headers.iter() {
             match line.name.len() {
                 4 if line.name.eq_ignore_ascii_case("host") => host = Some(line.value),
@@ -118,6 +119,10 @@ impl Hits {
                 17 if self.believed == Peer::Trusted
                     && line.name.eq_ignore_ascii_case("x-forwarded-proto") =>
                 {
+                    // A second line is for the other reader to judge.
+                    if std::mem::replace(&mut scheme_told, true) {
+                        return None;
+                    }
                     scheme = plain_scheme(line.value)?;
                 }
                 10 if line.name.eq_ignore_ascii_case("connection")
