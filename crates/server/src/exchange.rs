@@ -33,6 +33,8 @@ pub struct Visitor {
     pub local: Option<SocketAddr>,
     /// Whether the connection is a trusted proxy's, whose word has been taken.
     pub believed: Peer,
+    /// `https` over TLS, else `http`.
+    pub scheme: &'static str,
 }
 
 /// Answers a request.
@@ -46,13 +48,16 @@ pub async fn answer(
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let hosts = &site.config.hosts;
     let fallback = hosts.canonical.as_deref().unwrap_or("localhost");
-    let target = Target::read(request.uri(), request.headers(), fallback);
+    let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
     let mut response = match target {
         Ok(target) => {
             let (visitor, target) = believed(site, request.headers(), visitor, target);
-            match hosts.have(&target.host) {
-                true => dispatch(site, request, target, &visitor).await,
-                false => serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None),
+            if !hosts.have(&target.host) {
+                serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None)
+            } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
+                serve::to_https(site, &target)
+            } else {
+                dispatch(site, request, target, &visitor).await
             }
         }
         Err(error) => serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
@@ -75,12 +80,22 @@ fn believed(
         return (visitor.clone(), target);
     }
     let client = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
-    let local = visitor.local;
-    let visitor = Visitor { peer: client.or(visitor.peer), local, believed: Peer::Trusted };
+    let peer = client.or(visitor.peer);
+    let visitor = Visitor { peer, believed: Peer::Trusted, ..visitor.clone() };
     match forwarded_scheme(headers) {
         Some(scheme) => (visitor, target.by_scheme(scheme)),
         None => (visitor, target),
     }
+}
+
+/// Whether a visitor who came by this scheme is sent to HTTPS.
+pub fn is_redirected(site: &Site, scheme: &str) -> bool {
+    site.config.https_redirect.is_some() && scheme == "http"
+}
+
+/// Certificates are got by answers that are asked for in the clear (RFC 8555 section 8.3).
+fn is_challenge(target: &Target) -> bool {
+    target.path_and_query.starts_with("/.well-known/acme-challenge/")
 }
 
 async fn dispatch(

@@ -117,6 +117,13 @@ impl Deadline {
     }
 }
 
+/// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
+fn skip_empty_line(arrived: &mut Vec<u8>) {
+    if arrived.starts_with(b"\r\n") {
+        arrived.drain(..2);
+    }
+}
+
 /// A client's connection as hyper sees it.
 pub struct Front<IO> {
     io: IO,
@@ -141,13 +148,20 @@ pub struct Front<IO> {
 }
 
 impl<IO> Front<IO> {
-    /// Puts itself in front of `io`.
-    pub fn new(io: IO, site: Arc<Site>, in_flight: Arc<InFlight>, hits: Option<Hits>) -> Front<IO> {
+    /// Puts itself in front of `io`, of which the bytes in `arrived` were read before.
+    pub fn new(
+        io: IO,
+        mut arrived: Vec<u8>,
+        site: Arc<Site>,
+        in_flight: Arc<InFlight>,
+        hits: Option<Hits>,
+    ) -> Front<IO> {
         let limits = site.limits.clone();
+        skip_empty_line(&mut arrived);
         Front {
             io,
             state: State::Head,
-            arrived: Vec::new(),
+            arrived,
             handed: 0,
             in_flight,
             limits,
@@ -225,7 +239,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Ok(_)) if idle => {
                     // The first bytes of a request end the idle time.
                     self.reading.disarm();
-                    self.skip_empty_line();
+                    skip_empty_line(&mut self.arrived);
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -261,15 +275,24 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let State::Hit(hit) = &mut self.state {
             let mut slices = [io::IoSlice::new(&[]); 3];
-            if hit.left(&mut slices) {
-                if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
-                    self.tail = hit.into_tail();
+            let written = if hit.left(&mut slices) {
+                // TLS keeps what the socket did not take; for a bare socket this is nothing.
+                Pin::new(&mut self.io).poll_flush(cx).map_ok(|()| None)
+            } else {
+                Pin::new(&mut self.io).poll_write_vectored(cx, &slices).map_ok(Some)
+            };
+            match written {
+                Poll::Ready(Ok(None)) => {
+                    self.writing.disarm();
+                    if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
+                        self.tail = hit.into_tail();
+                    }
+                    break;
                 }
-                break;
-            }
-            match Pin::new(&mut self.io).poll_write_vectored(cx, &slices) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => {
+                Poll::Ready(Ok(Some(0))) => {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                Poll::Ready(Ok(Some(count))) => {
                     hit.wrote(count);
                     self.writing.disarm();
                 }
@@ -281,13 +304,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             }
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
-    fn skip_empty_line(&mut self) {
-        if self.arrived.starts_with(b"\r\n") {
-            self.arrived.drain(..2);
-        }
     }
 
     fn poll_head_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {

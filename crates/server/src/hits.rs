@@ -21,6 +21,7 @@ use std::sync::Arc;
 /// What looks up plain hits for one connection.
 pub struct Hits {
     site: Arc<Site>,
+    scheme: &'static str,
     key: Vec<u8>,
     /// Whether the client is a proxy whose word about its own clients counts.
     believed: Peer,
@@ -74,13 +75,13 @@ fn plain_scheme(value: &[u8]) -> Option<&'static str> {
 }
 
 impl Hits {
-    /// For one connection to `site`.
-    pub fn new(site: Arc<Site>, peer: Option<SocketAddr>) -> Hits {
+    /// For one connection to `site` by this scheme.
+    pub fn new(site: Arc<Site>, peer: Option<SocketAddr>, scheme: &'static str) -> Hits {
         let believed = match site.config.trusted_proxies.have_peer(peer) {
             true => Peer::Trusted,
             false => Peer::Anybody,
         };
-        Hits { site, key: Vec::with_capacity(256), believed }
+        Hits { site, scheme, key: Vec::with_capacity(256), believed }
     }
 
     /// The answer to a well-formed request without content, if it is a plain hit. `tail` is a buffer
@@ -108,7 +109,7 @@ impl Hits {
         }
         let mut facts = RequestFacts::new(kind);
         let mut host = None;
-        let mut scheme = "http";
+        let mut scheme = self.scheme;
         let mut has_cookies = false;
         let mut scheme_told = false;
         for line in request.headers.iter() {

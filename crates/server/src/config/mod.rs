@@ -12,6 +12,7 @@ pub mod table;
 pub mod units;
 
 use crate::networks::Networks;
+use http::StatusCode;
 use http_cache::Policy;
 use site_rules::SiteRules;
 use std::net::SocketAddr;
@@ -54,6 +55,12 @@ impl std::fmt::Display for Address {
 pub struct Config {
     /// Where visitors are served.
     pub listen: Vec<Address>,
+    /// Where visitors are served over TLS.
+    pub listen_tls: Vec<Address>,
+    /// The certificates with their keys; the first is for whoever names no other.
+    pub tls: Vec<TlsPair>,
+    /// The status by which visitors in the clear are sent to HTTPS, if they are.
+    pub https_redirect: Option<StatusCode>,
     /// Where the control interface is.
     pub admin: Address,
     /// What the control interface asks for besides being local: a bearer token.
@@ -113,6 +120,15 @@ pub enum OtherHosts {
     Serve,
     /// They are refused: 421.
     Refuse,
+}
+
+/// A certificate chain and its private key, in PEM files.
+#[derive(Clone, Debug)]
+pub struct TlsPair {
+    /// The chain, the site's own certificate first.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// The site and its origin.
@@ -208,6 +224,14 @@ pub struct Limits {
     pub solo: Duration,
     /// From the order to stop to the end.
     pub drain: Duration,
+    /// From a connection to the end of its TLS handshake.
+    pub handshake_timeout: Duration,
+    /// Between two looks whether a certificate has changed.
+    pub certificate_look: Duration,
+    /// Requests at once on a connection of HTTP/2.
+    pub http2_streams: usize,
+    /// Requests that were taken back before they were looked at, on a connection of HTTP/2.
+    pub http2_resets: usize,
 }
 
 /// The default file name patterns that are never served.

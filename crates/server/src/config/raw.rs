@@ -13,6 +13,10 @@ pub struct File {
     /// See [`crate::config::table`] for this and all that follow.
     pub listen: Option<OneOrMany>,
     #[allow(missing_docs)]
+    pub listen_tls: Option<OneOrMany>,
+    #[allow(missing_docs)]
+    pub https_redirect: Option<u16>,
+    #[allow(missing_docs)]
     pub admin: Option<String>,
     #[allow(missing_docs)]
     pub admin_token_file: Option<PathBuf>,
@@ -37,7 +41,18 @@ pub struct File {
     #[allow(missing_docs)]
     pub codings: Codings,
     #[allow(missing_docs)]
+    pub tls: Vec<Tls>,
+    #[allow(missing_docs)]
     pub limits: BTreeMap<String, toml::Value>,
+}
+
+/// `[[tls]]`
+#[derive(Debug, Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Tls {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 /// A word, or a list of words.
