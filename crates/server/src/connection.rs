@@ -9,6 +9,9 @@ use crate::front::{Front, InFlight};
 use crate::hits::Hits;
 use crate::http2;
 use crate::site::Site;
+use crate::switch::{self, Slot};
+use http::{Request, header};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -110,8 +113,12 @@ async fn serve_http1<IO>(
     let hits = (site.config.hits_in_front && !redirected)
         .then(|| Hits::new(site.clone(), visitor.peer, visitor.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), hits);
-    let service = service_fn(|request| {
+    let slot = Slot::default();
+    let service = service_fn(|mut request: Request<Incoming>| {
         let guard = in_flight.enter();
+        if request.headers().contains_key(header::UPGRADE) {
+            request.extensions_mut().insert(slot.clone());
+        }
         let (site, visitor) = (site.clone(), visitor.clone());
         async move {
             let response = exchange::answer(&site, request, &visitor).await;
@@ -122,7 +129,8 @@ async fn serve_http1<IO>(
         .header_read_timeout(None)
         .max_headers(limits.headers)
         .max_buf_size(limits.header_bytes.max(HYPER_BUFFER_BYTES_MIN) + (64 << 10))
-        .serve_connection(TokioIo::new(front), service);
+        .serve_connection(TokioIo::new(front), service)
+        .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -137,6 +145,9 @@ async fn serve_http1<IO>(
     };
     if let Err(error) = ended {
         tracing::debug!(event = "connection-ended", %error);
+    }
+    if let Some(tunnel) = slot.take() {
+        switch::join::<IO>(tunnel, &limits, &mut stop).await;
     }
 }
 

@@ -11,6 +11,7 @@ use crate::page::{SharedPage, StoredPage};
 use crate::render::{self, Ask};
 use crate::serve;
 use crate::site::Site;
+use crate::switch;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -45,7 +46,9 @@ pub async fn answer(
 ) -> Response<ResponseBody> {
     site.counters.requests.add();
     // What comes behind chunked content is not read: the connection ends with this response.
-    let last = request.headers().contains_key(header::TRANSFER_ENCODING);
+    // So it is when another protocol was asked for and is not spoken.
+    let asks = request.headers();
+    let last = asks.contains_key(header::TRANSFER_ENCODING) || asks.contains_key(header::UPGRADE);
     let hosts = &site.config.hosts;
     let fallback = hosts.canonical.as_deref().unwrap_or("localhost");
     let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
@@ -62,7 +65,7 @@ pub async fn answer(
         }
         Err(error) => serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
     };
-    if last {
+    if last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -104,6 +107,9 @@ async fn dispatch(
     target: Target,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
+    if let Some(origin) = switch::asked(site, &request) {
+        return switch::pass(site, origin, request, target, visitor).await;
+    }
     let has_content = !request.body().is_end_stream();
     match (Kind::of(request.method()), request.method()) {
         (Kind::Get | Kind::Head, _) if target.path_and_query == "*" => {

@@ -7,7 +7,8 @@
 //! | `Hit` | nothing is read; the page is written | `Head` |
 //! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
 //! | `Content` | of content of a known length | `Head` at its end |
-//! | `Through` | of chunked content or another protocol; the connection ends with it | |
+//! | `Through` | of chunked content, in which it may not stop for long; the connection ends with it | |
+//! | `Switching` | of another protocol, if the origin agrees; else the connection ends | |
 //! | `Refusing` | nothing is read; the error is written | `Lingering` |
 //! | `Lingering` | thrown away, so that the client gets to read the error | `Ended` |
 //!
@@ -80,6 +81,7 @@ enum State {
     Pass { left: usize, then: Framing, upgrade: bool },
     Content { left: u64 },
     Through,
+    Switching,
     Refusing { answer: Vec<u8>, written: usize },
     Lingering { left: usize },
     Ended,
@@ -173,6 +175,12 @@ impl<IO> Front<IO> {
             unflushed: false,
             held_up: false,
         }
+    }
+
+    /// What it stands in front of, and what has arrived there and not been handed on.
+    pub fn into_parts(mut self) -> (IO, Vec<u8>) {
+        self.arrived.drain(..self.handed);
+        (self.io, self.arrived)
     }
 
     fn waiting(&self) -> &[u8] {
@@ -418,6 +426,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                 State::Pass { left, then, upgrade } => {
                     let left = left - front.hand_on(left, out);
                     front.state = match (left, then) {
+                        (0, Framing::Empty) if upgrade => State::Switching,
                         (0, _) if upgrade => State::Through,
                         (0, Framing::Empty) => State::Head,
                         (0, Framing::Length(length)) => State::Content { left: length },
@@ -434,6 +443,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                 }
                 State::Through => {
                     ready!(front.poll_content(u64::MAX, cx, out))?;
+                    return Poll::Ready(Ok(()));
+                }
+                // What comes before the origin has agreed is bounded by hyper's buffer.
+                State::Switching => {
+                    if front.waiting().is_empty() {
+                        return Pin::new(&mut front.io).poll_read(cx, out);
+                    }
+                    front.hand_on(usize::MAX, out);
                     return Poll::Ready(Ok(()));
                 }
                 State::Refusing { .. } => ready!(front.poll_refusing(cx))?,

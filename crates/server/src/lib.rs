@@ -29,6 +29,7 @@ pub mod serve;
 pub mod server;
 pub mod site;
 pub mod static_files;
+pub mod switch;
 pub mod target;
 pub mod tls;
 pub mod upload;

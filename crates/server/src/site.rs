@@ -47,6 +47,8 @@ pub struct Site {
     pub untidy: Notify,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
+    /// Places for connections that have changed to another protocol.
+    pub upgrades: Arc<Semaphore>,
     /// The namespace of its keys and tags.
     pub name: page_store::Site,
 }
@@ -74,6 +76,7 @@ impl Site {
             coding_queue: codings::Queue::new(limits.coding_queue),
             untidy: Notify::new(),
             connections: Arc::new(Semaphore::new(limits.connections)),
+            upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),
             limits,
             clock,

@@ -228,6 +228,10 @@ pub struct Limits {
     pub handshake_timeout: Duration,
     /// Between two looks whether a certificate has changed.
     pub certificate_look: Duration,
+    /// Connections at once that have changed to another protocol.
+    pub upgrades: usize,
+    /// How long nothing may be said on one of them.
+    pub upgrade_idle_timeout: Duration,
     /// Requests at once on a connection of HTTP/2.
     pub http2_streams: usize,
     /// Requests that were taken back before they were looked at, on a connection of HTTP/2.

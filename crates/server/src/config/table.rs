@@ -404,6 +404,18 @@ pub const LIMITS: &[LimitRow] = &[
         "How often it is looked whether the files of a certificate have changed."
     ),
     limit!(
+        upgrades,
+        "1024",
+        count,
+        "Connections at once that have changed to another protocol, such as WebSocket; beyond: 503."
+    ),
+    limit!(
+        upgrade_idle_timeout,
+        "1h",
+        parse_duration,
+        "How long nothing may be said on a connection that has changed to another protocol; then it is closed."
+    ),
+    limit!(
         http2_streams,
         "128",
         count,
@@ -444,6 +456,8 @@ impl Default for Limits {
             drain: zero,
             handshake_timeout: zero,
             certificate_look: zero,
+            upgrades: 0,
+            upgrade_idle_timeout: zero,
             http2_streams: 0,
             http2_resets: 0,
         };
