@@ -41,6 +41,9 @@ counters! {
     files: "Requests answered with a file.",
     origin_failures: "Requests that the origin failed to answer.",
     refused: "Requests refused before they were looked at.",
+    http2_connections: "Connections that spoke HTTP/2.",
+    upgrades: "Connections that changed to another protocol, such as WebSocket.",
+    handshakes_failed: "Connections that ended in the TLS handshake.",
     connections: "Connections open now.",
     connections_accepted: "Connections accepted.",
 }

@@ -11,6 +11,7 @@ use crate::page::{SharedPage, StoredPage};
 use crate::render::{self, Ask};
 use crate::serve;
 use crate::site::Site;
+use crate::switch;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -33,33 +34,38 @@ pub struct Visitor {
     pub local: Option<SocketAddr>,
     /// Whether the connection is a trusted proxy's, whose word has been taken.
     pub believed: Peer,
+    /// `https` over TLS, else `http`.
+    pub scheme: &'static str,
 }
 
-/// Answers a request that came to `door`, by the site that its host names.
+/// Answers a request.
 pub async fn answer(
-    door: &Arc<Site>,
+    site: &Arc<Site>,
     request: Request<Incoming>,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
+    site.counters.requests.add();
     // What comes behind chunked content is not read: the connection ends with this response.
-    let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let target = Target::read(request.uri(), request.headers(), door.unnamed_host());
+    // So it is when another protocol was asked for and is not spoken.
+    let asks = request.headers();
+    let last = asks.contains_key(header::TRANSFER_ENCODING) || asks.contains_key(header::UPGRADE);
+    let hosts = &site.config.hosts;
+    let fallback = hosts.canonical.as_deref().unwrap_or("localhost");
+    let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
     let mut response = match target {
         Ok(target) => {
-            let (visitor, target) = believed(door, request.headers(), visitor, target);
-            let site = door.for_host(&target.host);
-            site.counters.requests.add();
-            match site.config.hosts.have(&target.host) {
-                true => dispatch(site, request, target, &visitor).await,
-                false => serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None),
+            let (visitor, target) = believed(site, request.headers(), visitor, target);
+            if !hosts.have(&target.host) {
+                serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None)
+            } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
+                serve::to_https(site, &target)
+            } else {
+                dispatch(site, request, target, &visitor).await
             }
         }
-        Err(error) => {
-            door.counters.requests.add();
-            serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
-        }
+        Err(error) => serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
     };
-    if last {
+    if last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -77,12 +83,22 @@ fn believed(
         return (visitor.clone(), target);
     }
     let client = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
-    let local = visitor.local;
-    let visitor = Visitor { peer: client.or(visitor.peer), local, believed: Peer::Trusted };
+    let peer = client.or(visitor.peer);
+    let visitor = Visitor { peer, believed: Peer::Trusted, ..visitor.clone() };
     match forwarded_scheme(headers) {
         Some(scheme) => (visitor, target.by_scheme(scheme)),
         None => (visitor, target),
     }
+}
+
+/// Whether a visitor who came by this scheme is sent to HTTPS.
+pub fn is_redirected(site: &Site, scheme: &str) -> bool {
+    site.config.https_redirect.is_some() && scheme == "http"
+}
+
+/// Certificates are got by answers that are asked for in the clear (RFC 8555 section 8.3).
+fn is_challenge(target: &Target) -> bool {
+    target.path_and_query.starts_with("/.well-known/acme-challenge/")
 }
 
 async fn dispatch(
@@ -91,6 +107,9 @@ async fn dispatch(
     target: Target,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
+    if let Some(origin) = switch::asked(site, &request) {
+        return switch::pass(site, origin, request, target, visitor).await;
+    }
     let has_content = !request.body().is_end_stream();
     match (Kind::of(request.method()), request.method()) {
         (Kind::Get | Kind::Head, _) if target.path_and_query == "*" => {

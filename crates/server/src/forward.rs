@@ -7,7 +7,7 @@
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
 use crate::codings::on_the_way;
-use crate::config::FilesConfig;
+use crate::config::{FilesConfig, Limits};
 use crate::exchange::{Visitor, view_of};
 use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::routes::{Route, Script, route};
@@ -251,7 +251,7 @@ pub async fn pass(
         host: target.host.clone(),
         scheme: target.scheme,
         headers: outgoing(&head.headers),
-        body: content_of(body, &head.headers, site.limits.body_bytes),
+        body: content_of(body, &head.headers, &site.limits),
         peer: visitor.peer,
         local: visitor.local,
         script,
@@ -307,12 +307,12 @@ pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'
     RequestFacts::read(method, lines)
 }
 
-fn content_of(body: Incoming, headers: &HeaderMap, most: u64) -> RequestBody {
+fn content_of(body: Incoming, headers: &HeaderMap, limits: &Limits) -> RequestBody {
     use http_body::Body;
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }
-    RequestBody::Stream(Upload::new(body, most))
+    RequestBody::Stream(Upload::new(body, limits.body_bytes, limits.body_timeout))
 }
 
 /// Marks a visitor whose unsafe request went through, where a rule wants him passed on for a while.

@@ -7,7 +7,8 @@
 //! | `Hit` | nothing is read; the page is written | `Head` |
 //! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
 //! | `Content` | of content of a known length | `Head` at its end |
-//! | `Through` | of chunked content or another protocol; the connection ends with it | |
+//! | `Through` | of chunked content, in which it may not stop for long; the connection ends with it | |
+//! | `Switching` | of another protocol, if the origin agrees; else the connection ends | |
 //! | `Refusing` | nothing is read; the error is written | `Lingering` |
 //! | `Lingering` | thrown away, so that the client gets to read the error | `Ended` |
 //!
@@ -80,6 +81,7 @@ enum State {
     Pass { left: usize, then: Framing, upgrade: bool },
     Content { left: u64 },
     Through,
+    Switching,
     Refusing { answer: Vec<u8>, written: usize },
     Lingering { left: usize },
     Ended,
@@ -117,6 +119,13 @@ impl Deadline {
     }
 }
 
+/// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
+fn skip_empty_line(arrived: &mut Vec<u8>) {
+    if arrived.starts_with(b"\r\n") {
+        arrived.drain(..2);
+    }
+}
+
 /// A client's connection as hyper sees it.
 pub struct Front<IO> {
     io: IO,
@@ -141,13 +150,20 @@ pub struct Front<IO> {
 }
 
 impl<IO> Front<IO> {
-    /// Puts itself in front of `io`.
-    pub fn new(io: IO, site: Arc<Site>, in_flight: Arc<InFlight>, hits: Option<Hits>) -> Front<IO> {
+    /// Puts itself in front of `io`, of which the bytes in `arrived` were read before.
+    pub fn new(
+        io: IO,
+        mut arrived: Vec<u8>,
+        site: Arc<Site>,
+        in_flight: Arc<InFlight>,
+        hits: Option<Hits>,
+    ) -> Front<IO> {
         let limits = site.limits.clone();
+        skip_empty_line(&mut arrived);
         Front {
             io,
             state: State::Head,
-            arrived: Vec::new(),
+            arrived,
             handed: 0,
             in_flight,
             limits,
@@ -159,6 +175,12 @@ impl<IO> Front<IO> {
             unflushed: false,
             held_up: false,
         }
+    }
+
+    /// What it stands in front of, and what has arrived there and not been handed on.
+    pub fn into_parts(mut self) -> (IO, Vec<u8>) {
+        self.arrived.drain(..self.handed);
+        (self.io, self.arrived)
     }
 
     fn waiting(&self) -> &[u8] {
@@ -225,7 +247,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Ok(_)) if idle => {
                     // The first bytes of a request end the idle time.
                     self.reading.disarm();
-                    self.skip_empty_line();
+                    skip_empty_line(&mut self.arrived);
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -261,15 +283,24 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let State::Hit(hit) = &mut self.state {
             let mut slices = [io::IoSlice::new(&[]); 3];
-            if hit.left(&mut slices) {
-                if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
-                    self.tail = hit.into_tail();
+            let written = if hit.left(&mut slices) {
+                // TLS keeps what the socket did not take; for a bare socket this is nothing.
+                Pin::new(&mut self.io).poll_flush(cx).map_ok(|()| None)
+            } else {
+                Pin::new(&mut self.io).poll_write_vectored(cx, &slices).map_ok(Some)
+            };
+            match written {
+                Poll::Ready(Ok(None)) => {
+                    self.writing.disarm();
+                    if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
+                        self.tail = hit.into_tail();
+                    }
+                    break;
                 }
-                break;
-            }
-            match Pin::new(&mut self.io).poll_write_vectored(cx, &slices) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => {
+                Poll::Ready(Ok(Some(0))) => {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                Poll::Ready(Ok(Some(count))) => {
                     hit.wrote(count);
                     self.writing.disarm();
                 }
@@ -281,13 +312,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             }
         }
         Poll::Ready(Ok(()))
-    }
-
-    /// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
-    fn skip_empty_line(&mut self) {
-        if self.arrived.starts_with(b"\r\n") {
-            self.arrived.drain(..2);
-        }
     }
 
     fn poll_head_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
@@ -402,6 +426,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                 State::Pass { left, then, upgrade } => {
                     let left = left - front.hand_on(left, out);
                     front.state = match (left, then) {
+                        (0, Framing::Empty) if upgrade => State::Switching,
                         (0, _) if upgrade => State::Through,
                         (0, Framing::Empty) => State::Head,
                         (0, Framing::Length(length)) => State::Content { left: length },
@@ -418,6 +443,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                 }
                 State::Through => {
                     ready!(front.poll_content(u64::MAX, cx, out))?;
+                    return Poll::Ready(Ok(()));
+                }
+                // What comes before the origin has agreed is bounded by hyper's buffer.
+                State::Switching => {
+                    if front.waiting().is_empty() {
+                        return Pin::new(&mut front.io).poll_read(cx, out);
+                    }
+                    front.hand_on(usize::MAX, out);
                     return Poll::Ready(Ok(()));
                 }
                 State::Refusing { .. } => ready!(front.poll_refusing(cx))?,

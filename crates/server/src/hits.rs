@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 /// What looks up plain hits for one connection.
 pub struct Hits {
-    /// The site that connections come to first, which knows the others.
     site: Arc<Site>,
+    scheme: &'static str,
     key: Vec<u8>,
     /// Whether the client is a proxy whose word about its own clients counts.
     believed: Peer,
@@ -75,13 +75,13 @@ fn plain_scheme(value: &[u8]) -> Option<&'static str> {
 }
 
 impl Hits {
-    /// For one connection to `site`.
-    pub fn new(site: Arc<Site>, peer: Option<SocketAddr>) -> Hits {
+    /// For one connection to `site` by this scheme.
+    pub fn new(site: Arc<Site>, peer: Option<SocketAddr>, scheme: &'static str) -> Hits {
         let believed = match site.config.trusted_proxies.have_peer(peer) {
             true => Peer::Trusted,
             false => Peer::Anybody,
         };
-        Hits { site, key: Vec::with_capacity(256), believed }
+        Hits { site, scheme, key: Vec::with_capacity(256), believed }
     }
 
     /// The answer to a well-formed request without content, if it is a plain hit. `tail` is a buffer
@@ -109,7 +109,7 @@ impl Hits {
         }
         let mut facts = RequestFacts::new(kind);
         let mut host = None;
-        let mut scheme = "http";
+        let mut scheme = self.scheme;
         let mut has_cookies = false;
         let mut scheme_told = false;
         for line in request.headers.iter() {
@@ -135,10 +135,7 @@ impl Hits {
             }
         }
         write_plain_key(scheme, host?, path, &mut self.key)?;
-        let site = match self.site.neighbours.is_empty() {
-            true => &self.site,
-            false => self.site.for_host(host_in(&self.key, scheme, path)?),
-        };
+        let site = &self.site;
         let fields = Lines(request.headers);
         let asked = Asked { scheme, method, path, believed: self.believed, has_cookies };
         let plan = asked.plan(site, &fields, &mut self.key)?;
@@ -159,8 +156,6 @@ impl Hits {
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
                 let (head, coding) = form(&facts, page.payload(), answer)?;
-                site.counters.requests.add();
-                site.counters.hits.add();
                 Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get }))
             }
             _ => None,
@@ -169,6 +164,9 @@ impl Hits {
 
     fn hit(&self, page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
         let Plain { head, coding, is_get } = plain;
+        let counters = &self.site.counters;
+        counters.requests.add();
+        counters.hits.add();
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
         let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
@@ -181,11 +179,6 @@ impl Hits {
         let with_content = is_get && matches!(head, Head::Whole);
         Hit { page, head, coding, tail, with_content, written: 0 }
     }
-}
-
-/// The host as it counts: a key begins with the scheme and the host, and ends with the path.
-fn host_in<'k>(key: &'k [u8], scheme: &str, path: &str) -> Option<&'k str> {
-    str::from_utf8(key).ok()?.get(scheme.len() + 3..key.len() - path.len())
 }
 
 /// What of a request the rules are asked about.
@@ -206,7 +199,9 @@ impl Asked<'_> {
         if !matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_))) {
             return None;
         }
-        let host = host_in(key, self.scheme, self.path)?;
+        // The key begins with the scheme and the host as they count, and ends with the path.
+        let written = str::from_utf8(key).ok()?;
+        let host = written.get(self.scheme.len() + 3..written.len() - self.path.len())?;
         let canonical = &site.config.hosts.canonical;
         if canonical.as_ref().is_some_and(|canonical| canonical != host) {
             return None;

@@ -3,9 +3,10 @@
 //! left, accepting pauses for a moment instead of spinning.
 
 use crate::config::Address;
-use crate::connection;
+use crate::connection::{self, Spoken};
 use crate::exchange::Visitor;
 use crate::site::Site;
+use crate::tls::Tls;
 use site_rules::Peer;
 use std::future::Future;
 use std::io;
@@ -13,8 +14,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 /// Connections that may wait in the kernel's queue; the kernel may allow fewer (somaxconn).
 const BACKLOG: i32 = 4_096;
@@ -119,26 +122,30 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Accepts visitors until told to stop.
-pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
+/// Accepts visitors until told to stop; over TLS where it is given.
+pub async fn serve(
+    listener: Listener,
+    tls: Option<Arc<Tls>>,
+    site: Arc<Site>,
+    stop: watch::Receiver<bool>,
+) {
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let places = site.connections.clone();
     accept_each(&listener, places, stop.clone(), |accepted, place| {
-        let (site, stop) = (site.clone(), stop.clone());
+        let (tls, site, stop) = (tls.clone(), site.clone(), stop.clone());
         async move {
             site.counters.connections_accepted.add();
             let _open = site.counters.connections.during();
             match accepted {
                 Accepted::Tcp(stream) => {
-                    let visitor = Visitor {
-                        peer: stream.peer_addr().ok(),
-                        local: stream.local_addr().ok(),
-                        believed: Peer::Anybody,
-                    };
-                    connection::serve(stream, visitor, site.clone(), stop).await;
+                    let (peer, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
+                    let visitor = Visitor { peer, local, scheme, believed: Peer::Anybody };
+                    welcome(stream, tls, visitor, site.clone(), stop).await;
                 }
                 Accepted::Unix(stream) => {
-                    let visitor = Visitor { peer: None, local: None, believed: Peer::Anybody };
-                    connection::serve(stream, visitor, site.clone(), stop).await;
+                    let (peer, local) = (None, None);
+                    let visitor = Visitor { peer, local, scheme, believed: Peer::Anybody };
+                    welcome(stream, tls, visitor, site.clone(), stop).await;
                 }
             }
             drop(place);
@@ -148,6 +155,38 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
     if let Address::Unix(path) = listener.address() {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Serves an accepted connection, after the TLS handshake where there is one to be made.
+async fn welcome<IO>(
+    io: IO,
+    tls: Option<Arc<Tls>>,
+    visitor: Visitor,
+    site: Arc<Site>,
+    mut stop: watch::Receiver<bool>,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Some(tls) = tls else {
+        return connection::serve_plain(io, visitor, site, stop).await;
+    };
+    let shaken = tokio::select! {
+        shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
+        _ = stop.wait_for(|stop| *stop) => return,
+    };
+    let refused = match shaken {
+        Ok(Ok(io)) => {
+            let spoken = match io.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Spoken::Http2(Vec::new()),
+                _ => Spoken::Http1(Vec::new()),
+            };
+            return connection::serve(io, spoken, visitor, site, stop).await;
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it took too long".to_owned(),
+    };
+    site.counters.handshakes_failed.add();
+    tracing::debug!(event = "handshake-failed", error = refused);
 }
 
 /// Accepts connections until told to stop, and starts a task for each; as many at once as there

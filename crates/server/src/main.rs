@@ -9,6 +9,7 @@ use pagewell::config::{load, resolve};
 use pagewell::control::client;
 use pagewell::options::{CheckArgs, Command, CommandLine, InvalidateArgs, ServeArgs};
 use pagewell::server::Server;
+use pagewell::tls::Tls;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -50,7 +51,10 @@ fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
 
 fn check(args: &CheckArgs) -> Result<(), String> {
     let file = load(&args.config).map_err(|error| error.to_string())?;
-    resolve(&file).map_err(|error| format!("{}: {error}", args.config.display()))?;
+    let config = resolve(&file).map_err(|error| format!("{}: {error}", args.config.display()))?;
+    if !config.listen_tls.is_empty() {
+        Tls::load(&config.tls)?;
+    }
     say(&format!("{}: no errors", args.config.display()))
 }
 
@@ -83,6 +87,10 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
     // It serves whether or not anybody can read where.
     for address in server.addresses() {
         let _ = say(&format!("listening on {}", shown(address)));
+    }
+    for address in server.tls_addresses() {
+        let secure = shown(address).replacen("http:", "https:", 1);
+        let _ = say(&format!("listening on {secure} (TLS)"));
     }
     let _ = say(&format!("control on {}", shown(server.admin())));
     tokio::select! {

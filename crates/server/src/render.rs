@@ -448,7 +448,11 @@ impl Render {
         }
         let mut status = self.ask.status();
         status.forward_status = Some(response.status);
-        match revised::keep(&self.site, &self.ask, &response, sent) {
+        let kept = match is_stream(&response.headers) {
+            true => Err("streamed"),
+            false => revised::keep(&self.site, &self.ask, &response, sent),
+        };
+        match kept {
             Ok(mut stored) => {
                 self.understand(&mut response, Some(&mut stored));
                 self.collect(stored, response, status).await;
@@ -505,6 +509,17 @@ impl Render {
             leader.not_shareable(until_ms);
         }
     }
+}
+
+/// Whether a response is one that goes on: server-sent events, or what the application asks not to
+/// be held back (nginx's word for it). Neither held nor stored, nor shared.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let is = |name: &str, word: &[u8]| {
+        headers.get(name).is_some_and(|value| {
+            value.as_bytes().get(..word.len()).is_some_and(|v| v.eq_ignore_ascii_case(word))
+        })
+    };
+    is("content-type", b"text/event-stream") || is("x-accel-buffering", b"no")
 }
 
 /// What came of asking the origin once.

@@ -3,7 +3,10 @@
 //! carries Cache-Status (RFC 9211).
 
 use crate::body::{Content, ResponseBody};
+use crate::config::Address;
 use crate::page::StoredPage;
+use crate::site::Site;
+use crate::target::Target;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe, form_of_not_modified, form_of_whole};
@@ -270,6 +273,26 @@ pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
     response
 }
 
+/// A redirect to the same target over HTTPS. Who named a port in the clear is sent to the one we
+/// listen on; who named none is sent to the usual one, which may be another machine's.
+pub fn to_https(site: &Site, target: &Target) -> Response<ResponseBody> {
+    let code = site.config.https_redirect.unwrap_or(StatusCode::PERMANENT_REDIRECT);
+    let mut response = error(code, "to-https", None);
+    let bracket = target.host.rfind(']').unwrap_or(0);
+    let (name, named_port) = match target.host[bracket..].rfind(':') {
+        Some(at) => (&target.host[..bracket + at], true),
+        None => (&target.host[..], false),
+    };
+    let port = site.config.listen_tls.iter().find_map(|address| match address {
+        Address::Tcp(address) if named_port && address.port() != 443 => Some(address.port()),
+        _ => None,
+    });
+    let port = port.map_or(String::new(), |port| format!(":{port}"));
+    let location = format!("https://{name}{port}{}", target.path_and_query);
+    set(response.headers_mut(), header::LOCATION, &location);
+    response
+}
+
 /// An answer of our own: its status, and a reason in a word.
 pub fn error(
     code: StatusCode,
@@ -298,7 +321,7 @@ pub fn error(
 
 fn explained(code: StatusCode) -> &'static str {
     match code.as_u16() {
-        301 => "This page is at another address.",
+        301 | 308 => "This page is at another address.",
         400 => "The request could not be understood.",
         404 => "There is nothing at this address.",
         405 => "This cannot be done with that address.",

@@ -10,7 +10,7 @@ use crate::listen::{self, Listener};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
 use crate::site::Site;
-use crate::sites::Neighbours;
+use crate::tls::Tls;
 use page_store::Tidied;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +28,10 @@ const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 pub struct Server {
     site: Arc<Site>,
     addresses: Vec<Address>,
+    tls_addresses: Vec<Address>,
     admin: Address,
     stop: watch::Sender<bool>,
-    php: Vec<PhpFpm>,
+    php: Option<PhpFpm>,
 }
 
 impl Server {
@@ -39,34 +40,38 @@ impl Server {
     /// # Errors
     /// A sentence for the operator: an address is taken, PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
-        let listeners =
-            config.listen.iter().map(Listener::bind).collect::<Result<Vec<_>, String>>()?;
-        let admin = Listener::bind(&config.admin)?;
-        let mut php = Vec::new();
-        let site = match start_sites(config, clock, &mut php).await {
-            Ok(site) => site,
-            Err(error) => {
-                stop_all(php).await;
-                return Err(error);
-            }
+        let bind =
+            |all: &[Address]| all.iter().map(Listener::bind).collect::<Result<Vec<_>, String>>();
+        let tls = match config.listen_tls.is_empty() {
+            true => None,
+            false => Some(Arc::new(Tls::load(&config.tls)?)),
         };
+        let (listeners, tls_listeners) = (bind(&config.listen)?, bind(&config.listen_tls)?);
+        let admin = Listener::bind(&config.admin)?;
+        let (origin, php) = Origin::start(&config).await?;
+        let site = Arc::new(Site::new(config, clock, origin));
         let (stop, stopped) = watch::channel(false);
         let server = Server {
             addresses: listeners.iter().map(Listener::address).collect(),
+            tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             admin: admin.address(),
             site: site.clone(),
             stop,
             php,
         };
         for listener in listeners {
-            tokio::spawn(listen::serve(listener, site.clone(), stopped.clone()));
+            tokio::spawn(listen::serve(listener, None, site.clone(), stopped.clone()));
+        }
+        for listener in tls_listeners {
+            tokio::spawn(listen::serve(listener, tls.clone(), site.clone(), stopped.clone()));
+        }
+        if let Some(tls) = tls {
+            tokio::spawn(follow_certificates(tls, site.clone(), stopped.clone()));
         }
         tokio::spawn(control::serve(admin, site.clone(), stopped.clone()));
-        for site in site.all_or(None) {
-            tokio::spawn(sweep(site.clone(), stopped.clone()));
-            tokio::spawn(tidy(site.clone(), stopped.clone()));
-            tokio::spawn(codings::run(site.clone(), stopped.clone()));
-        }
+        tokio::spawn(sweep(site.clone(), stopped.clone()));
+        tokio::spawn(tidy(site.clone(), stopped.clone()));
+        tokio::spawn(codings::run(site, stopped));
         Ok(server)
     }
 
@@ -75,12 +80,17 @@ impl Server {
         &self.addresses
     }
 
+    /// Where visitors are served over TLS.
+    pub fn tls_addresses(&self) -> &[Address] {
+        &self.tls_addresses
+    }
+
     /// Where the control interface is.
     pub fn admin(&self) -> &Address {
         &self.admin
     }
 
-    /// The site that connections come to first.
+    /// The site that is served.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
     }
@@ -97,32 +107,9 @@ impl Server {
             let left = self.site.counters.connections.get();
             tracing::warn!(event = "drain-ended", connections = left);
         }
-        stop_all(self.php).await;
-    }
-}
-
-/// Starts the origins of all sites, and puts the sites together: the one that connections come to,
-/// which knows the others.
-async fn start_sites(
-    config: Arc<Config>,
-    clock: Clock,
-    php: &mut Vec<PhpFpm>,
-) -> Result<Arc<Site>, String> {
-    let mut others = Vec::new();
-    for config in &config.other_sites {
-        let (origin, own) = Origin::start(config).await?;
-        php.extend(own);
-        let site = Site::new(config.clone(), clock.clone(), origin, Neighbours::default());
-        others.push(Arc::new(site));
-    }
-    let (origin, own) = Origin::start(&config).await?;
-    php.extend(own);
-    Ok(Arc::new(Site::new(config, clock, origin, Neighbours::new(others))))
-}
-
-async fn stop_all(php: Vec<PhpFpm>) {
-    for php in php {
-        php.stop().await;
+        if let Some(php) = self.php {
+            php.stop().await;
+        }
     }
 }
 
@@ -136,6 +123,27 @@ async fn tidy(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
         while site.store.tidy() == Tidied::MoreToDo {
             tokio::time::sleep(BETWEEN_BATCHES).await;
         }
+    }
+}
+
+/// Reads the certificates again when their files have changed.
+async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+    let mut seen = tls.look();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(site.limits.certificate_look) => {}
+        }
+        let now = tls.look();
+        if now == seen {
+            continue;
+        }
+        match tls.reload() {
+            Ok(()) => tracing::info!(event = "certificates-read"),
+            Err(error) => tracing::error!(event = "certificates-unusable", %error),
+        }
+        // What was written while it was read is looked at next time.
+        seen = now;
     }
 }
 

@@ -43,15 +43,21 @@ impl TargetError {
 }
 
 impl Target {
-    /// Reads the target. `fallback` is the host of a client that names none (HTTP/1.0).
+    /// Reads the target of a request over a connection of this scheme. `fallback` is the host of a
+    /// client that names none (HTTP/1.0).
     ///
     /// # Errors
     /// See [`TargetError`]; to be answered with 400.
-    pub fn read(uri: &Uri, headers: &HeaderMap, fallback: &str) -> Result<Target, TargetError> {
-        let scheme = match uri.scheme_str() {
-            None | Some("http") => "http",
-            Some(_) => return Err(TargetError::FormInvalid),
-        };
+    pub fn read(
+        uri: &Uri,
+        headers: &HeaderMap,
+        fallback: &str,
+        scheme: &'static str,
+    ) -> Result<Target, TargetError> {
+        // A target of another scheme cannot have been meant for this connection.
+        if uri.scheme_str().is_some_and(|named| named != scheme) {
+            return Err(TargetError::FormInvalid);
+        }
         let in_header = headers.get(header::HOST).map(|value| value.as_bytes());
         // RFC 9112 section 3.2.2: in absolute form, Host is ignored in favour of the target's.
         let host = match (uri.authority(), in_header) {
@@ -190,7 +196,7 @@ mod tests {
         if let Some(host) = host {
             headers.insert(header::HOST, host.parse().unwrap());
         }
-        Target::read(&uri.parse().unwrap(), &headers, "fallback")
+        Target::read(&uri.parse().unwrap(), &headers, "fallback", "http")
     }
 
     fn key(uri: &str, host: Option<&str>) -> String {

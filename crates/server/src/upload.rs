@@ -6,10 +6,13 @@ use crate::request_head::Refusal;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::{Sleep, sleep};
 
 /// What was wrong with a request's content, once something was.
 #[derive(Default)]
@@ -43,13 +46,16 @@ impl Flaw {
 pub struct Upload {
     incoming: Incoming,
     left: u64,
+    /// How long nothing may come.
+    wait: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
     flaw: Arc<Flaw>,
 }
 
 impl Upload {
-    /// The content, at most `most` bytes of it.
-    pub fn new(incoming: Incoming, most: u64) -> Upload {
-        Upload { incoming, left: most, flaw: Arc::default() }
+    /// The content, at most `most` bytes of it, and never nothing for longer than `wait`.
+    pub fn new(incoming: Incoming, most: u64, wait: Duration) -> Upload {
+        Upload { incoming, left: most, wait, waiting: None, flaw: Arc::default() }
     }
 
     /// What was wrong with it can be asked here, also when it is gone.
@@ -72,7 +78,18 @@ impl Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadFailed>>> {
         let upload = self.get_mut();
-        let frame = match ready!(Pin::new(&mut upload.incoming).poll_frame(cx)) {
+        let polled = match Pin::new(&mut upload.incoming).poll_frame(cx) {
+            Poll::Ready(polled) => polled,
+            Poll::Pending => {
+                let wait = upload.wait;
+                let waiting = upload.waiting.get_or_insert_with(|| Box::pin(sleep(wait)));
+                ready!(waiting.as_mut().poll(cx));
+                upload.flaw.is(Refusal::ContentTimeout);
+                return Poll::Ready(Some(Err(UploadFailed)));
+            }
+        };
+        upload.waiting = None;
+        let frame = match polled {
             None => return Poll::Ready(None),
             Some(Err(error)) => {
                 let timed_out = source_is_timeout(&error);

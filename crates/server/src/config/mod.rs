@@ -8,21 +8,19 @@ mod codings;
 pub mod raw;
 mod resolve;
 mod resolve_rules;
-mod resolve_sites;
 pub mod table;
 pub mod units;
 
 use crate::networks::Networks;
+use http::StatusCode;
 use http_cache::Policy;
 use site_rules::SiteRules;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
-pub use resolve::{LoadError, load};
-pub use resolve_sites::resolve;
+pub use resolve::{LoadError, load, resolve};
 
 /// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,16 +55,20 @@ impl std::fmt::Display for Address {
 pub struct Config {
     /// Where visitors are served.
     pub listen: Vec<Address>,
+    /// Where visitors are served over TLS.
+    pub listen_tls: Vec<Address>,
+    /// The certificates with their keys; the first is for whoever names no other.
+    pub tls: Vec<TlsPair>,
+    /// The status by which visitors in the clear are sent to HTTPS, if they are.
+    pub https_redirect: Option<StatusCode>,
     /// Where the control interface is.
     pub admin: Address,
     /// What the control interface asks for besides being local: a bearer token.
     pub admin_token: Option<String>,
-    /// The site's page budget in bytes: contents, headers and index together.
+    /// The page budget in bytes: contents, headers and index together.
     pub memory_bytes: usize,
     /// The site.
     pub site: SiteConfig,
-    /// Further sites of the same process; theirs is empty.
-    pub other_sites: Vec<Arc<Config>>,
     /// What is stored, and how long it is good.
     pub policy: Policy,
     /// In which codings content is sent.
@@ -95,11 +97,6 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Every host that is named.
-    pub fn all(&self) -> impl Iterator<Item = &String> {
-        self.canonical.iter().chain(&self.aliases)
-    }
-
     /// The other names of the host, if it is the site's.
     pub fn same_as<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a String> {
         let all = || self.canonical.iter().chain(&self.aliases);
@@ -123,6 +120,15 @@ pub enum OtherHosts {
     Serve,
     /// They are refused: 421.
     Refuse,
+}
+
+/// A certificate chain and its private key, in PEM files.
+#[derive(Clone, Debug)]
+pub struct TlsPair {
+    /// The chain, the site's own certificate first.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// The site and its origin.
@@ -218,6 +224,18 @@ pub struct Limits {
     pub solo: Duration,
     /// From the order to stop to the end.
     pub drain: Duration,
+    /// From a connection to the end of its TLS handshake.
+    pub handshake_timeout: Duration,
+    /// Between two looks whether a certificate has changed.
+    pub certificate_look: Duration,
+    /// Connections at once that have changed to another protocol.
+    pub upgrades: usize,
+    /// How long nothing may be said on one of them.
+    pub upgrade_idle_timeout: Duration,
+    /// Requests at once on a connection of HTTP/2.
+    pub http2_streams: usize,
+    /// Requests that were taken back before they were looked at, on a connection of HTTP/2.
+    pub http2_resets: usize,
 }
 
 /// The default file name patterns that are never served.

@@ -2,11 +2,8 @@
 //! keys are refused here, by the derived readers; values are checked in `resolve`. What each key
 //! does stands in `table`, once, and is not repeated at the fields.
 
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
 /// The file.
@@ -16,6 +13,10 @@ pub struct File {
     /// See [`crate::config::table`] for this and all that follow.
     pub listen: Option<OneOrMany>,
     #[allow(missing_docs)]
+    pub listen_tls: Option<OneOrMany>,
+    #[allow(missing_docs)]
+    pub https_redirect: Option<u16>,
+    #[allow(missing_docs)]
     pub admin: Option<String>,
     #[allow(missing_docs)]
     pub admin_token_file: Option<PathBuf>,
@@ -24,7 +25,6 @@ pub struct File {
     #[allow(missing_docs)]
     pub hits_in_front: Option<bool>,
     #[allow(missing_docs)]
-    #[serde(deserialize_with = "one_or_list")]
     pub site: Site,
     #[allow(missing_docs)]
     pub php: Php,
@@ -41,7 +41,18 @@ pub struct File {
     #[allow(missing_docs)]
     pub codings: Codings,
     #[allow(missing_docs)]
+    pub tls: Vec<Tls>,
+    #[allow(missing_docs)]
     pub limits: BTreeMap<String, toml::Value>,
+}
+
+/// `[[tls]]`
+#[derive(Debug, Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Tls {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 /// A word, or a list of words.
@@ -53,7 +64,7 @@ pub enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// `[site]`, or one of the tables `[[site]]`
+/// `[site]`
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -66,40 +77,6 @@ pub struct Site {
     pub host: Option<String>,
     pub aliases: Vec<String>,
     pub other_hosts: Option<String>,
-    pub memory: Option<String>,
-    pub php: Option<Php>,
-    pub cache: Option<Cache>,
-    pub keys: Option<site_rules::raw::Keys>,
-    pub cookies: Option<site_rules::raw::Cookies>,
-    pub rule: Option<Vec<site_rules::raw::Rule>>,
-    /// The tables of `[[site]]`; where there are any, nothing else is given here.
-    #[serde(skip)]
-    pub list: Vec<Site>,
-}
-
-/// Reads `[site]`, or a list of `[[site]]`.
-fn one_or_list<'de, D: Deserializer<'de>>(from: D) -> Result<Site, D::Error> {
-    struct OneOrList;
-    impl<'de> Visitor<'de> for OneOrList {
-        type Value = Site;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table [site], or tables [[site]]")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Site, A::Error> {
-            Site::deserialize(MapAccessDeserializer::new(map))
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Site, A::Error> {
-            let list = Vec::<Site>::deserialize(SeqAccessDeserializer::new(list))?;
-            match list.is_empty() {
-                true => Err(A::Error::custom("the list of sites is empty")),
-                false => Ok(Site { list, ..Site::default() }),
-            }
-        }
-    }
-    from.deserialize_any(OneOrList)
 }
 
 /// `[php]`

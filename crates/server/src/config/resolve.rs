@@ -2,11 +2,14 @@
 //! override it, checks every value, fills in what was not said. Every error names the key, what is
 //! wrong with its value, and what would be right; nothing is half-applied.
 
-use super::raw::{File, OneOrMany};
+use super::raw::{self, File, OneOrMany};
 use super::resolve_rules;
 use super::table::{LIMITS, OPTIONS};
 use super::units::{parse_bytes, parse_duration};
-use super::{Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig};
+use super::{
+    Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, TlsPair,
+};
+use http::StatusCode;
 use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
@@ -57,8 +60,11 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Checks and completes the configuration of one site.
-pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
+/// Checks and completes a configuration.
+///
+/// # Errors
+/// The first value that cannot be used: its key, what is wrong, what would be right.
+pub fn resolve(file: &File) -> Result<Config, LoadError> {
     let limits = resolve_limits(file)?;
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
     let admin_token = read_token(file)?;
@@ -70,35 +76,34 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
             ),
         );
     }
-    let memory_bytes = memory_bytes(file)?;
+    let memory_bytes = match &file.memory {
+        Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
+        None => machine_memory_bytes() / 4,
+    };
     if memory_bytes < 1 << 20 {
         return wrong("memory", "the page budget needs at least 1M");
     }
     let policy = resolve_policy(file, &limits)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
+    let pairs = file.tls.iter().cloned();
+    let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
     Ok(Config {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
         hosts: resolve_rules::hosts(file)?,
         trusted_proxies,
         policy,
         listen: resolve_listen(file)?,
+        listen_tls: resolve_listen_tls(file)?,
+        tls: pairs,
+        https_redirect: resolve_redirect(file)?,
         admin,
         admin_token,
         memory_bytes,
         site: resolve_site(file)?,
-        other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
-}
-
-/// The page budget of all sites together.
-pub(super) fn memory_bytes(file: &File) -> Result<usize, LoadError> {
-    match &file.memory {
-        Some(text) => parse_bytes(text).map(|n| n as usize).or_else(|e| wrong("memory", e)),
-        None => Ok(machine_memory_bytes() / 4),
-    }
 }
 
 fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
@@ -126,10 +131,37 @@ fn resolve_listen(file: &File) -> Result<Vec<Address>, LoadError> {
         Some(OneOrMany::One(word)) => vec![word.clone()],
         Some(OneOrMany::Many(words)) => words.clone(),
     };
-    if words.is_empty() {
+    if words.is_empty() && file.listen_tls.is_none() {
         return wrong("listen", "the list is empty: nobody could be served");
     }
     words.iter().map(|word| parse_address("listen", word)).collect()
+}
+
+fn resolve_listen_tls(file: &File) -> Result<Vec<Address>, LoadError> {
+    let words = match &file.listen_tls {
+        None => Vec::new(),
+        Some(OneOrMany::One(word)) => vec![word.clone()],
+        Some(OneOrMany::Many(words)) => words.clone(),
+    };
+    match (words.is_empty(), file.tls.is_empty()) {
+        (false, true) => wrong("listen_tls", "needs a certificate and its key in a [[tls]]"),
+        (true, false) => wrong("tls", "a certificate is given, but no listen_tls to use it at"),
+        _ => words.iter().map(|word| parse_address("listen_tls", word)).collect(),
+    }
+}
+
+fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
+    match file.https_redirect {
+        None => Ok(None),
+        // Behind a proxy that ends TLS every visitor comes in the clear, and would be sent for ever.
+        Some(_) if file.listen_tls.is_none() => wrong(
+            "https_redirect",
+            "needs listen_tls; a proxy that ends TLS has to redirect itself",
+        ),
+        Some(301) => Ok(Some(StatusCode::MOVED_PERMANENTLY)),
+        Some(308) => Ok(Some(StatusCode::PERMANENT_REDIRECT)),
+        Some(other) => wrong("https_redirect", format!("{other}: 301 or 308")),
+    }
 }
 
 fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
@@ -282,14 +314,13 @@ fn machine_memory_bytes() -> usize {
 }
 
 /// Four children a core, and none more than half the memory holds at 48 MB each; two at least.
-pub(super) fn default_children() -> usize {
+fn default_children() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores * 4).min(machine_memory_bytes() / 2 / (48 << 20)).max(2)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::resolve;
     use super::*;
 
     fn error_of(text: &str) -> String {
@@ -310,6 +341,8 @@ mod tests {
     #[test]
     fn values_that_cannot_be_used_say_why() {
         assert!(error_of("listen = \"nowhere\"").contains("no address"));
+        assert!(error_of("listen_tls = \":1\"").contains("[[tls]]"));
+        assert!(error_of("https_redirect = 308").contains("listen_tls"));
         assert!(error_of("memory = \"much\"").contains("no size"));
         assert!(error_of("admin = \"0.0.0.0:1\"").contains("admin_token_file"));
         assert!(error_of("[site]\norigin = \"https://x/\"").contains("http://127.0.0.1:8000"));

@@ -37,6 +37,25 @@ pub const OPTIONS: &[OptionRow] = &[
         "Where visitors are served: `address:port` or `unix:path`; one, or a list.",
     ),
     row(
+        "listen_tls",
+        "",
+        "none",
+        "Where visitors are served over TLS: `address:port` or `unix:path`; one, or a list. Needs a `[[tls]]`.",
+    ),
+    row(
+        "tls.certificate",
+        "",
+        "none",
+        "In `[[tls]]`, as often as there are certificates: a PEM file with the chain, the site's own certificate first. Found by the names in it; the first one is for whoever names no other. Read again when it changes.",
+    ),
+    row("tls.key", "", "none", "In `[[tls]]`: a PEM file with the certificate's private key."),
+    row(
+        "https_redirect",
+        "",
+        "none",
+        "`301` or `308`: visitors in the clear are sent to HTTPS with this status, except for `/.well-known/acme-challenge/`.",
+    ),
+    row(
         "admin",
         "--admin",
         "127.0.0.1:8081",
@@ -108,38 +127,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "site.other_hosts",
         "",
         "serve",
-        "What becomes of requests for a host that is neither `site.host` nor an alias: `serve`, or `refuse` (421). Of several sites one may `serve` them, and none does unless told to.",
-    ),
-    row(
-        "site.memory",
-        "",
-        "what the others leave of `memory`, in equal parts",
-        "The site's own page budget: a size such as `64M`, or a share such as `25%` of `memory`.",
-    ),
-    row("site.php", "", "the table `[php]`", "`[site.php]`: the site's own, in place of `[php]`."),
-    row(
-        "site.cache",
-        "",
-        "the table `[cache]`",
-        "`[site.cache]`: the site's own, in place of `[cache]`.",
-    ),
-    row(
-        "site.keys",
-        "",
-        "the table `[keys]`",
-        "`[site.keys]`: the site's own, in place of `[keys]`.",
-    ),
-    row(
-        "site.cookies",
-        "",
-        "the table `[cookies]`",
-        "`[site.cookies]`: the site's own, in place of `[cookies]`.",
-    ),
-    row(
-        "site.rule",
-        "",
-        "the tables `[[rule]]`",
-        "`[[site.rule]]`: the site's own, in place of all `[[rule]]`.",
+        "What becomes of requests for a host that is neither `site.host` nor an alias: `serve`, or `refuse` (421).",
     ),
     row(
         "php.at",
@@ -403,6 +391,42 @@ pub const LIMITS: &[LimitRow] = &[
         parse_duration,
         "From the order to stop until the connections that are left are cut."
     ),
+    limit!(
+        handshake_timeout,
+        "10s",
+        parse_duration,
+        "From a connection to the end of its TLS handshake; then it is closed."
+    ),
+    limit!(
+        certificate_look,
+        "5s",
+        parse_duration,
+        "How often it is looked whether the files of a certificate have changed."
+    ),
+    limit!(
+        upgrades,
+        "1024",
+        count,
+        "Connections at once that have changed to another protocol, such as WebSocket; beyond: 503."
+    ),
+    limit!(
+        upgrade_idle_timeout,
+        "1h",
+        parse_duration,
+        "How long nothing may be said on a connection that has changed to another protocol; then it is closed."
+    ),
+    limit!(
+        http2_streams,
+        "128",
+        count,
+        "Requests at once on a connection of HTTP/2; further ones are refused to be asked again."
+    ),
+    limit!(
+        http2_resets,
+        "64",
+        count,
+        "Requests that a client of HTTP/2 takes back before they were looked at; beyond: the connection is closed."
+    ),
 ];
 
 impl Default for Limits {
@@ -430,6 +454,12 @@ impl Default for Limits {
             coding_queue: 0,
             solo: zero,
             drain: zero,
+            handshake_timeout: zero,
+            certificate_look: zero,
+            upgrades: 0,
+            upgrade_idle_timeout: zero,
+            http2_streams: 0,
+            http2_resets: 0,
         };
         for row in LIMITS {
             (row.set)(&mut limits, row.default).expect("the table's defaults are tested");
@@ -464,13 +494,14 @@ mod tests {
                 | "codings.files_beside" => "true",
                 "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also"
                 | "keys.keep" | "keys.index" | "cookies.ignore" | "cookies.session" => "[\"x\"]",
-                "site.php" | "site.cache" | "site.keys" | "site.cookies" => "{}",
-                "rule" | "site.rule" => "[{ path = \"/x\" }]",
+                "rule" => "[{ path = \"/x\" }]",
                 "php.children" | "cache.heuristic_percent" | "codings.min_bytes" => "5",
+                "https_redirect" => "308",
                 "php.env" | "php.ini" => "{ a = \"b\" }",
                 _ => "\"x\"",
             };
             let text = match row.key.split_once('.') {
+                Some(("tls", _)) => "[[tls]]\ncertificate = \"x\"\nkey = \"y\"\n".to_owned(),
                 Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
                 None => format!("{} = {value}\n", row.key),
             };

@@ -59,6 +59,28 @@ impl HttpOrigin {
 
     /// See [`super::Origin::send`].
     pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
+        let (response, place) = self.ask(request).await?;
+        Ok(self.response(response, place))
+    }
+
+    /// Asks for another protocol on the connection, in place of an answer.
+    ///
+    /// # Errors
+    /// As for [`super::Origin::send`].
+    pub async fn switch(&self, request: OriginRequest) -> Result<Switch, Unsent> {
+        let (mut response, place) = self.ask(request).await?;
+        if response.status() != ::http::StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(Switch::Refused(self.response(response, place)));
+        }
+        let protocol = hyper::upgrade::on(&mut response).await;
+        let protocol = protocol.map_err(|_| Failure::HungUp)?;
+        Ok(Switch::Agreed { headers: response.into_parts().0.headers, protocol })
+    }
+
+    async fn ask(
+        &self,
+        request: OriginRequest,
+    ) -> Result<(::http::Response<Incoming>, OwnedSemaphorePermit), Unsent> {
         let place = self.places.enter().await?;
         let flaw = match &request.body {
             RequestBody::Empty => None,
@@ -66,8 +88,8 @@ impl HttpOrigin {
         };
         let outgoing = self.outgoing(request)?;
         let wait = self.config.limits.origin_timeout;
-        let response = match tokio::time::timeout(wait, self.client.request(outgoing)).await {
-            Err(_) => return Err(Failure::TimedOut.into()),
+        match tokio::time::timeout(wait, self.client.request(outgoing)).await {
+            Err(_) => Err(Failure::TimedOut.into()),
             Ok(Err(error)) => {
                 if let Some(refusal) = flaw.and_then(|flaw| flaw.get()) {
                     return Err(Unsent::Client(refusal));
@@ -75,16 +97,24 @@ impl HttpOrigin {
                 if error.is_connect() {
                     tracing::warn!(event = "origin-refused", address = %self.authority, %error);
                 }
-                return Err(failure_of(&error).into());
+                Err(failure_of(&error).into())
             }
-            Ok(Ok(response)) => response,
-        };
+            Ok(Ok(response)) => Ok((response, place)),
+        }
+    }
+
+    fn response(
+        &self,
+        response: ::http::Response<Incoming>,
+        place: OwnedSemaphorePermit,
+    ) -> OriginResponse {
         let (head, body) = response.into_parts();
-        Ok(OriginResponse {
+        let wait = self.config.limits.origin_timeout;
+        OriginResponse {
             status: head.status,
             headers: head.headers,
             body: OriginBody::Http(Reply { body, wait, _place: place }),
-        })
+        }
     }
 
     fn outgoing(&self, request: OriginRequest) -> Result<::http::Request<Sent>, Failure> {
@@ -117,6 +147,19 @@ impl HttpOrigin {
         *outgoing.headers_mut() = headers;
         Ok(outgoing)
     }
+}
+
+/// What became of asking for another protocol.
+pub enum Switch {
+    /// It is spoken from here on.
+    Agreed {
+        /// The header lines of the 101.
+        headers: ::http::HeaderMap,
+        /// The connection.
+        protocol: hyper::upgrade::Upgraded,
+    },
+    /// The origin answered instead.
+    Refused(OriginResponse),
 }
 
 /// Says who asked, in the lines that software behind a proxy reads. What a client sent under these

@@ -1,0 +1,373 @@
+//! HTTP/2 (RFC 9113) by hyper: over TLS when the client chooses it there (ALPN), and in the clear
+//! when it begins with the preface (prior knowledge, section 3.3). Frames, flow control, header
+//! compression and the defence against floods of frames are hyper's; requests go to `exchange` like
+//! those of HTTP/1.
+//!
+//! What HTTP/1's front sees to on the bytes is seen to here on the request: bounds, one host, cookie
+//! crumbs joined. Connection-specific fields are malformed, which hyper answers with a reset.
+//!
+//! A connection on which nothing happens is told to go (GOAWAY) after `idle_timeout`; one that is
+//! owed something but takes nothing is cut after `write_timeout` and the time the origin may take.
+//! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
+//! WebSocket), and server push.
+
+use crate::body::{Failed, ResponseBody};
+use crate::config::Limits;
+use crate::exchange::{self, Visitor};
+use crate::request_head::Refusal;
+use crate::serve;
+use crate::site::Site;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+
+/// The first bytes of a client that speaks HTTP/2 without having been asked (RFC 9113 section 3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Content that waits in a stream for the client to take it.
+const SEND_BUFFER_BYTES: usize = 128 << 10;
+/// So many bytes are no mere ping.
+const MOVED_BYTES: u64 = 1 << 10;
+
+/// What happens on a connection.
+#[derive(Default)]
+struct Activity {
+    /// Requests in hand: until the last piece of the response has been taken.
+    open: AtomicU64,
+    /// Requests begun, and pieces of content moved.
+    steps: AtomicU64,
+    /// Bytes written to the client.
+    written: AtomicU64,
+}
+
+impl Activity {
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire) != 0
+    }
+
+    /// Ready when nothing has happened for the time that such a connection is given.
+    async fn ceased(&self, limits: &Limits) {
+        loop {
+            let steps = self.steps.load(Ordering::Relaxed);
+            let written = self.written.load(Ordering::Relaxed);
+            let open = self.is_open();
+            tokio::time::sleep(match open {
+                true => owed(limits),
+                false => limits.idle_timeout,
+            })
+            .await;
+            let moved = self.written.load(Ordering::Relaxed) - written >= MOVED_BYTES
+                || self.steps.load(Ordering::Relaxed) != steps;
+            if !moved && self.is_open() == open {
+                return;
+            }
+        }
+    }
+}
+
+/// How long a client that is owed something may wait for the origin, and then take nothing.
+fn owed(limits: &Limits) -> std::time::Duration {
+    limits.write_timeout + limits.origin_queue_timeout + limits.origin_timeout
+}
+
+/// A request in hand.
+struct Open(Arc<Activity>);
+
+impl Open {
+    fn new(activity: &Arc<Activity>) -> Open {
+        activity.open.fetch_add(1, Ordering::AcqRel);
+        activity.steps.fetch_add(1, Ordering::Relaxed);
+        Open(activity.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Serves a connection until it ends. `before` has come already and is read first.
+pub async fn serve<IO>(
+    io: IO,
+    before: Vec<u8>,
+    visitor: Visitor,
+    site: Arc<Site>,
+    mut stop: watch::Receiver<bool>,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    site.counters.http2_connections.add();
+    let limits = site.limits.clone();
+    let activity = Arc::new(Activity::default());
+    let service = service_fn(|request| {
+        let open = Open::new(&activity);
+        let (site, visitor) = (site.clone(), visitor.clone());
+        async move {
+            let response = answer(&site, request, &visitor).await;
+            Ok::<_, Infallible>(response.map(|body| Counted { body, open }))
+        }
+    });
+    let io = Watched { io, before, handed: 0, activity: activity.clone() };
+    let connection = builder(&limits).serve_connection(TokioIo::new(io), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        _ = stop.wait_for(|stop| *stop) => None,
+        () = activity.ceased(&limits) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        // What is in hand is finished, unless the client takes nothing of it.
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = activity.ceased(&limits) => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(event = "connection-ended", %error);
+    }
+}
+
+fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
+    let bound = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(bound(limits.http2_streams))
+        .max_header_list_size(bound(limits.header_bytes))
+        .max_pending_accept_reset_streams(limits.http2_resets)
+        .max_local_error_reset_streams(limits.http2_resets.saturating_mul(16))
+        .max_send_buf_size(SEND_BUFFER_BYTES);
+    builder
+}
+
+async fn answer(
+    site: &Arc<Site>,
+    mut request: Request<Incoming>,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
+    let mut response = match check(&request, &site.limits) {
+        Err(refusal) => refuse(site, refusal),
+        Ok(()) => {
+            join_cookies(request.headers_mut());
+            exchange::answer(site, request, visitor).await
+        }
+    };
+    // RFC 9113 section 8.2.2: no connection-specific fields.
+    for name in ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"] {
+        response.headers_mut().remove(name);
+    }
+    response
+}
+
+fn refuse(site: &Arc<Site>, refusal: Refusal) -> Response<ResponseBody> {
+    tracing::debug!(event = "request-refused", reason = refusal.as_str());
+    site.counters.refused.add();
+    let mut response = serve::error(refusal.status(), refusal.as_str(), None);
+    if refusal == Refusal::MethodConnect {
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    response
+}
+
+/// The bounds and rules that HTTP/1 keeps in `request_head`.
+fn check<B>(request: &Request<B>, limits: &Limits) -> Result<(), Refusal> {
+    let (uri, headers) = (request.uri(), request.headers());
+    if request.method() == Method::CONNECT {
+        return Err(Refusal::MethodConnect);
+    }
+    if uri.path_and_query().is_some_and(|both| both.as_str().len() > limits.uri_bytes) {
+        return Err(Refusal::TargetTooLong);
+    }
+    if headers.len() > limits.headers {
+        return Err(Refusal::TooManyHeaders);
+    }
+    let mut hosts = headers.get_all(header::HOST).iter();
+    match (uri.authority(), hosts.next(), hosts.next()) {
+        (_, _, Some(_)) => return Err(Refusal::HostRepeated),
+        (None, None, None) => return Err(Refusal::HostMissing),
+        // RFC 9113 section 8.3.1: a Host that differs from :authority.
+        (Some(authority), Some(host), None)
+            if !authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes()) =>
+        {
+            return Err(Refusal::HostRepeated);
+        }
+        _ => {}
+    }
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    match length.map(str::parse::<u64>) {
+        Some(Ok(length)) if length > limits.body_bytes => Err(Refusal::ContentTooLarge),
+        Some(Err(_)) => Err(Refusal::LengthInvalid),
+        _ => Ok(()),
+    }
+}
+
+/// RFC 9113 section 8.2.3: cookies may come in crumbs, and go on in one line.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(header::COOKIE).iter();
+    if crumbs.next().is_none() || crumbs.next().is_none() {
+        return;
+    }
+    let crumbs: Vec<&[u8]> =
+        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])) {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
+/// Content on its way, counted.
+struct Counted {
+    body: ResponseBody,
+    open: Open,
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = Failed;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
+        let counted = self.get_mut();
+        let polled = Pin::new(&mut counted.body).poll_frame(cx);
+        if polled.is_ready() {
+            counted.open.0.steps.fetch_add(1, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection of which some bytes were read before, and what is written is counted.
+struct Watched<IO> {
+    io: IO,
+    before: Vec<u8>,
+    handed: usize,
+    activity: Arc<Activity>,
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Watched<IO> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let watched = self.get_mut();
+        let before = &watched.before[watched.handed..];
+        if before.is_empty() {
+            return Pin::new(&mut watched.io).poll_read(cx, out);
+        }
+        let count = before.len().min(out.remaining());
+        out.put_slice(&before[..count]);
+        watched.handed += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> Watched<IO> {
+    fn count(&self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(count)) = written {
+            self.activity.written.fetch_add(*count as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let watched = self.get_mut();
+        let written = Pin::new(&mut watched.io).poll_write(cx, bytes);
+        watched.count(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let watched = self.get_mut();
+        let written = Pin::new(&mut watched.io).poll_write_vectored(cx, pieces);
+        watched.count(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(uri: &str, headers: &[(&str, &str)]) -> Request<()> {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap()
+    }
+
+    #[test]
+    fn crumbs_are_joined() {
+        let mut headers = HeaderMap::new();
+        for crumb in ["a=1", "b=2; c=3", "d=4"] {
+            headers.append(header::COOKIE, crumb.parse().unwrap());
+        }
+        join_cookies(&mut headers);
+        let all: Vec<_> = headers.get_all(header::COOKIE).iter().collect();
+        assert_eq!(all, ["a=1; b=2; c=3; d=4"]);
+    }
+
+    #[test]
+    fn bounds_and_hosts() {
+        let check = |request| check(&request, &Limits::default());
+        let long = format!("http://a/{}", "x".repeat(9_000));
+        assert_eq!(check(request("http://a/", &[])), Ok(()));
+        assert_eq!(check(request("http://a/", &[("host", "A")])), Ok(()));
+        assert_eq!(check(request("/", &[("host", "a")])), Ok(()));
+        assert_eq!(check(request("/", &[])), Err(Refusal::HostMissing));
+        assert_eq!(check(request("http://a/", &[("host", "b")])), Err(Refusal::HostRepeated));
+        assert_eq!(check(request(&long, &[])), Err(Refusal::TargetTooLong));
+        let big = [("content-length", "999999999999")];
+        assert_eq!(check(request("http://a/", &big)), Err(Refusal::ContentTooLarge));
+        let many: Vec<_> = (0..101).map(|_| ("a", "b")).collect();
+        assert_eq!(check(request("http://a/", &many)), Err(Refusal::TooManyHeaders));
+    }
+}

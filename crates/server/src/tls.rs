@@ -1,0 +1,232 @@
+//! TLS 1.2 and 1.3: the certificates that were given, chosen by the name the client asks for (SNI,
+//! RFC 6066 section 3), and read again when they change on disk. Encryption itself is rustls'.
+//!
+//! A name finds the pair whose certificate has it, then one with the wildcard for it (one label,
+//! RFC 6125 section 6.4.3), then the first pair; so does a client that names nobody.
+//!
+//! Files are read again all or nothing: where one pair cannot be used, all the old ones stay in use
+//! and the log says why, once for each change of the files. One lock, taken for a look-up per
+//! handshake and for the exchange of one pointer; never while a file is read.
+
+use crate::config::TlsPair;
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio_rustls::TlsAcceptor;
+
+/// Protocols that are offered (RFC 7301), the preferred one first.
+const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// What files looked like when they were read: changes when one of them does.
+type Seen = Vec<Option<(u64, i64, i64, u64)>>;
+
+/// The certificates of a listening socket, as they are now.
+pub struct Tls {
+    pairs: Vec<TlsPair>,
+    certificates: Arc<Certificates>,
+    acceptor: TlsAcceptor,
+}
+
+/// The certificates by name.
+#[derive(Debug)]
+struct Certificates {
+    /// Guards the pointer only.
+    now: RwLock<Arc<ByName>>,
+}
+
+#[derive(Debug)]
+struct ByName {
+    names: HashMap<String, Arc<CertifiedKey>>,
+    default: Arc<CertifiedKey>,
+}
+
+impl Tls {
+    /// Reads the certificates.
+    ///
+    /// # Errors
+    /// A sentence for the operator: a file cannot be read, a key does not belong to its certificate.
+    pub fn load(pairs: &[TlsPair]) -> Result<Tls, String> {
+        let provider = Arc::new(ring::default_provider());
+        let by_name = read_all(pairs, &provider)?;
+        let certificates = Arc::new(Certificates { now: RwLock::new(Arc::new(by_name)) });
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(|error| format!("tls: {error}"))?
+            .with_no_client_auth()
+            .with_cert_resolver(certificates.clone());
+        config.alpn_protocols = ALPN.iter().map(|name| name.to_vec()).collect();
+        config.ticketer = ring::Ticketer::new().map_err(|error| format!("tls: {error}"))?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Tls { pairs: pairs.to_vec(), certificates, acceptor })
+    }
+
+    /// What makes connections out of sockets.
+    pub fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+
+    /// What the files look like now.
+    pub fn look(&self) -> Seen {
+        let looks = |path: &Path| {
+            let found = std::fs::metadata(path).ok()?;
+            Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+        };
+        self.pairs.iter().flat_map(|pair| [looks(&pair.certificate), looks(&pair.key)]).collect()
+    }
+
+    /// Reads the certificates again and uses them from the next handshake on.
+    ///
+    /// # Errors
+    /// As for [`Tls::load`]; then what was in use stays in use.
+    pub fn reload(&self) -> Result<(), String> {
+        let by_name = Arc::new(read_all(&self.pairs, &ring::default_provider())?);
+        *self.certificates.now.write().unwrap_or_else(PoisonError::into_inner) = by_name;
+        Ok(())
+    }
+}
+
+impl Certificates {
+    fn find(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(name) = name.map(str::to_ascii_lowercase) else { return now.default.clone() };
+        let wildcard = || {
+            let (_, parent) = name.split_once('.')?;
+            now.names.get(&format!("*.{parent}"))
+        };
+        now.names.get(&name).or_else(wildcard).unwrap_or(&now.default).clone()
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.find(hello.server_name()))
+    }
+}
+
+fn read_all(pairs: &[TlsPair], provider: &CryptoProvider) -> Result<ByName, String> {
+    let mut names = HashMap::new();
+    let mut default = None;
+    for pair in pairs {
+        let (key, its_names) = read_pair(pair, provider)?;
+        let key = Arc::new(key);
+        default.get_or_insert_with(|| key.clone());
+        for name in its_names {
+            // Of two pairs with one name, the first one counts.
+            names.entry(name).or_insert_with(|| key.clone());
+        }
+    }
+    let default = default.ok_or("tls: no certificate is given")?;
+    Ok(ByName { names, default })
+}
+
+/// A certificate chain with its key, and the DNS names that it is for.
+fn read_pair(
+    pair: &TlsPair,
+    provider: &CryptoProvider,
+) -> Result<(CertifiedKey, Vec<String>), String> {
+    let wrong = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let chain = CertificateDer::pem_file_iter(&pair.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(&pair.certificate, &error))?;
+    let first = chain.first().ok_or_else(|| wrong(&pair.certificate, &"no certificate in it"))?;
+    let names = webpki::EndEntityCert::try_from(first)
+        .map_err(|error| wrong(&pair.certificate, &error))?
+        .valid_dns_names()
+        .map(str::to_ascii_lowercase)
+        .collect();
+    let key = PrivateKeyDer::from_pem_file(&pair.key).map_err(|error| wrong(&pair.key, &error))?;
+    let certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
+        let both = format!("{} with {}", pair.certificate.display(), pair.key.display());
+        format!("{both}: {error}")
+    })?;
+    Ok((certified, names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A directory of its own for each test; it goes with the value.
+    struct Dir(PathBuf);
+
+    impl Dir {
+        fn new(name: &str) -> Dir {
+            let dir = std::env::temp_dir().join(format!("pagewell-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&dir).unwrap();
+            Dir(dir)
+        }
+
+        /// Writes a pair for these names.
+        fn pair(&self, file: &str, names: &[&str]) -> TlsPair {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let made = rcgen::generate_simple_self_signed(names).unwrap();
+            let pair = TlsPair {
+                certificate: self.0.join(format!("{file}.crt")),
+                key: self.0.join(format!("{file}.key")),
+            };
+            std::fs::write(&pair.certificate, made.cert.pem()).unwrap();
+            std::fs::write(&pair.key, made.signing_key.serialize_pem()).unwrap();
+            pair
+        }
+    }
+
+    impl Drop for Dir {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn leaf(tls: &Tls, name: Option<&str>) -> Vec<u8> {
+        tls.certificates.find(name).cert[0].to_vec()
+    }
+
+    #[test]
+    fn a_certificate_is_found_by_name() {
+        let dir = Dir::new("tls-names");
+        let tls = Tls::load(&[
+            dir.pair("a", &["a.test", "www.a.test"]),
+            dir.pair("b", &["*.b.test", "b.test"]),
+        ])
+        .unwrap();
+        let (a, b) = (leaf(&tls, Some("a.test")), leaf(&tls, Some("b.test")));
+        assert_ne!(a, b);
+        assert_eq!(leaf(&tls, Some("WWW.a.test")), a);
+        assert_eq!(leaf(&tls, Some("x.b.test")), b);
+        assert_eq!(leaf(&tls, Some("y.x.b.test")), a, "a wildcard stands for one label");
+        assert_eq!(leaf(&tls, None), a, "the first is the default");
+    }
+
+    #[test]
+    fn a_broken_new_pair_leaves_all_the_old_ones() {
+        let dir = Dir::new("tls-broken");
+        let pairs = [dir.pair("a", &["a.test"]), dir.pair("b", &["b.test"])];
+        let tls = Tls::load(&pairs).unwrap();
+        let (seen, old) = (tls.look(), leaf(&tls, Some("a.test")));
+        dir.pair("a", &["a.test"]);
+        std::fs::write(&pairs[1].key, "no key").unwrap();
+        assert_ne!(tls.look(), seen);
+        assert!(tls.reload().unwrap_err().contains("b.key"));
+        assert_eq!(leaf(&tls, Some("a.test")), old);
+        dir.pair("b", &["b.test"]);
+        tls.reload().unwrap();
+        assert_ne!(leaf(&tls, Some("a.test")), old);
+    }
+
+    #[test]
+    fn a_key_has_to_belong_to_its_certificate() {
+        let dir = Dir::new("tls-mixed");
+        let (a, b) = (dir.pair("a", &["a.test"]), dir.pair("b", &["b.test"]));
+        let mixed = TlsPair { certificate: a.certificate.clone(), key: b.key };
+        assert!(Tls::load(&[mixed]).is_err());
+        assert!(Tls::load(&[]).is_err());
+        assert!(Tls::load(&[a]).is_ok());
+    }
+}
