@@ -38,24 +38,24 @@ pub struct Visitor {
     pub scheme: &'static str,
 }
 
-/// Answers a request.
+/// Answers a request that came to `door`, by the site that its host names.
 pub async fn answer(
-    site: &Arc<Site>,
+    door: &Arc<Site>,
     request: Request<Incoming>,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
-    site.counters.requests.add();
     // What comes behind chunked content is not read: the connection ends with this response.
     // So it is when another protocol was asked for and is not spoken.
     let asks = request.headers();
     let last = asks.contains_key(header::TRANSFER_ENCODING) || asks.contains_key(header::UPGRADE);
-    let hosts = &site.config.hosts;
-    let fallback = hosts.canonical.as_deref().unwrap_or("localhost");
+    let fallback = door.unnamed_host();
     let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
     let mut response = match target {
         Ok(target) => {
-            let (visitor, target) = believed(site, request.headers(), visitor, target);
-            if !hosts.have(&target.host) {
+            let (visitor, target) = believed(door, request.headers(), visitor, target);
+            let site = door.for_host(&target.host);
+            site.counters.requests.add();
+            if !site.config.hosts.have(&target.host) {
                 serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None)
             } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
                 serve::to_https(site, &target)
@@ -63,7 +63,10 @@ pub async fn answer(
                 dispatch(site, request, target, &visitor).await
             }
         }
-        Err(error) => serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
+        Err(error) => {
+            door.counters.requests.add();
+            serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
+        }
     };
     if last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// What looks up plain hits for one connection.
 pub struct Hits {
+    /// The site that connections come to first, which knows the others.
     site: Arc<Site>,
     scheme: &'static str,
     key: Vec<u8>,
@@ -135,7 +136,10 @@ impl Hits {
             }
         }
         write_plain_key(scheme, host?, path, &mut self.key)?;
-        let site = &self.site;
+        let site = match self.site.neighbours.is_empty() {
+            true => &self.site,
+            false => self.site.for_host(host_in(&self.key, scheme, path)?),
+        };
         let fields = Lines(request.headers);
         let asked = Asked { scheme, method, path, believed: self.believed, has_cookies };
         let plan = asked.plan(site, &fields, &mut self.key)?;
@@ -156,6 +160,8 @@ impl Hits {
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
                 let (head, coding) = form(&facts, page.payload(), answer)?;
+                site.counters.requests.add();
+                site.counters.hits.add();
                 Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get }))
             }
             _ => None,
@@ -164,9 +170,6 @@ impl Hits {
 
     fn hit(&self, page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
         let Plain { head, coding, is_get } = plain;
-        let counters = &self.site.counters;
-        counters.requests.add();
-        counters.hits.add();
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
         let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
@@ -179,6 +182,11 @@ impl Hits {
         let with_content = is_get && matches!(head, Head::Whole);
         Hit { page, head, coding, tail, with_content, written: 0 }
     }
+}
+
+/// The host as it counts: a key begins with the scheme and the host, and ends with the path.
+fn host_in<'k>(key: &'k [u8], scheme: &str, path: &str) -> Option<&'k str> {
+    str::from_utf8(key).ok()?.get(scheme.len() + 3..key.len() - path.len())
 }
 
 /// What of a request the rules are asked about.
@@ -199,9 +207,7 @@ impl Asked<'_> {
         if !matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_))) {
             return None;
         }
-        // The key begins with the scheme and the host as they count, and ends with the path.
-        let written = str::from_utf8(key).ok()?;
-        let host = written.get(self.scheme.len() + 3..written.len() - self.path.len())?;
+        let host = host_in(key, self.scheme, self.path)?;
         let canonical = &site.config.hosts.canonical;
         if canonical.as_ref().is_some_and(|canonical| canonical != host) {
             return None;

@@ -28,6 +28,7 @@ pub mod routes;
 pub mod serve;
 pub mod server;
 pub mod site;
+pub mod sites;
 pub mod static_files;
 pub mod switch;
 pub mod target;

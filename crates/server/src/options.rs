@@ -95,6 +95,9 @@ pub struct InvalidateArgs {
     /// Drop the page at this URL or path, in all its variants; may be given several times
     #[arg(long = "url", value_name = "URL", group = "what")]
     pub urls: Vec<String>,
+    /// Only in the site of this host; without it in every site
+    #[arg(long, value_name = "HOST")]
+    pub site: Option<String>,
     /// Drop every page
     #[arg(long, group = "what")]
     pub all: bool,
@@ -114,12 +117,22 @@ impl ServeArgs {
                 to.clone_from(from);
             }
         };
+        let one_site = self.dir.is_some()
+            || self.origin.is_some()
+            || self.php.is_some()
+            || !self.php_env.is_empty();
+        if one_site && !file.site.list.is_empty() {
+            return Err("DIR, --origin, --php and --php-env are for a single site; with [[site]] \
+                        the file says it"
+                .into());
+        }
         if !self.listen.is_empty() {
             file.listen = Some(OneOrMany::Many(self.listen.clone()));
         }
         set(&mut file.admin, &self.admin);
         set(&mut file.memory, &self.memory);
-        set(&mut file.php.at, &self.php);
+        let php = file.site.php.as_mut().unwrap_or(&mut file.php);
+        set(&mut php.at, &self.php);
         set(&mut file.site.origin, &self.origin);
         if self.dir.is_some() {
             file.site.root.clone_from(&self.dir);
@@ -128,7 +141,7 @@ impl ServeArgs {
             let (name, value) = pair
                 .split_once('=')
                 .ok_or_else(|| format!("--php-env {pair}: write NAME=VALUE"))?;
-            file.php.env.insert(name.to_owned(), value.to_owned());
+            php.env.insert(name.to_owned(), value.to_owned());
         }
         Ok(file)
     }

@@ -10,6 +10,7 @@ use crate::listen::{self, Listener};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
 use crate::site::Site;
+use crate::sites::Neighbours;
 use crate::tls::Tls;
 use page_store::Tidied;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub struct Server {
     tls_addresses: Vec<Address>,
     admin: Address,
     stop: watch::Sender<bool>,
-    php: Option<PhpFpm>,
+    php: Vec<PhpFpm>,
 }
 
 impl Server {
@@ -48,8 +49,14 @@ impl Server {
         };
         let (listeners, tls_listeners) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let admin = Listener::bind(&config.admin)?;
-        let (origin, php) = Origin::start(&config).await?;
-        let site = Arc::new(Site::new(config, clock, origin));
+        let mut php = Vec::new();
+        let site = match start_sites(config, clock, &mut php).await {
+            Ok(site) => site,
+            Err(error) => {
+                stop_all(php).await;
+                return Err(error);
+            }
+        };
         let (stop, stopped) = watch::channel(false);
         let server = Server {
             addresses: listeners.iter().map(Listener::address).collect(),
@@ -69,9 +76,11 @@ impl Server {
             tokio::spawn(follow_certificates(tls, site.clone(), stopped.clone()));
         }
         tokio::spawn(control::serve(admin, site.clone(), stopped.clone()));
-        tokio::spawn(sweep(site.clone(), stopped.clone()));
-        tokio::spawn(tidy(site.clone(), stopped.clone()));
-        tokio::spawn(codings::run(site, stopped));
+        for site in site.all_or(None) {
+            tokio::spawn(sweep(site.clone(), stopped.clone()));
+            tokio::spawn(tidy(site.clone(), stopped.clone()));
+            tokio::spawn(codings::run(site.clone(), stopped.clone()));
+        }
         Ok(server)
     }
 
@@ -90,7 +99,7 @@ impl Server {
         &self.admin
     }
 
-    /// The site that is served.
+    /// The site that connections come to first.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
     }
@@ -107,9 +116,32 @@ impl Server {
             let left = self.site.counters.connections.get();
             tracing::warn!(event = "drain-ended", connections = left);
         }
-        if let Some(php) = self.php {
-            php.stop().await;
-        }
+        stop_all(self.php).await;
+    }
+}
+
+/// Starts the origins of all sites, and puts the sites together: the one that connections come to,
+/// which knows the others.
+async fn start_sites(
+    config: Arc<Config>,
+    clock: Clock,
+    php: &mut Vec<PhpFpm>,
+) -> Result<Arc<Site>, String> {
+    let mut others = Vec::new();
+    for config in &config.other_sites {
+        let (origin, own) = Origin::start(config).await?;
+        php.extend(own);
+        let site = Site::new(config.clone(), clock.clone(), origin, Neighbours::default());
+        others.push(Arc::new(site));
+    }
+    let (origin, own) = Origin::start(&config).await?;
+    php.extend(own);
+    Ok(Arc::new(Site::new(config, clock, origin, Neighbours::new(others))))
+}
+
+async fn stop_all(php: Vec<PhpFpm>) {
+    for php in php {
+        php.stop().await;
     }
 }
 

@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::origin::Origin;
 use crate::page::StoredPage;
 use crate::render::Waiter;
+use crate::sites::Neighbours;
 use crate::static_files::StaticFiles;
 use crate::target::Target as UriTarget;
 use page_store::{Applied, Change, FillLimits, Fills, Store, Strength, Target};
@@ -45,6 +46,8 @@ pub struct Site {
     pub coding_queue: codings::Queue,
     /// Told when a change has left something to be tidied away.
     pub untidy: Notify,
+    /// The other sites of this process, where this is the one that connections come to first.
+    pub neighbours: Neighbours,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// Places for connections that have changed to another protocol.
@@ -55,7 +58,7 @@ pub struct Site {
 
 impl Site {
     /// Puts a site together.
-    pub fn new(config: Arc<Config>, clock: Clock, origin: Origin) -> Site {
+    pub fn new(config: Arc<Config>, clock: Clock, origin: Origin, neighbours: Neighbours) -> Site {
         let limits = Arc::new(config.limits.clone());
         let files_bytes = match config.site.files {
             Some(_) => config.memory_bytes / FILES_SHARE,
@@ -75,6 +78,7 @@ impl Site {
             counters: Counters::default(),
             coding_queue: codings::Queue::new(limits.coding_queue),
             untidy: Notify::new(),
+            neighbours,
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),

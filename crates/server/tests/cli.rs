@@ -69,7 +69,7 @@ fn help_names_every_command_and_flag() {
             ][..],
         ),
         ("check", &["--config"]),
-        ("invalidate", &["--tag", "--url", "--all", "--admin", "--token-file"]),
+        ("invalidate", &["--tag", "--url", "--site", "--all", "--admin", "--token-file"]),
         ("stats", &["--admin", "--token-file"]),
     ] {
         let help = said(&[command, "--help"]);

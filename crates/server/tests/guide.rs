@@ -8,6 +8,7 @@ use site_rules::raw::RULE_KEYS;
 use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 
 const GUIDE: &str = include_str!("../../../docs/guide/rules.md");
+const MANY_SITES: &str = include_str!("../../../docs/guide/many-sites.md");
 const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 
 fn examples(guide: &'static str) -> Vec<&'static str> {
@@ -18,9 +19,12 @@ fn examples(guide: &'static str) -> Vec<&'static str> {
 #[test]
 fn every_example_can_be_used() {
     assert!(examples(GUIDE).len() > 12 && !examples(BEHIND_NGINX).is_empty());
-    for example in examples(GUIDE).into_iter().chain(examples(BEHIND_NGINX)) {
+    let all = [GUIDE, BEHIND_NGINX, MANY_SITES].into_iter().flat_map(examples);
+    for example in all {
         let mut file: File = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
-        file.site.origin.get_or_insert_with(|| "http://127.0.0.1:8000".into());
+        if file.site.list.is_empty() {
+            file.site.origin.get_or_insert_with(|| "http://127.0.0.1:8000".into());
+        }
         if let Err(error) = resolve(&file) {
             panic!("{example}\n{error}");
         }

@@ -53,7 +53,9 @@ impl InProcess {
         let line = words.chain(config.flags.iter().cloned());
         let line = CommandLine::try_parse_from(line).map_err(|error| error.to_string())?;
         let Command::Serve(args) = line.command else { return Err("not serve".into()) };
-        file.site.origin.get_or_insert(format!("http://{}", config.origin));
+        if file.site.list.is_empty() {
+            file.site.origin.get_or_insert(format!("http://{}", config.origin));
+        }
         file.admin.get_or_insert("127.0.0.1:0".into());
         file.memory.get_or_insert("64M".into());
         file.hits_in_front = Some(hits_in_front);
@@ -117,8 +119,10 @@ impl Binary {
             .args(if says_memory { &[][..] } else { &["--memory", "64M"] })
             .arg("--config")
             .arg(&path)
-            .arg("--origin")
-            .arg(format!("http://{}", config.origin))
+            .args(match config.toml.contains("[[site]]") {
+                true => vec![],
+                false => vec!["--origin".to_owned(), format!("http://{}", config.origin)],
+            })
             .args(&config.flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

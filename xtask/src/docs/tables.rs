@@ -49,7 +49,9 @@ pub fn options() -> String {
             heading = Some(table);
             page.push_str(match table {
                 "" => "\n## At the top of the file\n",
-                "site" => "\n## `[site]`\n",
+                "site" => {
+                    "\n## `[site]`\n\nFor several: [Several sites](../guide/many-sites.md).\n"
+                }
                 "php" => "\n## `[php]`\n",
                 "cache" => "\n## `[cache]`\n",
                 "codings" => {
@@ -141,7 +143,8 @@ pub fn counters() -> String {
         "{MADE}# Counters\n\n\
          `pagewell stats`, or `curl -s http://127.0.0.1:8081/v1/stats`, shows them as one JSON \
          object of numbers. They start at zero with Pagewell and only grow, but for those that say \
-         \"now\".\n\n## What was done\n\n| | |\n|---|---|\n"
+         \"now\". Of several sites they are the sums, and `sites` has those of each by its host; \
+         connections, and what is refused on them, count for the first of these.\n\n## What was done\n\n| | |\n|---|---|\n"
     );
     for (name, help, _) in Counters::default().rows() {
         let _ = writeln!(page, "| `{name}` | {} |", cell(help));

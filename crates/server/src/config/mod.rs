@@ -8,6 +8,7 @@ mod codings;
 pub mod raw;
 mod resolve;
 mod resolve_rules;
+mod resolve_sites;
 pub mod table;
 pub mod units;
 
@@ -17,10 +18,12 @@ use http_cache::Policy;
 use site_rules::SiteRules;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
-pub use resolve::{LoadError, load, resolve};
+pub use resolve::{LoadError, load};
+pub use resolve_sites::resolve;
 
 /// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +68,12 @@ pub struct Config {
     pub admin: Address,
     /// What the control interface asks for besides being local: a bearer token.
     pub admin_token: Option<String>,
-    /// The page budget in bytes: contents, headers and index together.
+    /// The site's page budget in bytes: contents, headers and index together.
     pub memory_bytes: usize,
     /// The site.
     pub site: SiteConfig,
+    /// Further sites of the same process; theirs is empty.
+    pub other_sites: Vec<Arc<Config>>,
     /// What is stored, and how long it is good.
     pub policy: Policy,
     /// In which codings content is sent.
@@ -97,6 +102,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
+    /// Every host that is named.
+    pub fn all(&self) -> impl Iterator<Item = &String> {
+        self.canonical.iter().chain(&self.aliases)
+    }
+
     /// The other names of the host, if it is the site's.
     pub fn same_as<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a String> {
         let all = || self.canonical.iter().chain(&self.aliases);

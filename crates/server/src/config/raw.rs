@@ -2,8 +2,11 @@
 //! keys are refused here, by the derived readers; values are checked in `resolve`. What each key
 //! does stands in `table`, once, and is not repeated at the fields.
 
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 /// The file.
@@ -25,6 +28,7 @@ pub struct File {
     #[allow(missing_docs)]
     pub hits_in_front: Option<bool>,
     #[allow(missing_docs)]
+    #[serde(deserialize_with = "one_or_list")]
     pub site: Site,
     #[allow(missing_docs)]
     pub php: Php,
@@ -64,7 +68,7 @@ pub enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// `[site]`
+/// `[site]`, or one of the tables `[[site]]`
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -77,6 +81,40 @@ pub struct Site {
     pub host: Option<String>,
     pub aliases: Vec<String>,
     pub other_hosts: Option<String>,
+    pub memory: Option<String>,
+    pub php: Option<Php>,
+    pub cache: Option<Cache>,
+    pub keys: Option<site_rules::raw::Keys>,
+    pub cookies: Option<site_rules::raw::Cookies>,
+    pub rule: Option<Vec<site_rules::raw::Rule>>,
+    /// The tables of `[[site]]`; where there are any, nothing else is given here.
+    #[serde(skip)]
+    pub list: Vec<Site>,
+}
+
+/// Reads `[site]`, or a list of `[[site]]`.
+fn one_or_list<'de, D: Deserializer<'de>>(from: D) -> Result<Site, D::Error> {
+    struct OneOrList;
+    impl<'de> Visitor<'de> for OneOrList {
+        type Value = Site;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table [site], or tables [[site]]")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Site, A::Error> {
+            Site::deserialize(MapAccessDeserializer::new(map))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Site, A::Error> {
+            let list = Vec::<Site>::deserialize(SeqAccessDeserializer::new(list))?;
+            match list.is_empty() {
+                true => Err(A::Error::custom("the list of sites is empty")),
+                false => Ok(Site { list, ..Site::default() }),
+            }
+        }
+    }
+    from.deserialize_any(OneOrList)
 }
 
 /// `[php]`

@@ -60,11 +60,8 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Checks and completes a configuration.
-///
-/// # Errors
-/// The first value that cannot be used: its key, what is wrong, what would be right.
-pub fn resolve(file: &File) -> Result<Config, LoadError> {
+/// Checks and completes the configuration of one site.
+pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let limits = resolve_limits(file)?;
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
     let admin_token = read_token(file)?;
@@ -76,10 +73,7 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
             ),
         );
     }
-    let memory_bytes = match &file.memory {
-        Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
-        None => machine_memory_bytes() / 4,
-    };
+    let memory_bytes = memory_bytes(file)?;
     if memory_bytes < 1 << 20 {
         return wrong("memory", "the page budget needs at least 1M");
     }
@@ -100,10 +94,19 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
         admin_token,
         memory_bytes,
         site: resolve_site(file)?,
+        other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
+}
+
+/// The page budget of all sites together.
+pub(super) fn memory_bytes(file: &File) -> Result<usize, LoadError> {
+    match &file.memory {
+        Some(text) => parse_bytes(text).map(|n| n as usize).or_else(|e| wrong("memory", e)),
+        None => Ok(machine_memory_bytes() / 4),
+    }
 }
 
 fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
@@ -314,13 +317,14 @@ fn machine_memory_bytes() -> usize {
 }
 
 /// Four children a core, and none more than half the memory holds at 48 MB each; two at least.
-fn default_children() -> usize {
+pub(super) fn default_children() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores * 4).min(machine_memory_bytes() / 2 / (48 << 20)).max(2)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::resolve;
     use super::*;
 
     fn error_of(text: &str) -> String {

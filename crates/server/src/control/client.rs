@@ -20,7 +20,12 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// # Errors
 /// A sentence for the operator.
 pub async fn invalidate(args: &InvalidateArgs) -> Result<Invalidated, String> {
-    let call = Invalidate { tags: args.tags.clone(), urls: args.urls.clone(), all: args.all };
+    let call = Invalidate {
+        tags: args.tags.clone(),
+        urls: args.urls.clone(),
+        all: args.all,
+        site: args.site.clone(),
+    };
     let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
     let answer = call_control(&args.control, Method::POST, "/v1/invalidate", body).await?;
     serde_json::from_slice(&answer)

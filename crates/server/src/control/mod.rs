@@ -17,8 +17,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use page_store::{Strength, Target};
+use page_store::{Applied, Strength, Target};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -46,12 +47,15 @@ pub struct Invalidate {
     /// Everything.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
+    /// Only in the site that has this host or alias; without it in every site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
 }
 
 /// What came of it.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Invalidated {
-    /// The change's number.
+    /// The change's number; of several sites the highest.
     pub number: u64,
     /// How many pages were dropped.
     pub dropped: u64,
@@ -72,6 +76,8 @@ pub enum ControlError {
     NotJson,
     /// The call cannot be read: what is wrong.
     Unreadable(String),
+    /// No site has this host.
+    SiteUnknown(String),
     /// The call is too long, or took too long to arrive.
     TooLarge,
 }
@@ -86,6 +92,7 @@ impl ControlError {
             ControlError::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
             ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
             ControlError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable"),
+            ControlError::SiteUnknown(_) => (StatusCode::NOT_FOUND, "site-unknown"),
             ControlError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
         }
     }
@@ -102,6 +109,7 @@ impl ControlError {
             ControlError::Method(right) => format!("use {right}"),
             ControlError::NotJson => "send Content-Type: application/json".into(),
             ControlError::Unreadable(what) => what.clone(),
+            ControlError::SiteUnknown(host) => format!("no site has the host {host:?}"),
             ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
         }
     }
@@ -264,16 +272,30 @@ fn invalidate(site: &Arc<Site>, call: Invalidate) -> Result<serde_json::Value, C
         .map_err(ControlError::Unreadable)?;
     let mut targets: Vec<Target<'_>> = Vec::new();
     targets.extend(call.tags.iter().map(|tag| Target::Tag(tag.as_bytes())));
+    if call.all {
+        targets.push(Target::Everything);
+    }
+    let chosen = call
+        .site
+        .as_deref()
+        .map(|host| site.named(host).ok_or_else(|| ControlError::SiteUnknown(host.to_owned())));
+    let mut told = Invalidated { number: 0, dropped: 0 };
+    for site in site.all_or(chosen.transpose()?) {
+        let applied = drop_from(site, &targets, &urls);
+        told.number = told.number.max(applied.number.get());
+        told.dropped += applied.dropped;
+    }
+    serde_json::to_value(told).map_err(|error| ControlError::Unreadable(error.to_string()))
+}
+
+/// Drops what is named from one site.
+fn drop_from(site: &Arc<Site>, targets: &[Target<'_>], urls: &[String]) -> Applied {
+    let mut targets = targets.to_vec();
     // However they were written: the page is stored by its normal form.
     let form = site.config.rules.form();
     let pages: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
     targets.extend(pages.iter().map(|page| Target::Url(page.as_bytes())));
-    if call.all {
-        targets.push(Target::Everything);
-    }
-    let applied = site.change(&targets, Strength::Drop, "control");
-    let told = Invalidated { number: applied.number.get(), dropped: applied.dropped };
-    serde_json::to_value(told).map_err(|error| ControlError::Unreadable(error.to_string()))
+    site.change(&targets, Strength::Drop, "control")
 }
 
 /// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
@@ -288,19 +310,34 @@ fn path_and_query(url: &str) -> Result<String, String> {
     }
 }
 
+/// The figures of all sites together; where there are several, those of each besides.
 fn stats(site: &Arc<Site>) -> serde_json::Value {
-    let mut all = serde_json::Map::new();
-    for (name, _, value) in site.counters.rows() {
-        all.insert(name.to_owned(), value.into());
+    let mut sums = BTreeMap::new();
+    let mut each = serde_json::Map::new();
+    for site in site.all_or(None) {
+        let figures = figures(site);
+        for (name, value) in &figures {
+            *sums.entry(*name).or_insert(0) += value;
+        }
+        let host = site.config.hosts.canonical.clone().unwrap_or_default();
+        each.insert(host, serde_json::json!(figures));
     }
-    for (name, value) in site.store_stats() {
-        all.insert(name.to_owned(), value.into());
+    sums.insert("uptime_seconds", site.clock.monotonic().as_secs());
+    let mut all = serde_json::json!(sums);
+    if each.len() > 1 {
+        all["sites"] = each.into();
     }
+    all
+}
+
+/// The figures of one site.
+fn figures(site: &Site) -> BTreeMap<&'static str, u64> {
     let places = site.origin.places();
-    all.insert("origin_places_taken".into(), places.taken().into());
-    all.insert("origin_queue".into(), places.waiting().into());
-    all.insert("uptime_seconds".into(), site.clock.monotonic().as_secs().into());
-    all.into()
+    let mut all: BTreeMap<_, _> = site.store_stats().into_iter().collect();
+    all.extend(site.counters.rows().into_iter().map(|(name, _, value)| (name, value)));
+    all.insert("origin_places_taken", places.taken() as u64);
+    all.insert("origin_queue", places.waiting() as u64);
+    all
 }
 
 #[cfg(test)]

@@ -1,0 +1,192 @@
+//! From the configuration as written to the configuration as used: several sites.
+//!
+//! Each table `[[site]]` is resolved as if it stood alone, with its own tables in place of those at
+//! the top of the file. Here is what concerns more than one: the budgets, which together are never
+//! more than `memory`, the hosts, and which site answers for hosts that nobody has named.
+
+use super::raw::{File, Site};
+use super::resolve::{LoadError, default_children, memory_bytes, resolve_one, wrong};
+use super::units::parse_bytes;
+use super::{Config, OtherHosts};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The most sites of a process.
+const SITES_MAX: usize = 1_000;
+/// The smallest page budget of a site.
+const SITE_BYTES_MIN: usize = 1 << 20;
+
+/// Checks and completes a configuration. Of several sites it is that of the one which answers for
+/// hosts nobody has named, or else of the first; it has those of the others with it.
+///
+/// # Errors
+/// The first value that cannot be used: its key, what is wrong, what would be right.
+pub fn resolve(file: &File) -> Result<Config, LoadError> {
+    if file.site.list.is_empty() {
+        let mut only = of_site(file, &file.site);
+        if file.site.memory.is_some() {
+            only.memory = Some(budgets(file, &[&file.site])?[0].to_string());
+        }
+        return resolve_one(&only);
+    }
+    let list: Vec<&Site> = file.site.list.iter().collect();
+    if list.len() > SITES_MAX {
+        return wrong("site", format!("{SITES_MAX} sites at most"));
+    }
+    let own_php = |site: &&&Site| site.origin.is_none() && php(file, site).at.is_none();
+    let children = (default_children() / list.iter().filter(own_php).count().max(1)).max(2);
+    let mut sites = Vec::new();
+    for (site, bytes) in list.iter().zip(budgets(file, &list)?) {
+        let Some(host) = &site.host else {
+            return wrong("site.host", "each [[site]] needs one, by which it is told apart");
+        };
+        let mut own = of_site(file, site);
+        own.memory = Some(bytes.to_string());
+        own.php.children.get_or_insert(children);
+        own.site.other_hosts.get_or_insert("refuse".into());
+        sites
+            .push(resolve_one(&own).map_err(|LoadError(why)| LoadError(format!("{host}: {why}")))?);
+    }
+    together(sites)
+}
+
+/// The PHP of a site.
+fn php<'a>(file: &'a File, site: &'a Site) -> &'a super::raw::Php {
+    site.php.as_ref().unwrap_or(&file.php)
+}
+
+/// The file as it would be with this site alone.
+fn of_site(file: &File, site: &Site) -> File {
+    let mut own = file.clone();
+    own.php = php(file, site).clone();
+    own.site = site.clone();
+    own.cache = site.cache.clone().unwrap_or(own.cache);
+    own.keys = site.keys.clone().unwrap_or(own.keys);
+    own.cookies = site.cookies.clone().unwrap_or(own.cookies);
+    own.rule = site.rule.clone().unwrap_or(own.rule);
+    own
+}
+
+/// Each site's page budget in bytes: as it says, or an equal part of what is left.
+fn budgets(file: &File, sites: &[&Site]) -> Result<Vec<usize>, LoadError> {
+    let total = memory_bytes(file)?;
+    let read = |site: &&Site| site.memory.as_deref().map(|text| budget(text, total)).transpose();
+    let said = sites.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let taken = said.iter().flatten().fold(0, |sum: usize, bytes| sum.saturating_add(*bytes));
+    let Some(left) = total.checked_sub(taken) else {
+        let why = format!("the sites together want {taken} bytes; memory is {total}");
+        return wrong("site.memory", why);
+    };
+    let silent = said.iter().filter(|said| said.is_none()).count();
+    let part = left / silent.max(1);
+    if silent > 0 && part < SITE_BYTES_MIN {
+        return wrong("site.memory", "too little is left for the other sites: 1M each at least");
+    }
+    Ok(said.into_iter().map(|said| said.unwrap_or(part)).collect())
+}
+
+fn budget(text: &str, total: usize) -> Result<usize, LoadError> {
+    let bytes = match text.strip_suffix('%').map(str::parse::<u8>) {
+        None => parse_bytes(text).or_else(|e| wrong("site.memory", e))? as usize,
+        Some(Ok(percent @ 1..=100)) => total / 100 * usize::from(percent),
+        Some(_) => return wrong("site.memory", format!("{text:?}: 1% to 100%")),
+    };
+    match bytes < SITE_BYTES_MIN {
+        true => wrong("site.memory", format!("{text:?}: a site needs at least 1M")),
+        false => Ok(bytes),
+    }
+}
+
+/// The sites as one configuration.
+fn together(mut sites: Vec<Config>) -> Result<Config, LoadError> {
+    let mut seen = HashSet::new();
+    for host in sites.iter().flat_map(|site| site.hosts.all()) {
+        if !seen.insert(host) {
+            return wrong("site.host", format!("{host} is given twice"));
+        }
+    }
+    let serves = |site: &Config| site.hosts.others == OtherHosts::Serve;
+    if sites.iter().filter(|site| serves(site)).count() > 1 {
+        return wrong("site.other_hosts", "one site at most can \"serve\" the hosts of nobody");
+    }
+    let door = sites.iter().position(serves).unwrap_or(0);
+    let mut door = sites.remove(door);
+    door.other_sites = sites.into_iter().map(Arc::new).collect();
+    Ok(door)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "memory = \"100M\"\n\
+        [[site]]\nhost = \"a\"\norigin = \"http://127.0.0.1:1\"\n\
+        [[site]]\nhost = \"b\"\norigin = \"http://127.0.0.1:2\"\n";
+
+    fn read(text: &str) -> Result<Config, LoadError> {
+        resolve(&toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn budgets_are_shared_out_and_never_more_than_there_is() {
+        let bytes = |text: &str| {
+            let door = read(text).unwrap();
+            (door.memory_bytes, door.other_sites[0].memory_bytes)
+        };
+        assert_eq!(bytes(TWO), (50 << 20, 50 << 20));
+        assert_eq!(bytes(&format!("{TWO}memory = \"64M\"")), (36 << 20, 64 << 20));
+        assert_eq!(bytes(&format!("{TWO}memory = \"25%\"")), (75 << 20, 25 << 20));
+        for (more, part) in [
+            ("memory = \"101M\"", "together"),
+            ("memory = \"100M\"", "too little"),
+            ("memory = \"101%\"", "1% to 100%"),
+            ("memory = \"5K\"", "at least 1M"),
+        ] {
+            let said = read(&format!("{TWO}{more}")).unwrap_err().0;
+            assert!(said.contains(part), "{more}: {said}");
+        }
+        let one = "memory = \"100M\"\nsite = { origin = \"http://127.0.0.1:1\", memory = \"10%\" }";
+        assert_eq!(read(one).unwrap().memory_bytes, 10 << 20);
+    }
+
+    #[test]
+    fn tables_of_a_site_replace_those_at_the_top() {
+        let text = format!(
+            "cache.default_lifetime = \"1s\"\n{TWO}[site.cache]\ndefault_lifetime = \"5s\"\n"
+        );
+        let door = read(&text).unwrap();
+        assert_eq!(door.policy.default_lifetime_ms, Some(1_000));
+        assert_eq!(door.other_sites[0].policy.default_lifetime_ms, Some(5_000));
+    }
+
+    #[test]
+    fn one_site_answers_for_other_hosts_or_none() {
+        let door = read(&format!("{TWO}other_hosts = \"serve\"")).unwrap();
+        assert_eq!(door.hosts.canonical.as_deref(), Some("b"));
+        assert!(door.hosts.have("c") && !door.other_sites[0].hosts.have("c"));
+        assert!(!read(TWO).unwrap().hosts.have("c"));
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        let third = "[[site]]\norigin = \"http://127.0.0.1:3\"\n";
+        for (more, part) in [
+            (third.to_owned(), "needs one"),
+            (format!("{third}host = \"c\"\naliases = [\"a\"]"), "a is given twice"),
+            (format!("{third}host = \"c\"\nphp.at = \"nowhere\"\norigi = 1"), "origi"),
+            (
+                format!("other_hosts = \"serve\"\n{third}host = \"c\"\nother_hosts = \"serve\""),
+                "one site at most",
+            ),
+            ("[site.cache]\nheuristic_max = \"soon\"".into(), "b: cache.heuristic_max"),
+        ] {
+            let text = format!("{TWO}{more}");
+            let said = match toml::from_str(&text) {
+                Ok(file) => resolve(&file).unwrap_err().0,
+                Err(error) => error.to_string(),
+            };
+            assert!(said.contains(part), "{more}: {said}");
+        }
+        assert!(toml::from_str::<File>("site = []").is_err());
+    }
+}
