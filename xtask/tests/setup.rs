@@ -102,7 +102,7 @@ fn what_is_missing_is_listed_by_package() {
     let all = "curl mariadb-client mariadb-server php-cli php-fpm php-mysql\n";
     assert_eq!(machine.setup(&["--list", "demo"]), (1, all.to_owned()));
     machine.has_demo_parts();
-    let rest = "memcached nginx-light php-mbstring php-xml phpunit\n";
+    let rest = "memcached nginx-light openssl php-mbstring php-xml phpunit\n";
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest.to_owned()));
     machine.has("php", FOUND);
     assert_eq!(machine.setup(&["--list", "demo"]), (1, "php-mysql\n".to_owned()));

@@ -61,6 +61,9 @@ pub fn options() -> String {
                 "cookies" => {
                     "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n"
                 }
+                "tls" => {
+                    "\n## `[[tls]]`\n\nA certificate and its key; as many as there are names. See [TLS](../guide/tls.md).\n"
+                }
                 _ => "\n## Others\n",
             });
             page.push_str("\n| key | flag | default | |\n|---|---|---|---|\n");
