@@ -20,7 +20,8 @@
 
 use crate::config::Limits;
 use crate::hits::{Hit, Hits};
-use crate::request_head::{Framing, Inspection, Refusal, inspect_with};
+use crate::origin::Origin;
+use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect_with, without_upgrade};
 use crate::site::Site;
 use std::future::Future;
 use std::io;
@@ -267,7 +268,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         match inspection {
             Ok(Inspection::Incomplete) => return false,
             Ok(Inspection::Complete { head_bytes, framing, upgrade }) => {
-                self.state = State::Pass { left: head_bytes, then: framing, upgrade };
+                let left = self.without_vain_upgrade(head_bytes, upgrade);
+                let upgrade = upgrade == Upgrade::Possible && left == head_bytes;
+                self.state = State::Pass { left, then: framing, upgrade };
             }
             Ok(Inspection::Refused(refusal)) => self.refuse(refusal),
             Err((hit, head_bytes)) => {
@@ -277,6 +280,23 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
         self.reading.disarm();
         true
+    }
+
+    /// Takes the Upgrade lines out where no site will switch, and returns what is left in bytes. The
+    /// request is then an ordinary one, after which the connection goes on; and hyper, which keeps a
+    /// connection that may be switched for the switch, sends the last answer of any other to its end.
+    fn without_vain_upgrade(&mut self, head_bytes: usize, upgrade: Upgrade) -> usize {
+        let switchable = || self.site.all_or(None).any(|s| matches!(s.origin, Origin::Http(_)));
+        match upgrade {
+            Upgrade::None => return head_bytes,
+            Upgrade::Possible if switchable() => return head_bytes,
+            Upgrade::Possible | Upgrade::Unheeded => {}
+        }
+        let head = self.handed..self.handed + head_bytes;
+        let kept = without_upgrade(&self.arrived[head.clone()]);
+        let left = kept.len();
+        self.arrived.splice(head, kept);
+        left
     }
 
     /// Writes a plain hit.
@@ -427,7 +447,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                     let left = left - front.hand_on(left, out);
                     front.state = match (left, then) {
                         (0, Framing::Empty) if upgrade => State::Switching,
-                        (0, _) if upgrade => State::Through,
                         (0, Framing::Empty) => State::Head,
                         (0, Framing::Length(length)) => State::Content { left: length },
                         (0, Framing::Chunked) => State::Through,

@@ -36,10 +36,22 @@ pub enum Inspection {
         /// How the content behind it is framed.
         framing: Framing,
         /// Whether the client asks for another protocol on this connection.
-        upgrade: bool,
+        upgrade: Upgrade,
     },
     /// It must not be answered by anything but an error and a closed connection.
     Refused(Refusal),
+}
+
+/// Whether the client asks for another protocol (RFC 9110 section 7.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// There is no such line.
+    None,
+    /// In a way that nobody here heeds: not a GET of HTTP/1.1 without content, not named by
+    /// Connection, or for `h2c`.
+    Unheeded,
+    /// An origin may agree.
+    Possible,
 }
 
 /// Why a request is refused before it is looked at.
@@ -148,15 +160,30 @@ pub fn inspect_with<T>(
         Err(_) => return Ok(Inspection::Refused(Refusal::Malformed)),
     };
     let decisive = Decisive::of(&request);
-    let upgrade = decisive.upgrade;
     match check(&bytes[..head_bytes], &request, &decisive, limits) {
-        Ok(Framing::Empty) if !upgrade => match plain(&request) {
+        Ok(framing) if decisive.upgrade => {
+            let upgrade = read_upgrade(&request, framing);
+            Ok(Inspection::Complete { head_bytes, framing, upgrade })
+        }
+        Ok(framing) => match if framing == Framing::Empty { plain(&request) } else { None } {
             Some(answered) => Err((answered, head_bytes)),
-            None => Ok(Inspection::Complete { head_bytes, framing: Framing::Empty, upgrade }),
+            None => Ok(Inspection::Complete { head_bytes, framing, upgrade: Upgrade::None }),
         },
-        Ok(framing) => Ok(Inspection::Complete { head_bytes, framing, upgrade }),
         Err(refusal) => Ok(Inspection::Refused(refusal)),
     }
+}
+
+/// A checked header section without its Upgrade lines, which nobody has to heed.
+pub fn without_upgrade(head: &[u8]) -> Vec<u8> {
+    let is_upgrade = |line: &&[u8]| {
+        let name = line.split(|b| *b == b':').next().unwrap_or_default();
+        name.eq_ignore_ascii_case(b"upgrade")
+    };
+    head.split_inclusive(|b| *b == b'\n')
+        .filter(|line| !is_upgrade(line))
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// More bytes are awaited, unless they could only make it worse.
@@ -240,6 +267,22 @@ fn check(
     }
 }
 
+/// RFC 9110 section 7.8: Upgrade counts only in HTTP/1.1, and where Connection names it.
+fn read_upgrade(request: &httparse::Request, framing: Framing) -> Upgrade {
+    let any = |name: &str, wanted: &[u8]| {
+        let mut lines = request.headers.iter().filter(|line| line.name.eq_ignore_ascii_case(name));
+        lines.any(|line| {
+            let mut words = line.value.split(|b| *b == b',');
+            words.any(|word| word.trim_ascii().eq_ignore_ascii_case(wanted))
+        })
+    };
+    let plain = request.method == Some("GET") && request.version == Some(1);
+    match plain && framing == Framing::Empty && any("connection", b"upgrade") {
+        true if !any("upgrade", b"h2c") => Upgrade::Possible,
+        _ => Upgrade::Unheeded,
+    }
+}
+
 /// RFC 9112 section 2.2 lets a recipient take a bare LF for a line end; another party may not.
 fn has_bare_line_feed(head: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
@@ -309,6 +352,29 @@ mod tests {
         );
         assert_eq!(of("GET / HTTP/1.1\r\nHos"), Inspection::Incomplete);
         assert_eq!(of(""), Inspection::Incomplete);
+    }
+
+    #[test]
+    fn what_asks_for_another_protocol() {
+        let asks = |lines: &str| match of(&format!("{lines}\r\n")) {
+            Inspection::Complete { upgrade, .. } => upgrade,
+            other => panic!("{other:?}"),
+        };
+        let get = "GET / HTTP/1.1\r\nHost: a\r\n";
+        assert_eq!(asks(get), Upgrade::None);
+        let both = "Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n";
+        assert_eq!(asks(&format!("{get}{both}")), Upgrade::Possible);
+        assert_eq!(asks(&format!("GET / HTTP/1.0\r\nHost: a\r\n{both}")), Upgrade::Unheeded);
+        assert_eq!(asks(&format!("{get}{both}Content-Length: 1\r\n")), Upgrade::Unheeded);
+        assert_eq!(asks(&format!("{get}Upgrade: websocket\r\n")), Upgrade::Unheeded);
+        assert_eq!(asks(&format!("{get}{both}Upgrade: a, h2c\r\n")), Upgrade::Unheeded);
+    }
+
+    #[test]
+    fn upgrade_lines_are_taken_out() {
+        let head = b"GET /upgrade:x HTTP/1.1\r\nupgrade: a\r\nUpgrades: b\r\nUPGRADE:\r\n\r\n";
+        let kept = b"GET /upgrade:x HTTP/1.1\r\nUpgrades: b\r\n\r\n";
+        assert_eq!(without_upgrade(head), kept);
     }
 
     #[test]

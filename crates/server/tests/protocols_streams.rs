@@ -127,7 +127,7 @@ fn php_answers_an_ordinary_request_in_place_of_an_upgrade() {
         )
         .answer();
         assert_eq!((answer.status, &*answer.content), (200, "none"));
-        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(answer.header("connection"), None);
     }
 }
 
