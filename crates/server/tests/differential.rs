@@ -1,0 +1,492 @@
+//! Two readers of HTTP/1 stand one behind the other in a connection: the front, and hyper. Here they
+//! get what a hostile client may send (requests put together from awkward parts, then damaged, several
+//! to a connection, arriving in pieces of any length), and have to agree:
+//!
+//! - with plain hits answered in front and without, the same requests get the same responses, the
+//!   origin sees the same, and the connection ends in the same place;
+//! - what the front passes on, hyper takes for exactly one request with content of the same length.
+//!
+//! The cases are drawn from a fixed seed, which a failure names; `DIFFERENTIAL_SEED` and
+//! `DIFFERENTIAL_CASES` draw others. RFC 9112 sections 2 to 6. Not here: chunked content's inside.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use pagewell::clock::Clock;
+use pagewell::config::raw::{File, OneOrMany};
+use pagewell::config::{Limits, resolve};
+use pagewell::connection;
+use pagewell::exchange::Visitor;
+use pagewell::request_head::{Framing, Inspection, inspect};
+use pagewell::server::Server;
+use site_rules::Peer;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The connection is at its end whatever came before.
+const LAST: &str = "GET /end HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+/// Longer than any case takes; only a fault comes near it.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// xorshift64*: the same cases for the same seed, everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
+const METHODS: &[&str] = &[
+    "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "OPTIONS", "get", "TRACE", "PURGE",
+    "CONNECT",
+];
+const TARGETS: &[&str] = &[
+    "/a",
+    "/a",
+    "/a",
+    "/b?x=1&y=2",
+    "/b?x=1&y=2",
+    "/v",
+    "/v",
+    "/no-store",
+    "/no-such",
+    "http://a.test/a",
+    "http://a.test",
+    "http://A.TEST:80/a",
+    "https://a.test/a",
+    "*",
+    "a.test:80",
+    "?x",
+    "a",
+    "/a#b",
+    "/a%41",
+    "/%2e%2e/a",
+    "//a",
+    "/a?utm_source=x",
+    "/a\"b",
+    "/a\u{e9}",
+    "/a b",
+];
+const VERSIONS: &[&str] = &[
+    "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.2",
+    "HTTP/2.0", "http/1.1",
+];
+const HOSTS: &[&str] = &[
+    "Host: a.test\r\n",
+    "Host: a.test\r\n",
+    "Host: a.test\r\n",
+    "Host: a.test\r\n",
+    "host:a.test \r\n",
+    "HOST: A.Test:80\r\n",
+    "Host: a.test:8080\r\n",
+    "Host: [::1]:80\r\n",
+    "Host: \r\n",
+    "Host: a.test:\r\n",
+    "Host: a b\r\n",
+    "Host: a.test\r\nHost: a.test\r\n",
+    "",
+];
+const LINES: &[&str] = &[
+    "Accept: */*\r\n",
+    "Accept-Language: de\r\n",
+    "Accept-Language: en\r\nAccept-Language: de\r\n",
+    "Accept-Encoding: gzip, br\r\n",
+    "Connection: keep-alive\r\n",
+    "Connection: Keep-Alive\r\n",
+    "Connection: close\r\n",
+    "Connection: keep-alive, x-a\r\nX-A: 1\r\n",
+    "Connection: keep-alive\r\nConnection: close\r\n",
+    "Connection: upgrade\r\nUpgrade: h2c\r\n",
+    "Upgrade: websocket\r\n",
+    "Cookie: a=b\r\n",
+    "Cookie: PHPSESSID=1\r\n",
+    "Authorization: Basic YTpi\r\n",
+    "Cache-Control: no-cache\r\n",
+    "Cache-Control: only-if-cached\r\n",
+    "Cache-Control: max-age=0, no-store\r\n",
+    "Pragma: no-cache\r\n",
+    "If-None-Match: \"1\"\r\n",
+    "If-None-Match: W/\"1\", \"2\"\r\n",
+    "If-None-Match: *\r\n",
+    "If-Match: \"2\"\r\n",
+    "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+    "Range: bytes=0-1\r\n",
+    "Range: bytes=0-1,3-4\r\n",
+    "Range: bytes=900-\r\n",
+    "Range: bytes=0-1\r\nIf-Range: \"1\"\r\n",
+    "Expect: 100-continue\r\n",
+    "X-Forwarded-Proto: https\r\n",
+    "X-Forwarded-For: 1.2.3.4\r\n",
+    "Forwarded: proto=https\r\n",
+    "Proxy: x\r\n",
+    "TE: trailers\r\n",
+    "X-Empty:\r\n",
+    "X-High: \u{e9}\r\n",
+    "X-Tab:\t a\tb \r\n",
+    " folded\r\n",
+    "X : y\r\n",
+    "X: y\n",
+    "Content-Length: 0\r\n",
+    "Content-Length: 00\r\n",
+];
+const CONTENTS: &[&str] = &[
+    "Content-Length: 3\r\n\r\nabc",
+    "Content-Length: 03\r\n\r\nabc",
+    "Content-Length: 3 \r\n\r\nabc",
+    "Content-Length: 40\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n",
+    "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+    "Content-Length: 3, 3\r\n\r\nabc",
+    "Content-Length: +3\r\n\r\nabc",
+    "Content-Length: 99999\r\n\r\nabc",
+    "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    "Transfer-Encoding: CHUNKED\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: u\r\n\r\n",
+    "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+];
+
+/// One request, awkward but mostly well-formed.
+fn request(random: &mut Random) -> Vec<u8> {
+    let mut text = String::new();
+    if random.chance(20) {
+        text.push_str(random.one(&["\r\n", "\n", "\r\n\r\n", " "]));
+    }
+    let (method, target) = (random.one(METHODS), random.one(TARGETS));
+    text.push_str(&format!("{method} {target} {}\r\n", random.one(VERSIONS)));
+    text.push_str(random.one(HOSTS));
+    for _ in 0..random.below(4) {
+        text.push_str(random.one(LINES));
+    }
+    let with_content = method == "POST" || random.chance(12);
+    text.push_str(if with_content { random.one(CONTENTS) } else { "\r\n" });
+    text.into_bytes()
+}
+
+/// Puts a little damage into it.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(bytes.len());
+    match random.below(5) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => drop(bytes.remove(at)),
+        2 => bytes.insert(at, b"\r\n\0 :\t,;\x80"[random.below(9)]),
+        3 => {
+            let piece: Vec<u8> = bytes[at..(at + 8).min(bytes.len())].to_vec();
+            let to = random.below(bytes.len());
+            bytes.splice(to..to, piece);
+        }
+        _ => drop(bytes.drain(at..(at + 1 + random.below(6)).min(bytes.len()))),
+    }
+}
+
+/// What a client sends on one connection, made complete and ended.
+fn stream(random: &mut Random, limits: &Limits) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..1 + random.below(4) {
+        let mut next = request(random);
+        if random.chance(5) {
+            damage(&mut next, random);
+        }
+        bytes.extend_from_slice(&next);
+    }
+    complete(&mut bytes, limits);
+    bytes.extend_from_slice(LAST.as_bytes());
+    bytes
+}
+
+/// Completes what is unfinished, so that nobody has to wait for a time limit.
+fn complete(bytes: &mut Vec<u8>, limits: &Limits) {
+    let mut from = 0;
+    while from < bytes.len() {
+        match inspect(&bytes[from..], limits) {
+            Inspection::Incomplete => bytes.extend_from_slice(b"\r\n\r\n"),
+            Inspection::Complete { head_bytes, framing: Framing::Empty, .. } => from += head_bytes,
+            Inspection::Complete { head_bytes, framing: Framing::Length(length), .. } => {
+                from += head_bytes + length as usize;
+                bytes.resize(bytes.len().max(from), b'.');
+            }
+            Inspection::Complete { .. } | Inspection::Refused(_) => return,
+        }
+    }
+}
+
+/// What the origin was asked, in order.
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// An origin that answers from the request alone, and closes each connection.
+fn origin() -> (std::net::SocketAddr, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Seen::default();
+    let log = seen.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let _ = answer(stream, &log);
+        }
+    });
+    (address, seen)
+}
+
+fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
+    let mut reader = BufReader::new(&stream);
+    let (mut first, mut length, mut chunked) = (String::new(), 0, false);
+    if reader.read_line(&mut first)? == 0 {
+        // Opened for a request that was given up.
+        return Ok(());
+    }
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end().to_ascii_lowercase();
+        match line.split_once(':') {
+            None => break,
+            Some(("content-length", value)) => length = value.trim().parse().unwrap_or(0),
+            Some((name, _)) => chunked |= name == "transfer-encoding",
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    while chunked {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            // Its content turned out malformed: whether it had been begun by then is chance.
+            return Ok(());
+        }
+        // How it is cut into chunks depends on how it arrived: those do not count.
+        chunked = line != "0\r\n";
+    }
+    let mut words = first.split(' ');
+    let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    seen.lock().unwrap().push(format!("{method} {target} {length}"));
+    let fields = match target.split('?').next() {
+        Some("/no-store") => "Cache-Control: no-store\r\n",
+        Some("/v") => "Cache-Control: max-age=900\r\nVary: Accept-Language\r\n",
+        _ => "Cache-Control: max-age=900\r\nETag: \"1\"\r\n",
+    };
+    let text = format!("the page {target} by {method} with {length}");
+    let sent = if method == "HEAD" { "" } else { &text };
+    let length = text.len();
+    write!(
+        &stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n{fields}Content-Length: {length}\r\n\r\n{sent}",
+    )
+}
+
+/// A Pagewell of which only the inside of its connections is used.
+struct Side {
+    server: Server,
+    seen: Seen,
+}
+
+impl Side {
+    async fn start(hits_in_front: bool) -> Side {
+        let (address, seen) = origin();
+        let mut file: File = toml::from_str(
+            "[limits]\nbody_bytes = \"1000\"\nidle_timeout = \"2s\"\n\
+                 header_timeout = \"2s\"\nbody_timeout = \"2s\"\n",
+        )
+        .unwrap();
+        file.site.origin = Some(format!("http://{address}"));
+        file.listen = Some(OneOrMany::One("127.0.0.1:0".into()));
+        file.admin = Some("127.0.0.1:0".into());
+        file.memory = Some("64M".into());
+        file.hits_in_front = Some(hits_in_front);
+        let config = resolve(&file).unwrap();
+        let server = Server::start(Arc::new(config), Clock::still()).await.unwrap();
+        Side { server, seen }
+    }
+
+    /// What comes back over one connection whose buffers hold `piece` bytes, and what the origin saw.
+    async fn exchange(&self, bytes: &[u8], piece: usize) -> (Vec<String>, Vec<String>) {
+        let (client, inside) = tokio::io::duplex(piece);
+        let (_stop, stopped) = tokio::sync::watch::channel(false);
+        let peer = Some("127.0.0.1:9".parse().unwrap());
+        let visitor = Visitor { peer, local: peer, believed: Peer::Anybody, scheme: "http" };
+        let served = tokio::spawn(connection::serve_plain(
+            inside,
+            visitor,
+            self.server.site().clone(),
+            stopped,
+        ));
+        let (mut from, mut to) = tokio::io::split(client);
+        let sent = bytes.to_vec();
+        let sending = tokio::spawn(async move {
+            let _ = to.write_all(&sent).await;
+            to
+        });
+        let mut came = Vec::new();
+        let read = tokio::time::timeout(BOUND, from.read_to_end(&mut came)).await;
+        assert!(read.is_ok(), "the connection does not end: {}", bytes.escape_ascii());
+        sending.abort();
+        let _ = sending.await;
+        drop(from);
+        let ended = tokio::time::timeout(BOUND, served).await;
+        ended.expect("the server ends with its client").expect("no panic");
+        let seen = std::mem::take(&mut *self.seen.lock().unwrap());
+        (responses(&came), seen)
+    }
+}
+
+/// The responses, with their lines in one order and without what the time decides.
+fn responses(came: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(came).into_owned();
+    let tidy = |response: &str| {
+        let (head, content) = response.split_once("\r\n\r\n").unwrap_or((response, "cut off"));
+        let mut lines: Vec<String> = head.lines().map(str::to_ascii_lowercase).collect();
+        lines.retain(|line| !line.starts_with("date:"));
+        lines[1..].sort();
+        format!("{}\n\n{content}", lines.join("\n"))
+    };
+    text.split("HTTP/1.").filter(|response| !response.is_empty()).map(tidy).collect()
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hits_in_front_change_nothing() {
+    let seed = number("DIFFERENTIAL_SEED", 0x5eed);
+    let mut random = Random(seed | 1);
+    let (front, behind) = (Side::start(true).await, Side::start(false).await);
+    let limits = front.server.site().limits.clone();
+    let mut hits = 0;
+    for case in 0..number("DIFFERENTIAL_CASES", 1500) {
+        let bytes = stream(&mut random, &limits);
+        // Behind content that nobody wanted hyper reads on if the whole of it is there, and else closes.
+        let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+        let content = text.contains("content-length:") || text.contains("transfer-encoding:");
+        let piece = [1, 7, 64, 4096][if content { 3 } else { random.below(4) }];
+        let one = front.exchange(&bytes, piece).await;
+        let other = behind.exchange(&bytes, piece).await;
+        hits += one.0.iter().filter(|response| response.contains("; hit;")).count();
+        assert_eq!(one, other, "seed {seed} case {case} piece {piece}: {}", bytes.escape_ascii());
+    }
+    assert!(hits > 100, "plain hits are among the cases: {hits}");
+}
+
+/// The requests that hyper, alone, makes of these bytes: method and length of the content.
+async fn by_hyper(bytes: &[u8], limits: &Limits) -> Vec<(String, Option<usize>)> {
+    let (client, inside) = tokio::io::duplex(1 << 20);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let service =
+        hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
+            let log = log.clone();
+            async move {
+                let method = request.method().to_string();
+                let content = request.into_body().collect().await.ok();
+                let length = content.map(|content| content.to_bytes().len());
+                log.lock().unwrap().push((method, length));
+                Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::new())))
+            }
+        });
+    let (mut from, mut to) = tokio::io::split(client);
+    to.write_all(bytes).await.unwrap();
+    to.shutdown().await.unwrap();
+    let reading = tokio::spawn(async move {
+        let _ = from.read_to_end(&mut Vec::new()).await;
+    });
+    let _ = hyper::server::conn::http1::Builder::new()
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_headers(limits.headers)
+        .serve_connection(hyper_util::rt::TokioIo::new(inside), service)
+        .await;
+    let _ = reading.await;
+    let seen = seen.lock().unwrap();
+    seen.clone()
+}
+
+#[tokio::test]
+async fn what_passes_the_front_is_one_request_to_hyper() {
+    let seed = number("DIFFERENTIAL_SEED", 0x5eed);
+    let mut random = Random(seed | 1);
+    let limits = Limits { body_bytes: 1000, ..Limits::default() };
+    let mut passed = 0;
+    for case in 0..number("DIFFERENTIAL_CASES", 4000) {
+        let mut bytes = request(&mut random);
+        for _ in 0..random.below(3) {
+            damage(&mut bytes, &mut random);
+        }
+        complete(&mut bytes, &limits);
+        let Inspection::Complete { head_bytes, framing, .. } = inspect(&bytes, &limits) else {
+            continue;
+        };
+        let length = match framing {
+            Framing::Empty => 0,
+            Framing::Length(length) => length as usize,
+            Framing::Chunked => continue,
+        };
+        let end = head_bytes + length;
+        let one = [&bytes[..end], LAST.as_bytes()].concat();
+        let found = by_hyper(&one, &limits).await;
+        let shown = format!("seed {seed} case {case}: {}: {found:?}", bytes.escape_ascii());
+        passed += usize::from(!found.is_empty());
+        // hyper may refuse what no URI can be made of, and closes then; else it reads as far.
+        match &found[..] {
+            [] => {}
+            [first, rest @ ..] => {
+                assert_eq!(first.1, Some(length), "{shown}");
+                assert!(rest.is_empty() || rest == [("GET".into(), Some(0))], "{shown}");
+            }
+        }
+    }
+    assert!(passed > 200, "some pass: {passed}");
+}
+
+/// Offers of another protocol that nobody here takes up: such a request is an ordinary one.
+const UNHEEDED: [&str; 3] =
+    ["Upgrade: websocket\r\n", "Upgrade: h2c\r\n", "Connection: upgrade\r\nUpgrade: h2c\r\n"];
+/// One that the origin is asked about.
+const HEEDED: &str = "Connection: upgrade\r\nUpgrade: websocket\r\n";
+/// Two lengths, and no line ends in CR LF: nothing that a front may let pass.
+const BEHIND: &str = "POST /b HTTP/1.1\nHost: a.test\nContent-Length: 3\nContent-Length: 3\n\nabc";
+
+/// Who does not take up an offer has to read on as strictly as before, or not at all.
+#[tokio::test]
+async fn an_offer_to_upgrade_does_not_end_the_strict_reading() {
+    let side = Side::start(true).await;
+    for offer in UNHEEDED {
+        let first = format!("GET /a HTTP/1.1\r\nHost: a.test\r\n{offer}\r\n");
+        let (came, _) = side.exchange(format!("{first}{BEHIND}{LAST}").as_bytes(), 4096).await;
+        assert_eq!(came.len(), 2, "{came:?}");
+        assert!(came[0].starts_with("1 200"), "{came:?}");
+        assert!(came[1].contains("detail=bare-line-feed"), "{came:?}");
+    }
+    for behind in [BEHIND, "GET /b HTTP/1.1\r\nHost: a.test\r\n\r\n"] {
+        let first = format!("GET /a HTTP/1.1\r\nHost: a.test\r\n{HEEDED}\r\n");
+        let (came, seen) = side.exchange(format!("{first}{behind}{LAST}").as_bytes(), 4096).await;
+        assert_eq!(seen, ["GET /a 0"], "{came:?}");
+        assert_eq!(came.len(), 1, "{came:?}");
+        assert!(came[0].contains("\nconnection: close\n"), "{came:?}");
+        assert!(came[0].ends_with("the page /a by GET with 0"), "{came:?}");
+    }
+}
+
+/// An answer that has to wait for a slow client is sent to its end before the connection is closed.
+#[tokio::test]
+async fn the_last_answer_is_whole_for_a_slow_client() {
+    let side = Side::start(true).await;
+    for offer in [""].into_iter().chain(UNHEEDED) {
+        let text = format!("GET /a HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{offer}\r\n");
+        for piece in [1, 7, 64] {
+            let (came, _) = side.exchange(text.as_bytes(), piece).await;
+            assert!(came[0].ends_with("the page /a by GET with 0"), "{offer:?} {piece}: {came:?}");
+        }
+    }
+}
