@@ -8,6 +8,12 @@ FEATURES = --features pagewell/settable-clock
 # The model checker is compiled in by a flag for the compiler, which would rebuild everything else.
 LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom $(CARGO) test
 
+# A workspace of its own; what both need is built once.
+FUZZ = cd fuzz && CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)) $(CARGO)
+# How long `make fuzz` takes for each target, and from where it starts.
+SECONDS = 60
+SEED = 1
+
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
 
@@ -22,8 +28,10 @@ demo: ## the example site on http://127.0.0.1:8080, with a database of its own, 
 test: ## everything: format, lints, unit, property and model tests, scenarios, interop, PHP
 	@scripts/setup test
 	$(CARGO) fmt --all --check
+	$(FUZZ) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) test --workspace $(FEATURES)
+	$(FUZZ) test --locked
 	$(MAKE) --no-print-directory model
 	$(PHPUNIT) --configuration php/client
 	$(PHPUNIT) --configuration examples/news
@@ -36,6 +44,9 @@ model: ## the store under the model checker; without its lease check each model 
 	$(LOOM) -p page-store --test loom --features without-lease-check
 	$(CARGO) test -p page-store --test model --test random --features without-lease-check
 
+fuzz: ## damaged input for every reader: SECONDS for each, from SEED; needs no nightly compiler
+	$(FUZZ) run --locked --release -- all --seconds $(SECONDS) --seed $(SEED)
+
 bench: ## hits of the news page beside nginx's fastcgi_cache: server CPU for each
 	@scripts/setup bench
 	$(CARGO) build --release -p pagewell -p xtask
@@ -43,6 +54,7 @@ bench: ## hits of the news page beside nginx's fastcgi_cache: server CPU for eac
 
 fmt: ## formats the Rust sources
 	$(CARGO) fmt --all
+	$(FUZZ) fmt --all
 
 lint: ## the lints and the rules of the house
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
@@ -54,5 +66,5 @@ setup: ## installs what the tests need
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model bench fmt lint setup clean
+.PHONY: help build demo test model fuzz bench fmt lint setup clean
 .DEFAULT_GOAL := help

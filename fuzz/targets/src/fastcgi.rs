@@ -1,0 +1,89 @@
+//! FastCGI from either side, and the response head of CGI (RFC 3875 section 6), cut anywhere.
+//!
+//! The first bytes of the data say how the rest is cut; whatever the cuts, the events are the same,
+//! a refusal is final, and nothing is held that waits for the rest of its record.
+
+use bytes::{Bytes, BytesMut};
+use fastcgi::peer::RequestReader;
+use fastcgi::record::HEADER_LEN;
+use fastcgi::{CgiHeadReader, Event, HeadLimits, HeadStep, ResponseReader, pairs};
+
+/// What a responder's bytes came to.
+#[derive(Default, PartialEq, Debug)]
+struct Came {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    end: Option<fastcgi::EndRequest>,
+    refused: Option<fastcgi::ProtocolError>,
+}
+
+/// Reads the data as a responder's, as a server's, as pairs and as a CGI response head.
+pub fn run(data: &[u8]) {
+    let (cuts, bytes) = data.split_at(data.len().min(4));
+    let whole = respond(&[bytes]);
+    let cut = cut(bytes, cuts);
+    assert_eq!(whole, respond(&cut), "the cuts matter");
+    let (mut reader, mut input) = (RequestReader::new(), BytesMut::new());
+    for piece in &cut {
+        input.extend_from_slice(piece);
+        while let Ok(Some(_)) = reader.read(&mut input) {}
+    }
+    let _ = pairs::decode_all(Bytes::copy_from_slice(bytes));
+    assert_eq!(head(&[bytes]), head(&cut), "the cuts matter");
+    assert_eq!(head(&[&whole.stdout]), head(&self::cut(&whole.stdout, cuts)));
+}
+
+fn cut<'a>(mut bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for len in cuts.iter().cycle() {
+        let (piece, rest) =
+            bytes.split_at(usize::from(*len).clamp(1, bytes.len().max(1)).min(bytes.len()));
+        if piece.is_empty() {
+            break;
+        }
+        pieces.push(piece);
+        bytes = rest;
+    }
+    pieces
+}
+
+fn respond(pieces: &[&[u8]]) -> Came {
+    let (mut reader, mut input, mut came) =
+        (ResponseReader::new(), BytesMut::new(), Came::default());
+    for piece in pieces {
+        input.extend_from_slice(piece);
+        loop {
+            match reader.read(&mut input) {
+                Ok(Some(Event::Stdout(chunk))) => came.stdout.extend_from_slice(&chunk),
+                Ok(Some(Event::Stderr(chunk))) => came.stderr.extend_from_slice(&chunk),
+                Ok(Some(Event::End(end))) => came.end = Some(end),
+                Ok(None) => break assert!(input.len() < HEADER_LEN, "held: {}", input.len()),
+                Err(refused) => {
+                    assert_eq!(reader.read(&mut BytesMut::new()), Err(refused));
+                    came.refused = Some(refused);
+                    return came;
+                }
+            }
+        }
+    }
+    came
+}
+
+/// Status, names and content, or the refusal's name; none while it goes on.
+fn head(pieces: &[&[u8]]) -> Option<Result<(u16, usize, Vec<u8>), String>> {
+    let limits = HeadLimits::default();
+    let mut reader = CgiHeadReader::new(limits);
+    let mut pieces = pieces.iter();
+    loop {
+        match reader.read(Bytes::copy_from_slice(pieces.next()?)) {
+            Ok(HeadStep::More(more)) => reader = more,
+            Ok(HeadStep::Done(head)) => {
+                assert!(head.headers.len() <= limits.fields);
+                let mut content = head.content.to_vec();
+                pieces.for_each(|piece| content.extend_from_slice(piece));
+                return Some(Ok((head.status.as_u16(), head.headers.len(), content)));
+            }
+            Err(refused) => return Some(Err(format!("{refused:?}"))),
+        }
+    }
+}

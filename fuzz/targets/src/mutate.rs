@@ -1,0 +1,132 @@
+//! The runner for the stable compiler: draws from a corpus, damages what it drew, runs the target.
+//!
+//! Deterministic: the same seed and corpus make the same inputs in the same order. It looks at no
+//! coverage; who wants that uses libFuzzer on nightly with the same targets and corpora.
+
+use std::path::{Path, PathBuf};
+
+/// Longest input that is made, in bytes.
+const INPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Words in which hostile input likes to speak.
+const WORDS: [&[u8]; 30] = [
+    b"\r\n",
+    b"\n",
+    b"\r\n\r\n",
+    b"\0",
+    b"%00",
+    b"%2e%2e/",
+    b"%2F",
+    b"../",
+    b"\"",
+    b"\\\"",
+    b",",
+    b";",
+    b"=",
+    b"*",
+    b"bytes=",
+    b"-",
+    b"max-age=",
+    b"4294967296",
+    b"18446744073709551616",
+    b"no-store",
+    b"W/\"",
+    b"chunked",
+    b"Content-Length: ",
+    b"Host: ",
+    b"\xff\xff",
+    b"\x80",
+    b"\x01\x06\x00\x01",
+    b"\x01\x03\x00\x01\x00\x08\x00\x00",
+    b".php/",
+    b":80",
+];
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound.max(1)
+    }
+}
+
+/// Makes inputs from a corpus.
+pub struct Inputs {
+    corpus: Vec<Vec<u8>>,
+    random: Random,
+}
+
+impl Inputs {
+    /// Reads the committed corpus of a target.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is none.
+    pub fn new(target: &str, seed: u64) -> std::io::Result<Inputs> {
+        let mut names = std::fs::read_dir(corpus(target))?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<std::io::Result<Vec<PathBuf>>>()?;
+        names.sort();
+        let corpus = names.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?;
+        match corpus.is_empty() {
+            true => Err(std::io::Error::other("the corpus is empty")),
+            false => Ok(Inputs { corpus, random: Random(seed.wrapping_mul(2) | 1) }),
+        }
+    }
+
+    /// The corpus as it is.
+    pub fn corpus(&self) -> &[Vec<u8>] {
+        &self.corpus
+    }
+
+    /// The next input.
+    pub fn next(&mut self) -> Vec<u8> {
+        let mut bytes = self.corpus[self.random.below(self.corpus.len())].clone();
+        for _ in 0..1 + self.random.below(6) {
+            self.damage(&mut bytes);
+        }
+        bytes.truncate(INPUT_BYTES_MAX);
+        bytes
+    }
+
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
+        let random = &mut self.random;
+        let at = random.below(bytes.len() + 1);
+        let end = (at + 1 + random.below(12)).min(bytes.len());
+        match random.below(7) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            1 if at < bytes.len() => bytes[at] = random.below(256) as u8,
+            2 => drop(bytes.drain(at.min(end)..end)),
+            3 => {
+                let piece = bytes[at.min(end)..end].to_vec();
+                let times = 1 + random.below(40);
+                bytes.splice(at..at, piece.repeat(times));
+            }
+            4 => {
+                let other = &self.corpus[random.below(self.corpus.len())];
+                let from = random.below(other.len() + 1);
+                let to = from + random.below(other.len() - from + 1);
+                bytes.splice(at.min(end)..end, other[from..to].iter().copied());
+            }
+            5 => bytes.truncate(at),
+            _ => drop(bytes.splice(at..at, WORDS[random.below(WORDS.len())].iter().copied())),
+        }
+    }
+}
+
+/// Where a target's corpus is.
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target)
+}
+
+/// Runs `target` on `input`; should that panic, says on standard error what the input was.
+pub fn run_showing(target: crate::Target, input: &[u8]) {
+    let (name, run) = target;
+    if let Err(panic) = std::panic::catch_unwind(|| run(input)) {
+        eprintln!("{name} failed on b\"{}\"", input.escape_ascii());
+        std::panic::resume_unwind(panic);
+    }
+}

@@ -1,0 +1,30 @@
+//! The strict reading of a request's header section (RFC 9112): what has passed passes again, does
+//! not depend on what comes after it, and is not judged before its end except to refuse it.
+//!
+//! A refusal of the beginning of a request has to be a refusal of the whole of it.
+
+use pagewell::config::Limits;
+use pagewell::request_head::{Inspection, inspect};
+
+/// Reads the data, its beginnings, and what it found once more.
+pub fn run(data: &[u8]) {
+    let limits = Limits::default();
+    let whole = inspect(data, &limits);
+    if let Inspection::Complete { head_bytes, .. } = whole {
+        let head = &data[..head_bytes];
+        assert!(head.ends_with(b"\r\n\r\n"));
+        assert_eq!(inspect(head, &limits), whole, "what comes after it matters");
+        assert_eq!(inspect(&[head, b"GET "].concat(), &limits), whole);
+        assert_eq!(inspect(&head[..head_bytes - 1], &limits), Inspection::Incomplete);
+    }
+    let step = (data.len() / 16).max(1);
+    for end in (0..data.len()).step_by(step) {
+        match inspect(&data[..end], &limits) {
+            Inspection::Incomplete => {}
+            Inspection::Complete { .. } => assert_eq!(inspect(&data[..end], &limits), whole),
+            Inspection::Refused(_) => {
+                assert!(matches!(whole, Inspection::Refused(_)), "refused too early: {end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! From a path to a file below the document root: nothing outside the root, nothing hidden, and what
+//! is run or sent is a file that is there.
+//!
+//! The root is a directory of this crate; nothing is written.
+
+use pagewell::config::{FilesConfig, HIDDEN};
+use pagewell::routes::{Route, route};
+use std::path::Path;
+use std::sync::LazyLock;
+
+static FILES: LazyLock<FilesConfig> = LazyLock::new(|| {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("root");
+    FilesConfig {
+        root: root.canonicalize().expect("it is part of this crate"),
+        front_controller: "index.php".into(),
+        hidden: HIDDEN.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        allow_symlinks: false,
+    }
+});
+
+/// Finds what the data means as a path.
+pub fn run(data: &[u8]) {
+    let Ok(path) = std::str::from_utf8(data) else { return };
+    match route(&FILES, path) {
+        Route::Static(file) => inside(&file),
+        Route::Script(script) => {
+            inside(&script.filename);
+            assert!(script.name.starts_with('/') && !script.path_info.contains('\0'));
+        }
+        Route::AddSlash(path) => assert!(path.starts_with('/') && path.ends_with('/')),
+        Route::NotFound | Route::Malformed => {}
+    }
+}
+
+fn inside(file: &Path) {
+    let below = file.strip_prefix(&FILES.root).expect("below the root");
+    let hidden = |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes()[0] == b'.';
+    let mut parts = below.components().peekable();
+    parts.next_if(|part| part.as_os_str() == ".well-known");
+    assert!(!parts.any(hidden), "{}", file.display());
+    assert!(file.is_file(), "{}", file.display());
+}
