@@ -57,7 +57,7 @@ fmt: ## formats the Rust sources
 	$(FUZZ) fmt --all
 
 lint: ## the lints and the rules of the house
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) xtask tidy
 
 setup: ## installs what the tests need

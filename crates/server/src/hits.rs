@@ -11,7 +11,9 @@ use crate::page::{SharedPage, StoredPage};
 use crate::site::Site;
 use crate::target::write_plain_key;
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
-use http_cache::{Answer, Candidate, Fields, Forms, Method, RequestFacts, Reuse, Verdict, decide};
+use http_cache::{
+    Answer, Candidate, Fields, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
+};
 use site_rules::{Handling, Peer, Plan, Planned, RequestView};
 use std::borrow::Cow;
 use std::io::IoSlice;
@@ -45,6 +47,8 @@ struct Plain {
     head: Head,
     coding: Option<Coding>,
     is_get: bool,
+    /// When it was decided: the age that is sent is the one that was judged.
+    now: Timestamp,
 }
 
 /// Which of the page's prepared header sections is sent.
@@ -93,7 +97,7 @@ impl Hits {
         tail: Vec<u8>,
     ) -> Result<Hit, Vec<u8>> {
         match self.find(request) {
-            Some((page, plain)) => Ok(self.hit(page, plain, tail)),
+            Some((page, plain)) => Ok(Hits::hit(page, plain, tail)),
             None => Err(tail),
         }
     }
@@ -162,15 +166,14 @@ impl Hits {
                 let (head, coding) = form(&facts, page.payload(), answer)?;
                 site.counters.requests.add();
                 site.counters.hits.add();
-                Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get }))
+                Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get, now }))
             }
             _ => None,
         }
     }
 
-    fn hit(&self, page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
-        let Plain { head, coding, is_get } = plain;
-        let now = self.site.clock.now();
+    fn hit(page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
+        let Plain { head, coding, is_get, now } = plain;
         let stored = &page.payload().stored;
         let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
         tail.clear();
