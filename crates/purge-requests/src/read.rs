@@ -1,0 +1,356 @@
+//! Which request means what. One arm for each method; the fields beside it.
+//!
+//! | request | means | spoken by |
+//! |---|---|---|
+//! | `PURGE /a?b` | this address, query included | Varnish, MediaWiki, W3 Total Cache, Fastly, Symfony |
+//! | … `X-Purge-Method: default` | the path with any query | Proxy Cache Purge and its VCL |
+//! | … `X-Purge-Method: regex`, or `.*` at the end | what begins so; an expression, if it is one | Proxy Cache Purge, WP Rocket |
+//! | `PURGE /a/*` | what begins so | ngx_cache_purge |
+//! | `PURGE /.*`, `/*`, `/purgeall` | everything of the site | endurance-page-cache, Nginx Helper |
+//! | `PURGE` with a field of tags | these tags, whatever the address | Souin, xkey, Magento, Drupal |
+//! | `REFRESH /a` | this address, soft | LiteSpeed |
+//! | `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, tags | what fits all of them; with tags, the tags | FOSHttpCache, Drupal |
+//! | `BAN /a` | addresses that have this expression | VCLs |
+//! | `URIBAN /a` | this address | Drupal's VCLs |
+//! | `PURGEKEYS` | `xkey-purge` hard, `xkey-softpurge` soft | FOSHttpCache with xkey |
+//! | `PURGETAGS` | the tags of `X-Cache-Tags` | FOSHttpCache with Symfony's cache |
+//! | `GET /purge/a` | as `PURGE /a` | Nginx Helper, ngx_cache_purge |
+
+use crate::pattern::{Conditions, Pattern};
+use crate::tag_pattern::{TagPattern, read_tag_pattern};
+use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
+use crate::{Purge, Selected, TAGS_MAX, Taken, Unread};
+use http::{HeaderMap, HeaderValue};
+
+/// The methods that purge. In capitals, as methods are (RFC 9110 section 9.1).
+const METHODS: [&str; 6] = ["PURGE", "REFRESH", "BAN", "URIBAN", "PURGEKEYS", "PURGETAGS"];
+
+/// Fields that list tags, and what parts them. A piece with a comma in a list parted by spaces is
+/// taken whole and in its parts, for some programs part by both.
+const TAG_FIELDS: [(&str, Separator); 10] = [
+    ("surrogate-key", Separator::Space),
+    ("xkey", Separator::Space),
+    ("xkey-purge", Separator::Space),
+    ("cache-tag", Separator::Comma),
+    ("edge-cache-tag", Separator::Comma),
+    ("x-cache-tags", Separator::Comma),
+    ("cache-tags", Separator::Pattern),
+    ("purge-cache-tags", Separator::Pattern),
+    ("x-magento-tags-pattern", Separator::Pattern),
+    ("xkey-softpurge", Separator::Space),
+];
+
+/// Paths that stand for everything.
+const EVERYTHING: [&str; 4] = ["/purgeall", "/purge_all", "/purge-all", "/souin-api/souin/flush"];
+
+/// How a field's tags are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    Space,
+    Comma,
+    /// An expression, see [`read_tag_pattern`].
+    Pattern,
+}
+
+/// Whether requests with this method purge.
+pub fn is_purge_method(method: &str) -> bool {
+    METHODS.contains(&method)
+}
+
+/// Reads a request with one of the methods; `None` for any other. `path_and_query` begins with a
+/// slash.
+///
+/// # Errors
+/// Why it is not understood; nothing of it may be carried out then.
+pub fn read(
+    method: &str,
+    path_and_query: &str,
+    fields: &HeaderMap,
+) -> Option<Result<Purge, Unread>> {
+    Some(match method {
+        "PURGE" => purge(path_and_query, fields),
+        "REFRESH" => address(path_and_query, fields).map(soft),
+        "BAN" => by_expression(path_and_query, fields),
+        "URIBAN" => Ok(hard(vec![Selected::Url(path_and_query.to_owned())])),
+        "PURGEKEYS" => purge_keys(fields),
+        "PURGETAGS" => tags_wanted(fields).map(hard),
+        _ => return None,
+    })
+}
+
+/// Reads `GET /purge/a?b`, where `/purge` is what the site has chosen for it; `None` for paths that
+/// do not lie below it.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_get(
+    below: &str,
+    path_and_query: &str,
+    fields: &HeaderMap,
+) -> Option<Result<Purge, Unread>> {
+    let rest = path_and_query.strip_prefix(below.trim_end_matches('/'))?;
+    rest.starts_with('/').then(|| address(rest, fields).map(|found| by_strength(found, fields)))
+}
+
+fn hard(hard: Vec<Selected>) -> Purge {
+    Purge { hard, ..Purge::default() }
+}
+
+fn soft(soft: Vec<Selected>) -> Purge {
+    Purge { soft, ..Purge::default() }
+}
+
+/// Soft where the request says so in Fastly's way.
+fn by_strength(selected: Vec<Selected>, fields: &HeaderMap) -> Purge {
+    let flag = fields.get("fastly-soft-purge").map(HeaderValue::as_bytes).map(<[u8]>::trim_ascii);
+    match flag {
+        Some(flag) if !matches!(flag, b"" | b"0" | b"false") => soft(selected),
+        _ => hard(selected),
+    }
+}
+
+fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
+    let mut found = Found::default();
+    found.fields(fields, &["xkey-softpurge"])?;
+    let softly = listed(fields, "xkey-softpurge", Separator::Space)?;
+    if found.is_empty() && softly.is_empty() {
+        // Nothing is done for a pool, and "done" would be a lie.
+        if fields.contains_key("x-pool") {
+            return Err(Unread::PoolUnsupported);
+        }
+        return Ok(by_strength(address(path_and_query, fields)?, fields));
+    }
+    let taken = found.taken;
+    let mut purge = by_strength(found.selected(), fields);
+    purge.soft.extend(softly.into_iter().map(Selected::Tag));
+    Ok(Purge { taken, ..purge })
+}
+
+fn purge_keys(fields: &HeaderMap) -> Result<Purge, Unread> {
+    let read = |name: &str| listed(fields, name, Separator::Space);
+    let (hard, soft) = (read("xkey-purge")?, read("xkey-softpurge")?);
+    if hard.is_empty() && soft.is_empty() {
+        return Err(Unread::TagsMissing);
+    }
+    let selected = |tags: Vec<Vec<u8>>| tags.into_iter().map(Selected::Tag).collect();
+    Ok(Purge { hard: selected(hard), soft: selected(soft), ..Purge::default() })
+}
+
+fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
+    let mut found = Found::default();
+    found.fields(fields, &[])?;
+    match found.is_empty() {
+        true => Err(Unread::TagsMissing),
+        false => Ok(found.selected()),
+    }
+}
+
+/// What an address means, with the marks at its end and the field that says how it is meant.
+fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    if EVERYTHING.contains(&path) {
+        return Ok(vec![Selected::Everything]);
+    }
+    if let Some(pattern) = text(fields, &["x-ban-regex"])? {
+        return Ok(vec![searched(read_url_pattern(pattern)?)]);
+    }
+    let way = text(fields, &["x-purge-method", "x-vc-purge-method"])?.unwrap_or_default();
+    let is = |word: &str| way.eq_ignore_ascii_case(word);
+    let address = path_and_query.to_owned();
+    if is("exact") {
+        return Ok(vec![Selected::Url(address)]);
+    }
+    let start = address.strip_suffix(".*").or_else(|| address.strip_suffix('*'));
+    match start {
+        Some(start) if !has_expression(start) => Ok(vec![beginning(start)]),
+        // The address as it stands as well: it may be one whose letters only look like an expression.
+        Some(_) => {
+            Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selected::Url(address)])
+        }
+        None if is("regex") => {
+            let found = match has_expression(&address) {
+                true => searched(read_url_pattern(&format!("^{address}"))?),
+                false => beginning(&address),
+            };
+            Ok(vec![found, Selected::Url(address)])
+        }
+        None if is("default") => Ok(vec![Selected::Path(path.to_owned())]),
+        None => Ok(vec![Selected::Url(address)]),
+    }
+}
+
+/// Whether more than a plain address stands there. A dot is taken for a dot, a question mark for
+/// where the query begins.
+fn has_expression(address: &str) -> bool {
+    address.contains(['\\', '(', ')', '[', ']', '{', '}', '|', '^', '$', '*', '+'])
+}
+
+/// Whatever begins with this.
+fn beginning(start: &str) -> Selected {
+    match start {
+        "" | "/" => Selected::Everything,
+        path if is_directory(path) => Selected::Below(path.to_owned()),
+        start => {
+            let url = Some(Pattern::starts_with(start));
+            Selected::Where(Conditions { url, ..Conditions::default() })
+        }
+    }
+}
+
+fn searched(pattern: UrlPattern) -> Selected {
+    match pattern {
+        UrlPattern::Any => Selected::Everything,
+        UrlPattern::Exact(url) => Selected::Url(url),
+        UrlPattern::Below(path) => Selected::Below(path),
+        UrlPattern::Search(pattern) => {
+            Selected::Where(Conditions { url: Some(pattern), ..Conditions::default() })
+        }
+    }
+}
+
+fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
+    let mut found = Found { as_expressions: true, ..Found::default() };
+    found.fields(fields, &[])?;
+    let any = |pattern: &&str| !matches!(*pattern, ".*" | "" | "^.*$" | "^.*");
+    let hosts = text(fields, &["x-host", "x-ban-host"])?.filter(any);
+    let hosts = hosts.map(Pattern::read).transpose()?;
+    // With tags the tags are what is meant; host and address beside them are left wide by the
+    // programs that send both, and would only take something away.
+    if !found.is_empty() && found.any_tag == AnyTag::No {
+        let taken = found.taken;
+        return Ok(Purge { taken, hosts, ..by_strength(found.selected(), fields) });
+    }
+    let url = text(fields, &["x-url", "x-ban-url"])?;
+    let content_type = text(fields, &["x-content-type"])?;
+    let is_described = url.is_some() || content_type.is_some() || hosts.is_some();
+    let content_type = content_type.filter(any).map(Pattern::read).transpose()?;
+    let mut selected = match (url, found.any_tag) {
+        (Some(url), _) => vec![searched(read_url_pattern(url)?)],
+        (None, AnyTag::No) if !is_described => {
+            // As an expression, and as the address that it may have been meant for.
+            let as_written = Selected::Url(path_and_query.to_owned());
+            vec![searched(read_url_pattern(path_and_query)?), as_written]
+        }
+        (None, _) => vec![Selected::Everything],
+    };
+    if hosts.is_some() || content_type.is_some() {
+        selected = selected.into_iter().map(|one| narrowed(one, &hosts, &content_type)).collect();
+    }
+    Ok(Purge { hosts, ..by_strength(selected, fields) })
+}
+
+/// The same, where the host and the media type fit as well. What is one address or below one path
+/// is taken whatever its type: that is more, and needs no search.
+fn narrowed(
+    selected: Selected,
+    host: &Option<Pattern>,
+    content_type: &Option<Pattern>,
+) -> Selected {
+    let conditions = match selected {
+        Selected::Where(conditions) => conditions,
+        Selected::Everything => Conditions::default(),
+        looked_up => return looked_up,
+    };
+    Selected::Where(Conditions {
+        host: host.clone(),
+        content_type: content_type.clone(),
+        ..conditions
+    })
+}
+
+/// Whether an expression over tags means every tag.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum AnyTag {
+    #[default]
+    No,
+    Yes,
+}
+
+/// What the fields with tags name.
+#[derive(Default)]
+struct Found {
+    tags: Vec<Vec<u8>>,
+    any_tag: AnyTag,
+    taken: Taken,
+    /// Fields that list tags elsewhere are expressions here.
+    as_expressions: bool,
+}
+
+impl Found {
+    fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Taken::AsNamed
+    }
+
+    fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), Unread> {
+        for (name, separator) in TAG_FIELDS {
+            if but.contains(&name) || !fields.contains_key(name) {
+                continue;
+            }
+            match separator {
+                Separator::Pattern => self.patterns(fields, name)?,
+                _ if self.as_expressions => self.patterns(fields, name)?,
+                separator => self.tags.extend(listed(fields, name, separator)?),
+            }
+            if self.tags.len() > TAGS_MAX {
+                return Err(Unread::TooManyTags);
+            }
+        }
+        Ok(())
+    }
+
+    fn patterns(&mut self, fields: &HeaderMap, name: &str) -> Result<(), Unread> {
+        for line in fields.get_all(name) {
+            let text = std::str::from_utf8(line.as_bytes()).unwrap_or_default();
+            match read_tag_pattern(text) {
+                TagPattern::Tags(tags) => self.tags.extend(tags),
+                TagPattern::Any => self.any_tag = AnyTag::Yes,
+                TagPattern::Unknown => self.taken = Taken::Everything,
+            }
+        }
+        Ok(())
+    }
+
+    fn selected(self) -> Vec<Selected> {
+        if self.any_tag == AnyTag::Yes || self.taken == Taken::Everything {
+            return vec![Selected::Everything];
+        }
+        self.tags.into_iter().map(Selected::Tag).collect()
+    }
+}
+
+/// The tags that the lines of a field list.
+fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Vec<u8>>, Unread> {
+    let mut tags: Vec<Vec<u8>> = Vec::new();
+    let mut add = |piece: &[u8]| {
+        let piece = piece.trim_ascii();
+        if !piece.is_empty() {
+            tags.push(piece.to_owned());
+        }
+    };
+    for line in fields.get_all(name) {
+        let line = line.as_bytes();
+        match separator {
+            Separator::Space => {
+                for piece in line.split(u8::is_ascii_whitespace) {
+                    add(piece);
+                    if piece.contains(&b',') {
+                        piece.split(|byte| *byte == b',').for_each(&mut add);
+                    }
+                }
+            }
+            _ => line.split(|byte| *byte == b',').for_each(&mut add),
+        }
+    }
+    match tags.len() > TAGS_MAX {
+        true => Err(Unread::TooManyTags),
+        false => Ok(tags),
+    }
+}
+
+/// The first line of the first of these fields that is there.
+fn text<'a>(fields: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Unread> {
+    let Some(value) = names.iter().find_map(|name| fields.get(*name)) else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes());
+    let text = text.map_err(|error| Unread::PatternUnusable(error.to_string()))?;
+    Ok(Some(text.trim()))
+}
