@@ -1,0 +1,75 @@
+//! The format description: the first event of every file, which says how to read the others.
+//!
+//! Version of the format, the server's version, when it was made, the length of the header, the length
+//! of the fixed part of each kind of event, the kind of checksum. Source: "Format_description_event".
+
+use super::{CHECKSUM_LEN, Checksum, HEADER_LEN};
+use crate::Refusal;
+use crate::reader::Reader;
+use crate::wire::greeting::Flavour;
+
+/// The code of this kind of event.
+pub(super) const CODE: u8 = 15;
+const TABLE_MAP: usize = 19;
+
+/// How the events of a stream are to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatDescription {
+    /// The server's version.
+    pub version: String,
+    /// When the server made it, in seconds since 1970, if it was started since the file before; else
+    /// 0. Whatever was open then will not be committed.
+    pub created_seconds: u32,
+    pub(super) checksum: Checksum,
+    pub(super) table_id_bytes: usize,
+}
+
+impl FormatDescription {
+    /// Reads it; `body` has no checksum, but the kind of checksum as its last byte.
+    ///
+    /// # Errors
+    /// `Truncated`, `OldFormat`, `BadLength`, `UnknownChecksum`.
+    pub(super) fn read(body: &[u8]) -> Result<FormatDescription, Refusal> {
+        let mut reader = Reader::new(body);
+        if reader.u16()? != 4 {
+            return Err(Refusal::OldFormat);
+        }
+        let version = Reader::new(reader.take(50)?).nul_bytes();
+        let version = String::from_utf8_lossy(version).into_owned();
+        let created_seconds = reader.u32()?;
+        if usize::from(reader.u8()?) != HEADER_LEN {
+            return Err(Refusal::BadLength);
+        }
+        let (kind, fixed) = reader.rest().split_last().ok_or(Refusal::Truncated)?;
+        let table_id_bytes = match fixed.get(TABLE_MAP - 1) {
+            Some(6) => 4,
+            Some(_) => 6,
+            None => return Err(Refusal::Truncated),
+        };
+        let checksum = kind_of(*kind)?;
+        Ok(FormatDescription { version, created_seconds, checksum, table_id_bytes })
+    }
+
+    /// Whose dialect the log is in.
+    #[must_use]
+    pub fn flavour(&self) -> Flavour {
+        Flavour::of_version(&self.version)
+    }
+}
+
+/// The kind of checksum that a whole format description names.
+///
+/// # Errors
+/// `Truncated`, `UnknownChecksum`.
+pub(super) fn checksum(event: &[u8]) -> Result<Checksum, Refusal> {
+    let at = event.len().checked_sub(CHECKSUM_LEN + 1).filter(|at| *at >= HEADER_LEN);
+    kind_of(event[at.ok_or(Refusal::Truncated)?])
+}
+
+fn kind_of(code: u8) -> Result<Checksum, Refusal> {
+    match code {
+        0 => Ok(Checksum::None),
+        1 => Ok(Checksum::Crc32),
+        _ => Err(Refusal::UnknownChecksum),
+    }
+}

@@ -1,0 +1,93 @@
+//! A whole transaction in one compressed event, as MySQL writes it with
+//! `binlog_transaction_compression`.
+//!
+//! Fields by id and length until id 0 (size, kind of compression, size when decompressed), then the
+//! events one after the other, without checksums. Source: "Transaction_payload_event". They are
+//! decompressed one by one: memory is that of one event.
+
+use super::{HEADER_LEN, Header};
+use crate::Refusal;
+use crate::compressed::Unpacked;
+use crate::reader::Reader;
+use bytes::Bytes;
+
+const FIELDS_END: u64 = 0;
+const FIELD_COMPRESSION: u64 = 2;
+const ZSTD: u64 = 0;
+const PLAIN: u64 = 255;
+
+/// A compressed transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payload {
+    compression: u64,
+    events: Bytes,
+}
+
+/// One event of it.
+pub(crate) enum Inner {
+    /// It is all there.
+    Whole(Bytes),
+    /// It is longer than the bound; these are its first bytes.
+    Head(Bytes),
+}
+
+impl Payload {
+    pub(super) fn read(body: &Bytes) -> Result<Payload, Refusal> {
+        let mut reader = Reader::new(body);
+        let mut compression = None;
+        loop {
+            let id = reader.lenenc()?;
+            if id == FIELDS_END {
+                break;
+            }
+            let mut field = Reader::new(reader.lenenc_bytes()?);
+            if id == FIELD_COMPRESSION {
+                compression = Some(field.lenenc()?);
+            }
+        }
+        let compression = compression.ok_or(Refusal::Truncated)?;
+        if !matches!(compression, ZSTD | PLAIN) {
+            return Err(Refusal::UnknownCompression);
+        }
+        Ok(Payload { compression, events: body.slice_ref(reader.rest()) })
+    }
+
+    /// Its events, to be taken with [`next_event`].
+    ///
+    /// # Errors
+    /// `BadCompression`.
+    pub(crate) fn open(&self) -> Result<Unpacked<'_>, Refusal> {
+        match self.compression {
+            ZSTD => Unpacked::zstd(&self.events),
+            _ => Ok(Unpacked::plain(&self.events)),
+        }
+    }
+}
+
+/// The next event; none at the end.
+///
+/// # Errors
+/// `Truncated`, `BadLength`, `BadCompression`.
+pub(crate) fn next_event(
+    events: &mut Unpacked<'_>,
+    event_bytes: usize,
+) -> Result<Option<Inner>, Refusal> {
+    const HEAD_LEN: usize = 256;
+    let mut event = events.take(HEADER_LEN)?;
+    if event.is_empty() {
+        return Ok(None);
+    }
+    let len = Header::read(&mut Reader::new(&event))?.len as usize;
+    let rest = len.checked_sub(HEADER_LEN).ok_or(Refusal::BadLength)?;
+    let wanted = if len > event_bytes { rest.min(HEAD_LEN) } else { rest };
+    let taken = events.take(wanted)?;
+    if taken.len() < wanted {
+        return Err(Refusal::Truncated);
+    }
+    event.extend_from_slice(&taken);
+    if len <= event_bytes {
+        return Ok(Some(Inner::Whole(event.into())));
+    }
+    events.skip(rest - wanted)?;
+    Ok(Some(Inner::Head(event.into())))
+}

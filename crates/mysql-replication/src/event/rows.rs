@@ -1,0 +1,299 @@
+//! Changed rows: before and after images, of the columns that the event says are there.
+//!
+//! Id of the table, flags, (version 2: more of the server's own), count of columns, a bit for each
+//! column that is there (twice for an update), then the rows: a bit for each column that is there and
+//! NULL, then the values. Source: "Rows_event"; for partial JSON, "Partial_update_rows_event".
+//!
+//! The rows stay bytes until [`Rows::changes`] reads them, one by one. A row that cannot be read ends
+//! the reading: what follows it cannot be found.
+
+use crate::Refusal;
+use crate::compressed;
+use crate::reader::Reader;
+use crate::table::{COLUMNS_MAX, Column, ColumnKind, Table};
+use crate::value::{Value, read};
+use bytes::Bytes;
+
+/// What happened to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// They are new.
+    Insert,
+    /// They are others.
+    Update,
+    /// They are gone.
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Json {
+    Whole,
+    InPart,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Compressed,
+}
+
+/// A rows event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    /// The id of the table.
+    pub table_id: u64,
+    /// What happened to them.
+    pub kind: RowKind,
+    json: Json,
+    packing: Packing,
+    columns: usize,
+    /// Which columns are in the images: of the only one, or of the one before.
+    present: Bytes,
+    /// Of the one after, in an update.
+    present_after: Bytes,
+    body: Bytes,
+}
+
+impl Rows {
+    pub(super) fn read(code: u8, body: &Bytes, table_id_bytes: usize) -> Result<Rows, Refusal> {
+        let (kind, has_extra, packing, json) = match code {
+            23 => (RowKind::Insert, false, Packing::Plain, Json::Whole),
+            24 => (RowKind::Update, false, Packing::Plain, Json::Whole),
+            25 => (RowKind::Delete, false, Packing::Plain, Json::Whole),
+            30 => (RowKind::Insert, true, Packing::Plain, Json::Whole),
+            31 => (RowKind::Update, true, Packing::Plain, Json::Whole),
+            32 => (RowKind::Delete, true, Packing::Plain, Json::Whole),
+            39 => (RowKind::Update, true, Packing::Plain, Json::InPart),
+            166 => (RowKind::Insert, false, Packing::Compressed, Json::Whole),
+            167 => (RowKind::Update, false, Packing::Compressed, Json::Whole),
+            168 => (RowKind::Delete, false, Packing::Compressed, Json::Whole),
+            169 => (RowKind::Insert, true, Packing::Compressed, Json::Whole),
+            170 => (RowKind::Update, true, Packing::Compressed, Json::Whole),
+            _ => (RowKind::Delete, true, Packing::Compressed, Json::Whole),
+        };
+        let mut reader = Reader::new(body);
+        let table_id = reader.uint(table_id_bytes)?;
+        // Flags.
+        reader.take(2)?;
+        if has_extra {
+            let len = usize::from(reader.u16()?).checked_sub(2).ok_or(Refusal::BadLength)?;
+            reader.take(len)?;
+        }
+        let columns = reader.lenenc()?;
+        if columns > COLUMNS_MAX {
+            return Err(Refusal::TooManyColumns);
+        }
+        let columns = columns as usize;
+        let mut bitmap = || reader.take(columns.div_ceil(8)).map(|bits| body.slice_ref(bits));
+        let present = bitmap()?;
+        let present_after = if kind == RowKind::Update { bitmap()? } else { Bytes::new() };
+        let body = body.slice_ref(reader.rest());
+        Ok(Rows { table_id, kind, json, packing, columns, present, present_after, body })
+    }
+
+    /// How many bytes it holds, itself included.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        const ITSELF: usize = 256;
+        ITSELF + self.body.len() + 2 * self.present.len()
+    }
+
+    /// The same in memory of its own: until then it keeps all that was received with it.
+    #[must_use]
+    pub fn detached(self) -> Rows {
+        let (first, second) = (self.present.len(), self.present_after.len());
+        let own = Bytes::from([&self.present[..], &self.present_after, &self.body].concat());
+        let present = own.slice(..first);
+        let present_after = own.slice(first..first + second);
+        Rows { present, present_after, body: own.slice(first + second..), ..self }
+    }
+
+    /// Whether it holds no rows: what ends a statement, or images that leave out every column.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    /// Decompresses the rows, if they are compressed.
+    ///
+    /// # Errors
+    /// `TooLong` over `max_bytes`, `BadCompression`, `UnknownCompression`, `Truncated`.
+    pub fn unpacked(self, max_bytes: usize) -> Result<Rows, Refusal> {
+        match self.packing {
+            Packing::Plain => Ok(self),
+            // An event without rows ends a statement.
+            Packing::Compressed if self.body.is_empty() => {
+                Ok(Rows { packing: Packing::Plain, ..self })
+            }
+            Packing::Compressed => {
+                let body = compressed::event(&self.body, max_bytes)?.into();
+                Ok(Rows { packing: Packing::Plain, body, ..self })
+            }
+        }
+    }
+
+    /// The rows, one by one. `table` is that of its id. After a refusal there are no more.
+    #[must_use]
+    pub fn changes<'a>(&'a self, table: &'a Table) -> RowChanges<'a> {
+        let refused = match (&table.columns, self.packing) {
+            (Err(refusal), _) => Some(*refusal),
+            (Ok(columns), _) if columns.len() != self.columns => Some(Refusal::SchemaMismatch),
+            (Ok(_), Packing::Compressed) => Some(Refusal::UnknownCompression),
+            (Ok(_), Packing::Plain) => None,
+        };
+        let columns = table.columns.as_deref().unwrap_or_default();
+        RowChanges { rows: self, columns, rest: Reader::new(&self.body), refused }
+    }
+}
+
+/// A row: a value for each column of the table, or none where the image leaves the column out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    values: Vec<Option<Value<'a>>>,
+}
+
+impl<'a> Row<'a> {
+    /// The value of the column at this place; none if the image does not have it.
+    #[must_use]
+    pub fn get(&self, column: usize) -> Option<&Value<'a>> {
+        self.values.get(column)?.as_ref()
+    }
+
+    /// All of them, in the order of the columns.
+    #[must_use]
+    pub fn values(&self) -> &[Option<Value<'a>>] {
+        &self.values
+    }
+}
+
+/// Whether a column is another than before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Changed {
+    /// It is, or it was written and nobody knows what it was.
+    Yes,
+    /// It is the same.
+    No,
+}
+
+/// One changed row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowChange<'a> {
+    /// The row as it was; none for an insert. With minimal images only its key is there.
+    pub before: Option<Row<'a>>,
+    /// The row as it is; none for a delete. With minimal images only what was written is there.
+    pub after: Option<Row<'a>>,
+}
+
+impl RowChange<'_> {
+    /// Whether the column at this place is another than before. Rows that come or go change all of
+    /// theirs. What an update's image after leaves out was not written.
+    #[must_use]
+    pub fn changed(&self, column: usize) -> Changed {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return Changed::Yes };
+        match (before.get(column), after.get(column)) {
+            (_, None) => Changed::No,
+            (_, Some(Value::JsonInPart)) => Changed::Yes,
+            (Some(before), Some(after)) if before == after => Changed::No,
+            (_, Some(_)) => Changed::Yes,
+        }
+    }
+}
+
+/// The rows of an event, one by one.
+#[derive(Debug, Clone)]
+pub struct RowChanges<'a> {
+    rows: &'a Rows,
+    columns: &'a [Column],
+    rest: Reader<'a>,
+    refused: Option<Refusal>,
+}
+
+impl<'a> Iterator for RowChanges<'a> {
+    type Item = Result<RowChange<'a>, Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let change = match self.refused {
+            Some(refusal) => Err(refusal),
+            None => self.change(),
+        };
+        if change.is_err() {
+            self.rest.take_rest();
+        }
+        Some(change)
+    }
+}
+
+impl<'a> RowChanges<'a> {
+    fn change(&mut self) -> Result<RowChange<'a>, Refusal> {
+        let was_left = self.rest.rest().len();
+        let first = self.image(&self.rows.present, Json::Whole)?;
+        let change = match self.rows.kind {
+            RowKind::Insert => RowChange { before: None, after: Some(first) },
+            RowKind::Delete => RowChange { before: Some(first), after: None },
+            RowKind::Update => {
+                let after = self.image(&self.rows.present_after, self.rows.json)?;
+                RowChange { before: Some(first), after: Some(after) }
+            }
+        };
+        // A row of no bytes would never come to an end.
+        if self.rest.rest().len() == was_left { Err(Refusal::BadLength) } else { Ok(change) }
+    }
+
+    fn image(&mut self, present: &[u8], json: Json) -> Result<Row<'a>, Refusal> {
+        let mut partial = match json {
+            Json::Whole => Bits { bytes: &[], at: 0 },
+            Json::InPart => self.partial()?,
+        };
+        let count = (0..self.columns.len()).filter(|at| bit(present, *at)).count();
+        let mut nulls = Bits { bytes: self.rest.take(count.div_ceil(8))?, at: 0 };
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (at, column) in self.columns.iter().enumerate() {
+            // A bit for every JSON column, whether it is in the image or not.
+            let is_json = matches!(column.kind, ColumnKind::Json { .. });
+            let in_part = is_json && partial.next();
+            if !bit(present, at) {
+                values.push(None);
+            } else if nulls.next() {
+                values.push(Some(Value::Null));
+            } else {
+                let raw = read::raw(column.kind, &mut self.rest)?;
+                let value = if in_part { Value::JsonInPart } else { read::meaning(column, raw)? };
+                values.push(Some(value));
+            }
+        }
+        Ok(Row { values })
+    }
+
+    /// Options of the row; if JSON is sent in part, a bit for each JSON column.
+    fn partial(&mut self) -> Result<Bits<'a>, Refusal> {
+        match self.rest.lenenc()? {
+            0 => Ok(Bits { bytes: &[], at: 0 }),
+            1 => {
+                let is_json = |column: &&Column| matches!(column.kind, ColumnKind::Json { .. });
+                let count = self.columns.iter().filter(is_json).count();
+                Ok(Bits { bytes: self.rest.take(count.div_ceil(8))?, at: 0 })
+            }
+            _ => Err(Refusal::BadValue),
+        }
+    }
+}
+
+/// Bits in their order, the lowest of each byte first; beyond the end they are not set.
+struct Bits<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Bits<'_> {
+    fn next(&mut self) -> bool {
+        self.at += 1;
+        bit(self.bytes, self.at - 1)
+    }
+}
+
+fn bit(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
+}

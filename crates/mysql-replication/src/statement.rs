@@ -1,0 +1,355 @@
+//! What a statement in the log is about: which kind it is, and which tables it names.
+//!
+//! Not a parser: words are looked at as far as is needed to tell transactions' limits, definitions
+//! (`ALTER`, `RENAME`, `TRUNCATE`, `DROP`, `CREATE`) and writes in statement format. What cannot be
+//! told is everything ([`Named::Everything`]): never less than what may have changed.
+//!
+//! A write in statement format names tables, but its triggers and functions may reach others
+//! ([`Verb::Write`]); row format does not have that. Names that differ only in capitals are the
+//! same table on some systems: whoever compares has to know. Sources: the manuals of both servers.
+
+mod words;
+
+use words::{Word, Words};
+
+/// The most tables that a statement may name before it is about everything.
+const TABLES_MAX: usize = 1000;
+
+/// What a statement does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verb {
+    /// A transaction begins.
+    Begin,
+    /// It is committed.
+    Commit,
+    /// It is rolled back.
+    Rollback,
+    /// A place to roll back to.
+    Savepoint(String),
+    /// What came after that place is rolled back.
+    RollbackTo(String),
+    /// Nothing for tables: savepoints forgotten, `XA END`, accounts, settings, routines.
+    Nothing,
+    /// A distributed transaction begins.
+    XaStart,
+    /// It is committed, after it was prepared.
+    XaCommit(Option<XaId>),
+    /// It is rolled back, after it was prepared.
+    XaRollback(Option<XaId>),
+    /// Tables (or views) are defined anew, emptied, renamed or dropped.
+    Define(Named),
+    /// Rows are written, in statement format: of these tables, and of those that their triggers reach.
+    Write(Named),
+    /// It is not known what it does.
+    Unknown,
+}
+
+/// Which tables a statement names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// These.
+    Tables(Vec<TableName>),
+    /// All of a database.
+    Schema(String),
+    /// It cannot be told.
+    Everything,
+}
+
+/// A table's name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TableName {
+    /// The database.
+    pub schema: String,
+    /// The table.
+    pub name: String,
+}
+
+/// The id of a distributed transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct XaId {
+    /// Its format's number; 1 unless said otherwise.
+    pub format: u32,
+    /// The part for all branches.
+    pub global: Box<[u8]>,
+    /// The part for this branch.
+    pub branch: Box<[u8]>,
+}
+
+/// Reads a statement. Names without a database are in `schema`.
+#[must_use]
+pub fn read(sql: &[u8], schema: &str) -> Verb {
+    let mut statement = Statement { words: Words::new(sql), schema };
+    statement.verb()
+}
+
+struct Statement<'a> {
+    words: Words<'a>,
+    schema: &'a str,
+}
+
+impl Statement<'_> {
+    fn verb(&mut self) -> Verb {
+        let Some(first) = self.words.next() else { return Verb::Nothing };
+        let Word::Plain(word) = first else { return Verb::Unknown };
+        match word.to_ascii_uppercase().as_str() {
+            "BEGIN" => Verb::Begin,
+            "START" => match self.words.keyword().as_str() {
+                "TRANSACTION" => Verb::Begin,
+                _ => Verb::Nothing,
+            },
+            "COMMIT" => Verb::Commit,
+            "ROLLBACK" => self.rollback(),
+            "SAVEPOINT" => self.words.name().map_or(Verb::Unknown, Verb::Savepoint),
+            "RELEASE" | "GRANT" | "REVOKE" | "FLUSH" | "OPTIMIZE" | "CHECK" | "CHECKSUM"
+            | "INSTALL" | "UNINSTALL" => Verb::Nothing,
+            "SET" => self.set(),
+            "ANALYZE" => self.analyze(),
+            "XA" => self.xa(),
+            "CREATE" => self.create(),
+            "ALTER" => self.alter(),
+            "DROP" => self.drop(),
+            "RENAME" => self.rename(),
+            "TRUNCATE" => {
+                self.words.skip_any(&["TABLE"]);
+                self.one_table()
+            }
+            "INSERT" | "REPLACE" => self.insert(),
+            "UPDATE" => Verb::Write(self.tables_until(&["SET"])),
+            "DELETE" => Verb::Write(self.tables_until(&["WHERE"])),
+            "LOAD" => self.load(),
+            _ => Verb::Unknown,
+        }
+    }
+
+    /// `SET STATEMENT variable=value FOR …` of MariaDB runs a statement.
+    fn set(&mut self) -> Verb {
+        if !self.words.peek_is(&["STATEMENT"]) {
+            return Verb::Nothing;
+        }
+        while let Some(word) = self.words.next() {
+            if word.is("FOR") {
+                // Once only: nothing is to nest as deep as a statement is long.
+                return if self.words.peek_is(&["SET"]) { Verb::Unknown } else { self.verb() };
+            }
+        }
+        Verb::Unknown
+    }
+
+    /// `ANALYZE` of anything but a table runs it, in MariaDB.
+    fn analyze(&mut self) -> Verb {
+        self.words.skip_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.words.peek_is(&["TABLE", "TABLES"]) { Verb::Nothing } else { Verb::Unknown }
+    }
+
+    fn rollback(&mut self) -> Verb {
+        self.words.skip_any(&["WORK"]);
+        match self.words.keyword().as_str() {
+            "TO" => {
+                self.words.skip_any(&["SAVEPOINT"]);
+                self.words.name().map_or(Verb::Unknown, Verb::RollbackTo)
+            }
+            _ => Verb::Rollback,
+        }
+    }
+
+    fn xa(&mut self) -> Verb {
+        match self.words.keyword().as_str() {
+            "START" | "BEGIN" => Verb::XaStart,
+            "COMMIT" => Verb::XaCommit(self.words.xa_id()),
+            "ROLLBACK" => Verb::XaRollback(self.words.xa_id()),
+            "END" | "PREPARE" => Verb::Nothing,
+            _ => Verb::Unknown,
+        }
+    }
+
+    fn create(&mut self) -> Verb {
+        match self.words.kind().as_str() {
+            "TABLE" | "VIEW" | "SEQUENCE" => {
+                self.words.skip_any(&["IF", "NOT", "EXISTS"]);
+                self.one_table()
+            }
+            "INDEX" => Verb::Nothing,
+            "DATABASE" | "SCHEMA" => Verb::Nothing,
+            "" => Verb::Unknown,
+            _ => Verb::Nothing,
+        }
+    }
+
+    fn alter(&mut self) -> Verb {
+        match self.words.kind().as_str() {
+            "TABLE" => {
+                self.words.skip_any(&["IF", "EXISTS"]);
+                self.altered()
+            }
+            "VIEW" | "SEQUENCE" => {
+                self.words.skip_any(&["IF", "EXISTS"]);
+                self.one_table()
+            }
+            "" => Verb::Unknown,
+            _ => Verb::Nothing,
+        }
+    }
+
+    /// The table itself, its new name, and the table whose rows are exchanged with a partition's.
+    fn altered(&mut self) -> Verb {
+        let Some(own) = self.table() else { return Verb::Define(Named::Everything) };
+        let mut tables = vec![own];
+        while let Some(word) = self.words.next() {
+            let is = |wanted: &str| word.is(wanted);
+            if is("RENAME") {
+                self.words.skip_any(&["TO", "AS", "="]);
+                if self.words.peek_is(&["COLUMN", "INDEX", "KEY"]) {
+                    continue;
+                }
+            } else if !(is("WITH") && self.words.peek_is(&["TABLE"])) {
+                // CONVERT PARTITION … TO TABLE, CONVERT TABLE … TO PARTITION of MariaDB.
+                if !(is("TO") || is("CONVERT")) || !self.words.peek_is(&["TABLE"]) {
+                    continue;
+                }
+            }
+            self.words.skip_any(&["TABLE"]);
+            match self.table() {
+                Some(other) if tables.len() < TABLES_MAX => tables.push(other),
+                _ => return Verb::Define(Named::Everything),
+            }
+        }
+        Verb::Define(self.named(tables))
+    }
+
+    fn drop(&mut self) -> Verb {
+        match self.words.kind().as_str() {
+            "TABLE" | "TABLES" | "VIEW" | "SEQUENCE" => {
+                self.words.skip_any(&["IF", "EXISTS"]);
+                let mut tables = Vec::new();
+                loop {
+                    match self.table() {
+                        Some(table) if tables.len() < TABLES_MAX => tables.push(table),
+                        _ => return Verb::Define(Named::Everything),
+                    }
+                    match self.words.next() {
+                        Some(Word::Mark(b',')) => {}
+                        _ => return Verb::Define(self.named(tables)),
+                    }
+                }
+            }
+            "DATABASE" | "SCHEMA" => {
+                self.words.skip_any(&["IF", "EXISTS"]);
+                let schema = self.words.name();
+                Verb::Define(schema.map_or(Named::Everything, Named::Schema))
+            }
+            "" => Verb::Unknown,
+            _ => Verb::Nothing,
+        }
+    }
+
+    /// `RENAME TABLE a TO b, c TO d`: both names of each.
+    fn rename(&mut self) -> Verb {
+        match self.words.keyword().as_str() {
+            "TABLE" | "TABLES" => self.words.skip_any(&["IF", "EXISTS"]),
+            "USER" => return Verb::Nothing,
+            _ => return Verb::Unknown,
+        }
+        let mut tables = Vec::new();
+        loop {
+            match self.table() {
+                Some(table) if tables.len() < TABLES_MAX => tables.push(table),
+                _ => return Verb::Define(Named::Everything),
+            }
+            // WAIT n and NOWAIT may come before TO.
+            loop {
+                match self.words.next() {
+                    Some(Word::Mark(b',')) => break,
+                    Some(word) if word.is("TO") => break,
+                    Some(_) => {}
+                    None => return Verb::Define(self.named(tables)),
+                }
+            }
+        }
+    }
+
+    fn one_table(&mut self) -> Verb {
+        match self.table() {
+            Some(table) => Verb::Define(self.named(vec![table])),
+            None => Verb::Define(Named::Everything),
+        }
+    }
+
+    fn insert(&mut self) -> Verb {
+        self.words.skip_any(&["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "INTO"]);
+        let Some(table) = self.table() else { return Verb::Write(Named::Everything) };
+        Verb::Write(self.named(vec![table]))
+    }
+
+    fn load(&mut self) -> Verb {
+        while let Some(word) = self.words.next() {
+            if word.is("TABLE") {
+                let table = self.table();
+                let named = table.map_or(Named::Everything, |table| self.named(vec![table]));
+                return Verb::Write(named);
+            }
+        }
+        Verb::Unknown
+    }
+
+    /// Every name that may be a table's, up to one of these words: more than are written, never fewer.
+    fn tables_until(&mut self, ends: &[&str]) -> Named {
+        const SKIPPED: [&str; 5] = ["LOW_PRIORITY", "QUICK", "IGNORE", "FROM", "HISTORY"];
+        self.words.skip_any(&SKIPPED);
+        let mut tables = Vec::new();
+        let mut depth = 0u32;
+        let mut expected = true;
+        while let Some(word) = self.words.peek() {
+            let at_top = depth == 0;
+            match word {
+                Word::Mark(b'(') => depth += 1,
+                Word::Mark(b')') => depth = depth.saturating_sub(1),
+                Word::Mark(b',') => expected = true,
+                word if at_top && ends.iter().any(|end| word.is(end)) => break,
+                // A query inside: its tables are only read, its words are no names.
+                word if word.is("SELECT") => return Named::Everything,
+                word if ["JOIN", "STRAIGHT_JOIN", "FROM", "USING"].iter().any(|it| word.is(it)) => {
+                    expected = true;
+                }
+                Word::Plain(_) | Word::Quoted(_) if expected => {
+                    match self.table() {
+                        Some(table) if tables.len() < TABLES_MAX => tables.push(table),
+                        _ => return Named::Everything,
+                    }
+                    expected = false;
+                    continue;
+                }
+                _ => {}
+            }
+            self.words.next();
+        }
+        self.named(tables)
+    }
+
+    /// A name, perhaps with its database.
+    fn table(&mut self) -> Option<TableName> {
+        let first = self.words.name()?;
+        if self.words.peek() != Some(Word::Mark(b'.')) {
+            return Some(TableName { schema: self.schema.to_owned(), name: first });
+        }
+        self.words.next();
+        // `DELETE t.* FROM …`
+        if self.words.peek() == Some(Word::Mark(b'*')) {
+            return Some(TableName { schema: self.schema.to_owned(), name: first });
+        }
+        Some(TableName { schema: first, name: self.words.name()? })
+    }
+
+    fn named(&self, tables: Vec<TableName>) -> Named {
+        let is_whole =
+            tables.iter().all(|table| !table.schema.is_empty() && !table.name.is_empty());
+        if tables.is_empty() || !is_whole || self.words.is_damaged() {
+            Named::Everything
+        } else {
+            Named::Tables(tables)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "statement/statement_tests.rs"]
+mod statement_tests;

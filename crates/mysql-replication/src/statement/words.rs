@@ -1,0 +1,284 @@
+//! The words of a statement: names, marks, literals; comments left out.
+//!
+//! Comments that only some servers run (`/*!50001 …*/`, `/*M!100100 …*/`) count as text: a server
+//! ran them. Double quotes hold a name or a literal, by the session's mode: they are taken as either.
+//! Backslashes in literals escape, by the usual mode; a literal that does not end makes the statement
+//! damaged ([`Words::is_damaged`]). Not here: any meaning.
+
+use super::XaId;
+
+/// A word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Word {
+    /// Letters, digits, `_` and `$`.
+    Plain(String),
+    /// Between back-quotes or double quotes.
+    Quoted(String),
+    /// Between single quotes; its bytes.
+    Literal(Vec<u8>),
+    /// Any other character.
+    Mark(u8),
+}
+
+impl Word {
+    /// Whether it is this keyword, given in capitals.
+    pub(super) fn is(&self, keyword: &str) -> bool {
+        match self {
+            Word::Plain(word) => word.eq_ignore_ascii_case(keyword),
+            Word::Mark(mark) => keyword.as_bytes() == [*mark],
+            Word::Quoted(_) | Word::Literal(_) => false,
+        }
+    }
+}
+
+/// Names longer than this are none (64 characters of up to four bytes).
+const NAME_MAX: usize = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Damage {
+    None,
+    Unended,
+}
+
+pub(super) struct Words<'a> {
+    sql: &'a [u8],
+    peeked: Option<Word>,
+    damage: Damage,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn new(sql: &'a [u8]) -> Words<'a> {
+        Words { sql, peeked: None, damage: Damage::None }
+    }
+
+    /// Whether a literal, a name or a comment did not end.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damage == Damage::Unended
+    }
+
+    pub(super) fn next(&mut self) -> Option<Word> {
+        self.peeked.take().or_else(|| self.read())
+    }
+
+    pub(super) fn peek(&mut self) -> Option<Word> {
+        if self.peeked.is_none() {
+            self.peeked = self.read();
+        }
+        self.peeked.clone()
+    }
+
+    pub(super) fn peek_is(&mut self, keywords: &[&str]) -> bool {
+        self.peek().is_some_and(|word| keywords.iter().any(|keyword| word.is(keyword)))
+    }
+
+    /// Passes these over, as often as they come.
+    pub(super) fn skip_any(&mut self, keywords: &[&str]) {
+        while self.peek_is(keywords) {
+            self.peeked = None;
+        }
+    }
+
+    /// The next word in capitals; empty if it is no plain one.
+    pub(super) fn keyword(&mut self) -> String {
+        match self.next() {
+            Some(Word::Plain(word)) => word.to_ascii_uppercase(),
+            _ => String::new(),
+        }
+    }
+
+    /// What a definition is of: the first of the words that name a kind.
+    pub(super) fn kind(&mut self) -> String {
+        const KINDS: [&str; 20] = [
+            "TABLE",
+            "TABLES",
+            "VIEW",
+            "SEQUENCE",
+            "INDEX",
+            "DATABASE",
+            "SCHEMA",
+            "TRIGGER",
+            "PROCEDURE",
+            "FUNCTION",
+            "EVENT",
+            "USER",
+            "ROLE",
+            "SERVER",
+            "PACKAGE",
+            "TABLESPACE",
+            "LOGFILE",
+            "INSTANCE",
+            "RESOURCE",
+            "SPATIAL",
+        ];
+        // What comes after these is a value, as in DEFINER=event@localhost.
+        let mut is_value = false;
+        while let Some(word) = self.next() {
+            if let Some(kind) = KINDS.iter().find(|kind| !is_value && word.is(kind)) {
+                // SPATIAL REFERENCE SYSTEM, or a spatial index.
+                return (*kind).to_owned();
+            }
+            is_value = matches!(word, Word::Mark(b'=' | b'@'));
+        }
+        String::new()
+    }
+
+    /// The next word as a name.
+    pub(super) fn name(&mut self) -> Option<String> {
+        match self.next()? {
+            Word::Plain(name) | Word::Quoted(name) => Some(name),
+            Word::Literal(_) | Word::Mark(_) => None,
+        }
+    }
+
+    /// `X'6162',X'',1` or `'ab','',1`; the second part and the format may be missing.
+    pub(super) fn xa_id(&mut self) -> Option<XaId> {
+        let global = self.xa_part()?;
+        let mut branch = Vec::new();
+        let mut format = 1;
+        if self.peek() == Some(Word::Mark(b',')) {
+            self.next();
+            branch = self.xa_part()?;
+        }
+        if self.peek() == Some(Word::Mark(b',')) {
+            self.next();
+            let Some(Word::Plain(number)) = self.next() else { return None };
+            format = number.parse().ok()?;
+        }
+        Some(XaId { format, global: global.into(), branch: branch.into() })
+    }
+
+    fn xa_part(&mut self) -> Option<Vec<u8>> {
+        match self.next()? {
+            Word::Literal(bytes) => Some(bytes),
+            Word::Quoted(text) => Some(text.into_bytes()),
+            Word::Plain(word) if word.eq_ignore_ascii_case("x") => match self.next()? {
+                Word::Literal(digits) => unhex(&digits),
+                _ => None,
+            },
+            Word::Plain(word) => unhex(word.strip_prefix("0x")?.as_bytes()),
+            Word::Mark(_) => None,
+        }
+    }
+
+    fn read(&mut self) -> Option<Word> {
+        loop {
+            let (first, rest) = self.sql.split_first()?;
+            match first {
+                b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | b';' => self.sql = rest,
+                b'#' => self.skip_line(),
+                b'-' if rest.first() == Some(&b'-')
+                    && rest.get(1).is_none_or(u8::is_ascii_whitespace) =>
+                {
+                    self.skip_line();
+                }
+                b'/' if rest.first() == Some(&b'*') => self.comment(),
+                b'*' if rest.first() == Some(&b'/') => self.sql = &rest[1..],
+                b'`' | b'"' => return Some(self.quoted(*first)),
+                b'\'' => return Some(self.literal()),
+                byte if is_word(*byte) => return Some(self.plain()),
+                byte => {
+                    self.sql = rest;
+                    return Some(Word::Mark(*byte));
+                }
+            }
+        }
+    }
+
+    fn skip_line(&mut self) {
+        let end = self.sql.iter().position(|byte| *byte == b'\n').unwrap_or(self.sql.len());
+        self.sql = &self.sql[end..];
+    }
+
+    fn comment(&mut self) {
+        let inside = &self.sql[2..];
+        let run = inside.strip_prefix(b"!").or_else(|| inside.strip_prefix(b"M!"));
+        if let Some(run) = run {
+            let digits = run.iter().take_while(|byte| byte.is_ascii_digit()).count().min(6);
+            self.sql = &run[digits..];
+            return;
+        }
+        match inside.windows(2).position(|pair| pair == b"*/") {
+            Some(end) => self.sql = &inside[end + 2..],
+            None => {
+                self.sql = &[];
+                self.damage = Damage::Unended;
+            }
+        }
+    }
+
+    fn plain(&mut self) -> Word {
+        let end = self.sql.iter().position(|byte| !is_word(*byte)).unwrap_or(self.sql.len());
+        let (word, rest) = self.sql.split_at(end);
+        self.sql = rest;
+        self.text(word, Word::Plain)
+    }
+
+    /// A quote within is written twice.
+    fn quoted(&mut self, quote: u8) -> Word {
+        let mut name = Vec::new();
+        let mut rest = &self.sql[1..];
+        loop {
+            let Some(end) = rest.iter().position(|byte| *byte == quote) else {
+                self.sql = &[];
+                self.damage = Damage::Unended;
+                return Word::Mark(quote);
+            };
+            name.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            if rest.first() != Some(&quote) {
+                self.sql = rest;
+                return self.text(&name, Word::Quoted);
+            }
+            name.push(quote);
+            rest = &rest[1..];
+        }
+    }
+
+    fn text(&mut self, bytes: &[u8], word: fn(String) -> Word) -> Word {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if text.len() <= NAME_MAX => word(text.to_owned()),
+            // No name; a literal of the other mode may be this long.
+            _ => Word::Literal(Vec::new()),
+        }
+    }
+
+    fn literal(&mut self) -> Word {
+        let mut text = Vec::new();
+        let mut at = 1;
+        while let Some(byte) = self.sql.get(at) {
+            match (byte, self.sql.get(at + 1)) {
+                (b'\\', Some(escaped)) => {
+                    text.push(*escaped);
+                    at += 2;
+                }
+                (b'\'', Some(b'\'')) => {
+                    text.push(b'\'');
+                    at += 2;
+                }
+                (b'\'', _) => {
+                    self.sql = &self.sql[at + 1..];
+                    return Word::Literal(text);
+                }
+                _ => {
+                    text.push(*byte);
+                    at += 1;
+                }
+            }
+        }
+        self.sql = &[];
+        self.damage = Damage::Unended;
+        Word::Literal(text)
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || !byte.is_ascii()
+}
+
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let pairs = digits.chunks_exact(2);
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}

@@ -1,0 +1,260 @@
+//! A table as its rows are read: which columns it has, and what is known of each.
+//!
+//! The stream's table map always has the kinds of the columns. Names, signs, character sets, members
+//! of enums and the primary key come with it only where the server is set up so
+//! (`binlog_row_metadata`; MariaDB's default is `NO_LOG`, MySQL's `MINIMAL`); what is missing is
+//! filled in from the schema ([`crate::schema::TableShape`]) if that fits ([`Table::of`]).
+//!
+//! Invariant: what the stream says is never overruled. Where stream and schema contradict each other
+//! the table was altered in between, and it is refused.
+
+use crate::Refusal;
+use crate::reader::Reader;
+use crate::schema::TableShape;
+use crate::value::charset::Charset;
+use std::sync::Arc;
+
+/// The most columns that a table can have (both servers' bound).
+pub(crate) const COLUMNS_MAX: u64 = 4096;
+
+/// The kind of a column, as the stream has it. Sizes in bytes, fractions in digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named as in SQL; `Old` are the forms without a fraction")]
+pub enum ColumnKind {
+    Null,
+    Tiny,
+    Short,
+    Int24,
+    Long,
+    LongLong,
+    Float,
+    Double,
+    Decimal { precision: u8, scale: u8 },
+    Bit { bits: u16 },
+    Year,
+    Date,
+    OldTime,
+    Time { digits: u8 },
+    OldDateTime,
+    DateTime { digits: u8 },
+    OldTimestamp,
+    Timestamp { digits: u8 },
+    Varchar { max_bytes: u16 },
+    Char { max_bytes: u16 },
+    CompressedVarchar { max_bytes: u16 },
+    Blob { length_bytes: u8 },
+    CompressedBlob { length_bytes: u8 },
+    Json { length_bytes: u8 },
+    Geometry { length_bytes: u8 },
+    Vector { length_bytes: u8 },
+    Enum { bytes: u8 },
+    Set { bytes: u8 },
+}
+
+impl ColumnKind {
+    /// From the type code of a table map, and its part of the map's metadata.
+    ///
+    /// # Errors
+    /// `Truncated`, `BadLength`, `UnknownColumnType`.
+    pub(crate) fn read(code: u8, metadata: &mut Reader<'_>) -> Result<ColumnKind, Refusal> {
+        Ok(match code {
+            1 => ColumnKind::Tiny,
+            2 => ColumnKind::Short,
+            3 => ColumnKind::Long,
+            4 => sized(metadata, 4, ColumnKind::Float)?,
+            5 => sized(metadata, 8, ColumnKind::Double)?,
+            6 => ColumnKind::Null,
+            7 => ColumnKind::OldTimestamp,
+            8 => ColumnKind::LongLong,
+            9 => ColumnKind::Int24,
+            10 => ColumnKind::Date,
+            11 => ColumnKind::OldTime,
+            12 => ColumnKind::OldDateTime,
+            13 => ColumnKind::Year,
+            15 => ColumnKind::Varchar { max_bytes: metadata.u16()? },
+            16 => bit(metadata)?,
+            17 => ColumnKind::Timestamp { digits: digits(metadata)? },
+            18 => ColumnKind::DateTime { digits: digits(metadata)? },
+            19 => ColumnKind::Time { digits: digits(metadata)? },
+            140 => ColumnKind::CompressedBlob { length_bytes: length(metadata)? },
+            141 => ColumnKind::CompressedVarchar { max_bytes: metadata.u16()? },
+            242 => ColumnKind::Vector { length_bytes: length(metadata)? },
+            245 => ColumnKind::Json { length_bytes: length(metadata)? },
+            246 => ColumnKind::Decimal { precision: metadata.u8()?, scale: metadata.u8()? },
+            252 => ColumnKind::Blob { length_bytes: length(metadata)? },
+            254 => string(metadata)?,
+            255 => ColumnKind::Geometry { length_bytes: length(metadata)? },
+            _ => return Err(Refusal::UnknownColumnType),
+        })
+    }
+
+    /// Whether the optional metadata has a sign for it.
+    pub(crate) fn has_sign(self) -> bool {
+        matches!(
+            self,
+            ColumnKind::Tiny
+                | ColumnKind::Short
+                | ColumnKind::Int24
+                | ColumnKind::Long
+                | ColumnKind::LongLong
+                | ColumnKind::Float
+                | ColumnKind::Double
+                | ColumnKind::Decimal { .. }
+        )
+    }
+
+    /// Whether the optional metadata has a collation for it, enums and sets apart.
+    pub(crate) fn has_charset(self) -> bool {
+        matches!(
+            self,
+            ColumnKind::Varchar { .. }
+                | ColumnKind::Char { .. }
+                | ColumnKind::Blob { .. }
+                | ColumnKind::CompressedVarchar { .. }
+                | ColumnKind::CompressedBlob { .. }
+        )
+    }
+}
+
+fn sized(metadata: &mut Reader<'_>, size: u8, kind: ColumnKind) -> Result<ColumnKind, Refusal> {
+    if metadata.u8()? == size { Ok(kind) } else { Err(Refusal::BadLength) }
+}
+
+fn digits(metadata: &mut Reader<'_>) -> Result<u8, Refusal> {
+    let digits = metadata.u8()?;
+    if digits <= 6 { Ok(digits) } else { Err(Refusal::BadLength) }
+}
+
+fn length(metadata: &mut Reader<'_>) -> Result<u8, Refusal> {
+    let length = metadata.u8()?;
+    if (1..=4).contains(&length) { Ok(length) } else { Err(Refusal::BadLength) }
+}
+
+fn bit(metadata: &mut Reader<'_>) -> Result<ColumnKind, Refusal> {
+    let (odd, bytes) = (u16::from(metadata.u8()?), u16::from(metadata.u8()?));
+    let bits = bytes * 8 + odd;
+    if odd < 8 && (1..=64).contains(&bits) {
+        Ok(ColumnKind::Bit { bits })
+    } else {
+        Err(Refusal::BadLength)
+    }
+}
+
+/// Code 254 stands for three types; the length of a `CHAR` over 255 has two bits in the first byte,
+/// turned round.
+fn string(metadata: &mut Reader<'_>) -> Result<ColumnKind, Refusal> {
+    let (first, second) = (metadata.u8()?, metadata.u8()?);
+    let bytes_up_to =
+        |most| if (1..=most).contains(&second) { Ok(second) } else { Err(Refusal::BadLength) };
+    match first {
+        247 => Ok(ColumnKind::Enum { bytes: bytes_up_to(2)? }),
+        248 => Ok(ColumnKind::Set { bytes: bytes_up_to(8)? }),
+        first if first | 0x30 == 254 => {
+            let high = u16::from(first & 0x30 ^ 0x30) << 4;
+            Ok(ColumnKind::Char { max_bytes: high | u16::from(second) })
+        }
+        _ => Err(Refusal::UnknownColumnType),
+    }
+}
+
+/// Whether a number is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sign {
+    /// It may be negative.
+    Signed,
+    /// It may not.
+    Unsigned,
+    /// Nobody has said.
+    Unknown,
+}
+
+/// A type of MariaDB that the stream shows as bytes only; the schema knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Special {
+    /// None of them, as far as is known.
+    None,
+    /// `UUID`.
+    Uuid,
+    /// `INET6`.
+    Inet6,
+    /// `INET4`.
+    Inet4,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its kind.
+    pub kind: ColumnKind,
+    /// Its name, if known.
+    pub name: Option<Arc<str>>,
+    /// Whether it is signed.
+    pub sign: Sign,
+    /// Its character set, if known.
+    pub charset: Option<Charset>,
+    /// The members of an enum or a set, if known.
+    pub members: Option<Arc<[Box<str>]>>,
+    /// What the schema says that the stream does not.
+    pub special: Special,
+}
+
+/// A table as one table map of the stream has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// The database it is in.
+    pub schema: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its columns, in order; or why they cannot be read.
+    pub columns: Result<Vec<Column>, Refusal>,
+    /// The places of the columns of its primary key, if known; empty where it has none.
+    pub primary_key: Option<Vec<usize>>,
+}
+
+impl Table {
+    /// What the stream says, filled in from the schema. If the two contradict each other, the columns
+    /// are refused with `SchemaMismatch`.
+    #[must_use]
+    pub fn of(mut self, shape: Option<&TableShape>) -> Table {
+        let (Some(shape), Ok(columns)) = (shape, &mut self.columns) else { return self };
+        match shape.fill(columns) {
+            Ok(()) => self.primary_key = self.primary_key.or_else(|| Some(shape.primary_key())),
+            Err(refusal) => self.columns = Err(refusal),
+        }
+        self
+    }
+
+    /// The place of the column of this name; none if there is none, or names are not known. Names of
+    /// columns do not tell capitals from small letters.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        let columns = self.columns.as_ref().ok()?;
+        let is_it = |column: &Column| {
+            let own = column.name.as_deref();
+            own.is_some_and(|own| own == name || own.to_lowercase() == name.to_lowercase())
+        };
+        columns.iter().position(is_it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(code: u8, metadata: &[u8]) -> Result<ColumnKind, Refusal> {
+        ColumnKind::read(code, &mut Reader::new(metadata))
+    }
+
+    #[test]
+    fn kinds_are_read_with_their_metadata() {
+        assert_eq!(read(254, &[254, 40]), Ok(ColumnKind::Char { max_bytes: 40 }));
+        // CHAR(255) of utf8mb4: 1020 bytes.
+        assert_eq!(read(254, &[0xce, 0xfc]), Ok(ColumnKind::Char { max_bytes: 1020 }));
+        assert_eq!(read(254, &[247, 2]), Ok(ColumnKind::Enum { bytes: 2 }));
+        assert_eq!(read(16, &[3, 1]), Ok(ColumnKind::Bit { bits: 11 }));
+        assert_eq!(read(252, &[5]), Err(Refusal::BadLength));
+        assert_eq!(read(18, &[7]), Err(Refusal::BadLength));
+        assert_eq!(read(20, &[]), Err(Refusal::UnknownColumnType));
+        assert_eq!(read(15, &[1]), Err(Refusal::Truncated));
+    }
+}

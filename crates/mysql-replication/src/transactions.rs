@@ -1,0 +1,477 @@
+//! From events to whole transactions, each with its changes and the position after it.
+//!
+//! | open | event | then |
+//! |---|---|---|
+//! | nothing | GTID; `BEGIN`; rows | a transaction is open |
+//! | nothing | a definition, a write in statement format | a transaction of one statement |
+//! | a transaction | rows, statements | its changes grow, within the bound |
+//! | | `SAVEPOINT`, `ROLLBACK TO` | changes after it are marked undone |
+//! | | XID, `COMMIT`, `ROLLBACK` | it is handed out |
+//! | | `XA PREPARE` | it waits; `XA COMMIT` hands it out, `XA ROLLBACK` drops it |
+//! | | another GTID, file, or start of the server | it is handed out as rolled back: it never ended |
+//!
+//! Invariants: the position counts a transaction only when it is handed out; memory stays within
+//! [`Limits`], whatever the size of a transaction; nothing that may have changed is left out: what
+//! cannot be read, held or told apart becomes a change of the whole table, or of everything, and says
+//! why ([`Why`]). Not here: what a change means to a page.
+
+mod group;
+mod outcome;
+mod prepared;
+
+pub use outcome::{Change, Effect, Ending, Step, StreamRefused, TableRows, Transaction, What, Why};
+
+use crate::Refusal;
+use crate::event::{
+    Event, EventBody, EventReader, GtidEvent, Header, Inner, Payload, QueryEvent, Rows, TableMap,
+    XaPhase, next_event,
+};
+use crate::position::{FilePosition, Gtid, Position, Start};
+use crate::schema::TableShape;
+use crate::statement::{self, Named, Verb};
+use crate::table::Table;
+use crate::wire::packet::Packet;
+use crate::wire::response::ServerError;
+use bytes::Bytes;
+use group::Group;
+use prepared::Prepared;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What may be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of rows of one transaction; beyond them only its tables are told.
+    pub transaction_bytes: usize,
+    /// Tables of one transaction; beyond them it is about everything.
+    pub tables: usize,
+    /// Bytes that one compressed event may grow to.
+    pub event_bytes: usize,
+    /// Bytes of rows of all transactions that are prepared and wait.
+    pub prepared_bytes: usize,
+}
+
+impl Default for Limits {
+    /// 16 MiB a transaction, 1,000 tables, 16 MiB an event, 16 MiB of prepared ones.
+    fn default() -> Limits {
+        Limits {
+            transaction_bytes: 16 << 20,
+            tables: 1000,
+            event_bytes: 16 << 20,
+            prepared_bytes: 16 << 20,
+        }
+    }
+}
+
+/// What is wanted of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Interest {
+    /// Nothing: its changes are passed over.
+    None,
+    /// That it changed.
+    Table,
+    /// Its changed rows.
+    Rows,
+}
+
+/// Who follows the stream, and what is known of the tables.
+pub trait Watch {
+    /// What is wanted of this table.
+    fn interest(&mut self, schema: &str, table: &str) -> Interest;
+
+    /// What the schema says of this table, if it was asked.
+    fn shape(&mut self, schema: &str, table: &str) -> Option<Arc<TableShape>>;
+}
+
+/// Tables that are kept between events, by the id that the server gave them; and how long their maps
+/// may be, all together.
+const KNOWN_MAX: usize = 4096;
+const KNOWN_BYTES_MAX: usize = 4 << 20;
+
+#[derive(Debug)]
+struct Known {
+    map: Bytes,
+    table: Arc<Table>,
+    interest: Interest,
+}
+
+/// Puts transactions together.
+#[derive(Debug)]
+pub struct Transactions<W> {
+    watch: W,
+    limits: Limits,
+    events: EventReader,
+    known: HashMap<u64, Known>,
+    open: Option<Group>,
+    prepared: Prepared,
+    position: Position,
+}
+
+impl<W: Watch> Transactions<W> {
+    /// For a stream that was asked for from `start`. After a break of the connection take a new one,
+    /// from [`Transactions::position`].
+    #[must_use]
+    pub fn new(start: &Start, limits: Limits, watch: W) -> Transactions<W> {
+        Transactions {
+            watch,
+            limits,
+            events: EventReader::new(limits.event_bytes),
+            known: HashMap::new(),
+            open: None,
+            prepared: Prepared::new(limits.prepared_bytes),
+            position: Position::at(start),
+        }
+    }
+
+    /// How far whole transactions were handed out.
+    #[must_use]
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Who follows.
+    pub fn watch(&mut self) -> &mut W {
+        &mut self.watch
+    }
+
+    /// Forgets what is known of tables: interests and shapes are asked for anew.
+    pub fn forget_tables(&mut self) {
+        self.known.clear();
+    }
+
+    /// Takes the next packet of the stream.
+    ///
+    /// # Errors
+    /// Why the stream has come to an end; nothing more can be read from it.
+    pub fn read(&mut self, packet: &Packet) -> Result<Step, StreamRefused> {
+        let payload = &packet.payload;
+        match payload.first() {
+            Some(0) => {}
+            Some(0xfe) => return Ok(Step::Ended),
+            Some(0xff) => {
+                let error = ServerError::read(payload).unwrap_or_default();
+                return Err(StreamRefused::Server(error));
+            }
+            Some(_) => return Err(Refusal::UnexpectedPacket.into()),
+            None => return Err(Refusal::Truncated.into()),
+        }
+        let bytes = payload.slice(1..);
+        let event = if packet.is_whole() {
+            self.events.read(&bytes)
+        } else {
+            Ok(self.events.read_head(&bytes)?)
+        };
+        self.event(event)
+    }
+
+    fn event(&mut self, event: Result<Event, (Header, Refusal)>) -> Result<Step, StreamRefused> {
+        let Event { header, body } = match event {
+            Ok(event) => event,
+            Err(refused) if EventReader::is_fatal(&refused) => return Err(refused.1.into()),
+            Err((header, refusal)) => return Ok(self.unreadable(header, refusal)?),
+        };
+        Ok(match body {
+            EventBody::Format(format) => {
+                self.known.clear();
+                // The server was started anew: what was open was never committed.
+                if format.created_seconds != 0 { self.abandon(header) } else { Step::Nothing }
+            }
+            EventBody::Rotate(place) => {
+                let step = self.abandon(header);
+                self.rotate(place);
+                step
+            }
+            EventBody::Heartbeat => Step::Heartbeat,
+            EventBody::Gtid(gtid) => {
+                let step = self.abandon(header);
+                self.open = Some(Group::new(&gtid));
+                step
+            }
+            EventBody::Query(query) => self.query(header, &query),
+            EventBody::Xid(_) => self.finish(header, Ending::Committed),
+            EventBody::XaPrepare(id, phase) => match phase {
+                XaPhase::Committed => self.finish(header, Ending::Committed),
+                XaPhase::Prepared => {
+                    let group = self.open.get_or_insert_with(Group::unnamed);
+                    self.prepared.keep(id, group.take_changes());
+                    self.finish(header, Ending::Prepared)
+                }
+            },
+            EventBody::TableMap(map) => {
+                self.table_map(&map);
+                Step::Nothing
+            }
+            EventBody::Rows(rows) => {
+                self.rows(rows);
+                Step::Nothing
+            }
+            EventBody::TooLong(table_id) => {
+                self.too_long(table_id);
+                Step::Nothing
+            }
+            EventBody::Payload(payload) => return self.payload(header, &payload),
+            EventBody::Incident => {
+                self.add(What::Everything(Why::Incident));
+                self.finish(header, Ending::Committed)
+            }
+            EventBody::Unknown => self.everything(header, Why::UnknownEvent),
+            EventBody::GtidList(_)
+            | EventBody::PreviousGtids(_)
+            | EventBody::StartEncryption
+            | EventBody::Nothing => Step::Nothing,
+        })
+    }
+
+    /// An event whose header is good and whose body is not.
+    fn unreadable(&mut self, header: Header, refusal: Refusal) -> Result<Step, Refusal> {
+        match header.code {
+            // Without these nobody knows where the stream is.
+            4 | 33 | 42 | 162 => Err(refusal),
+            // Informative.
+            35 | 163 => Ok(Step::Nothing),
+            // An end is an end.
+            16 => {
+                self.add(What::Everything(Why::Unreadable(refusal)));
+                Ok(self.finish(header, Ending::Committed))
+            }
+            _ => Ok(self.everything(header, Why::Unreadable(refusal))),
+        }
+    }
+
+    /// What is open will never end: the server was killed while it wrote it. Rows of tables without
+    /// transactions may have been changed all the same. Its name is not counted as read.
+    fn abandon(&mut self, header: Header) -> Step {
+        let Some(mut group) = self.open.take() else { return Step::Nothing };
+        group.undo_all();
+        let (_, changes) = group.into_parts();
+        if changes.is_empty() {
+            return Step::Nothing;
+        }
+        let (server_id, seconds, ending) = (header.server_id, header.seconds, Ending::RolledBack);
+        Step::Transaction(Transaction { gtid: None, server_id, seconds, ending, changes })
+    }
+
+    fn rotate(&mut self, place: FilePosition) {
+        self.known.clear();
+        // The first of a stream names the file; what the caller knows of the offset is newer.
+        let named = self.position.file.as_ref().is_some_and(|own| own.file == place.file);
+        if !(named && place.offset <= 4) {
+            self.position.file = Some(place);
+        }
+    }
+
+    fn table_map(&mut self, map: &TableMap) {
+        let id = map.table_id;
+        if self.known.get(&id).is_some_and(|known| known.map == map.bytes()) {
+            return;
+        }
+        let Ok((schema, name)) = map.names() else {
+            self.known.remove(&id);
+            return;
+        };
+        let interest = self.watch.interest(schema, name);
+        let shape = self.watch.shape(schema, name);
+        let Ok(table) = map.table() else { return };
+        let bytes: usize = self.known.values().map(|known| known.map.len()).sum();
+        if self.known.len() >= KNOWN_MAX || bytes > KNOWN_BYTES_MAX {
+            self.known.clear();
+        }
+        let table = Arc::new(table.of(shape.as_deref()));
+        // In memory of its own: it stays longer than what was received with it.
+        let map = Bytes::copy_from_slice(map.bytes());
+        self.known.insert(id, Known { map, table, interest });
+    }
+
+    fn rows(&mut self, rows: Rows) {
+        // The id of an event that only ends a statement.
+        const NO_TABLE: u64 = 0xff_ffff;
+        let Some(known) = self.known.get(&rows.table_id) else {
+            if rows.table_id != NO_TABLE || !rows.is_empty() {
+                self.add(What::Everything(Why::Unreadable(Refusal::UnknownTable)));
+            }
+            return;
+        };
+        let (table, interest) = (known.table.clone(), known.interest);
+        let what = match (interest, &table.columns) {
+            (Interest::None, _) => {
+                self.open.get_or_insert_with(Group::begun);
+                return;
+            }
+            (Interest::Table, _) => whole(&table, Why::Asked),
+            (Interest::Rows, Err(refusal)) => whole(&table, Why::Unreadable(*refusal)),
+            (Interest::Rows, Ok(_)) => match rows.unpacked(self.limits.event_bytes) {
+                Ok(rows) if rows.is_empty() => whole(&table, Why::NoImage),
+                Ok(rows) => What::Rows(TableRows { table, rows: rows.detached() }),
+                Err(refusal) => whole(&table, Why::Unreadable(refusal)),
+            },
+        };
+        self.add(what);
+    }
+
+    fn too_long(&mut self, table_id: Option<u64>) {
+        let known = table_id.and_then(|id| self.known.get(&id));
+        let what = match known {
+            Some(known) if known.interest == Interest::None => return,
+            Some(known) => whole(&known.table, Why::TooLarge),
+            None => What::Everything(Why::TooLarge),
+        };
+        self.add(what);
+    }
+
+    /// Adds to the open transaction; rows without one open it.
+    fn add(&mut self, what: What) {
+        let group = self.open.get_or_insert_with(Group::begun);
+        group.begin();
+        group.add(what, &self.limits);
+    }
+
+    fn everything(&mut self, header: Header, why: Why) -> Step {
+        let is_open = self.open.as_ref().is_some_and(Group::goes_on);
+        self.add(What::Everything(why));
+        if is_open { Step::Nothing } else { self.finish(header, Ending::Committed) }
+    }
+
+    fn query(&mut self, header: Header, query: &QueryEvent) -> Step {
+        let goes_on = self.open.as_ref().is_some_and(Group::goes_on);
+        match statement::read(&query.sql, &query.schema) {
+            Verb::Begin | Verb::XaStart => {
+                self.open.get_or_insert_with(Group::unnamed).begin();
+                return Step::Nothing;
+            }
+            Verb::Commit => return self.finish(header, Ending::Committed),
+            Verb::Rollback => {
+                self.open.get_or_insert_with(Group::unnamed).undo_all();
+                return self.finish(header, Ending::RolledBack);
+            }
+            Verb::Savepoint(name) => {
+                self.open.get_or_insert_with(Group::begun).savepoint(name);
+                return Step::Nothing;
+            }
+            Verb::RollbackTo(name) => {
+                self.open.get_or_insert_with(Group::begun).undo_to(&name);
+                return Step::Nothing;
+            }
+            Verb::XaCommit(id) => {
+                match id.and_then(|id| self.prepared.take(&id)) {
+                    Some(changes) => {
+                        self.open.get_or_insert_with(Group::unnamed).put_changes(changes);
+                    }
+                    None => self.add(What::Everything(Why::UnknownXa)),
+                }
+                return self.finish(header, Ending::Committed);
+            }
+            Verb::XaRollback(id) => {
+                if let Some(id) = id {
+                    self.prepared.take(&id);
+                }
+                return self.finish(header, Ending::RolledBack);
+            }
+            Verb::Nothing => {}
+            Verb::Define(named) => self.named(named, Why::Defined),
+            Verb::Write(named) => self.named(named, Why::Statement),
+            Verb::Unknown => self.add_alone(What::Everything(Why::UnknownStatement)),
+        }
+        if goes_on { Step::Nothing } else { self.finish(header, Ending::Committed) }
+    }
+
+    fn named(&mut self, named: Named, why: Why) {
+        // Ids and shapes of old mean nothing any more.
+        self.known.clear();
+        match named {
+            Named::Everything => self.add_alone(What::Everything(why)),
+            Named::Schema(schema) => {
+                self.add_alone(What::Schema { schema: schema.as_str().into(), why });
+            }
+            Named::Tables(tables) => {
+                for table in tables {
+                    if self.watch.interest(&table.schema, &table.name) != Interest::None {
+                        let (schema, name) = (table.schema.as_str(), table.name.as_str());
+                        let (schema, name) = (schema.into(), name.into());
+                        self.add_alone(What::Table { schema, name, why });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds without making a transaction of it that waits for its end.
+    fn add_alone(&mut self, what: What) {
+        self.open.get_or_insert_with(Group::unnamed).add(what, &self.limits);
+    }
+
+    fn payload(&mut self, outer: Header, payload: &Payload) -> Result<Step, StreamRefused> {
+        match self.unpack(outer, payload) {
+            // Whatever was in it was committed.
+            Err(StreamRefused::Event(refusal)) => {
+                self.add(What::Everything(Why::Unreadable(refusal)));
+                Ok(self.finish(outer, Ending::Committed))
+            }
+            step => step,
+        }
+    }
+
+    fn unpack(&mut self, outer: Header, payload: &Payload) -> Result<Step, StreamRefused> {
+        let mut events = payload.open()?;
+        let mut last = Step::Nothing;
+        while let Some(inner) = next_event(&mut events, self.events.event_bytes())? {
+            let event = match inner {
+                Inner::Whole(bytes) => self.events.read_inner(&bytes),
+                Inner::Head(bytes) => Ok(self.events.read_head(&bytes)?),
+            };
+            let event = event.map(|mut event| {
+                event.header.end = outer.end;
+                event
+            });
+            // One in the other is none of the format.
+            if event.as_ref().is_ok_and(|event| matches!(event.body, EventBody::Payload(_))) {
+                return Err(Refusal::BadValue.into());
+            }
+            if let step @ Step::Transaction(_) = self.event(event)? {
+                last = step;
+            }
+        }
+        Ok(last)
+    }
+
+    fn finish(&mut self, header: Header, ending: Ending) -> Step {
+        let group = self.open.take().unwrap_or_else(Group::unnamed);
+        let (gtid, changes) = group.into_parts();
+        self.position.advance(gtid.as_ref());
+        if let Some(place) = &mut self.position.file {
+            place.offset = widened(place.offset, header.end);
+        }
+        let (server_id, seconds) = (header.server_id, header.seconds);
+        Step::Transaction(Transaction { gtid, server_id, seconds, ending, changes })
+    }
+}
+
+fn whole(table: &Table, why: Why) -> What {
+    What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
+}
+
+/// An offset from its lower 32 bits: files of more than 4 GiB exist where a transaction is huge.
+fn widened(before: u64, end: u32) -> u64 {
+    if end == 0 {
+        return before;
+    }
+    let same = before & !0xffff_ffff | u64::from(end);
+    if same < before { same + (1 << 32) } else { same }
+}
+
+impl Group {
+    fn new(gtid: &GtidEvent) -> Group {
+        match gtid {
+            // Unless it stands alone it is a transaction without BEGIN.
+            GtidEvent::MariaDb(_, flags) if !flags.is_standalone() => {
+                let mut group = Group::begun();
+                group.name(gtid.gtid());
+                group
+            }
+            _ => {
+                let mut group = Group::unnamed();
+                group.name(gtid.gtid());
+                group
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Distributed transactions that are prepared and wait for their commit or rollback.
+//!
+//! They may wait for long, and across a break of the stream nothing of them is kept: the commit of one
+//! that is not here changes everything. Invariant: their rows stay within the bound; of those beyond
+//! it only the tables are kept, and beyond [`COUNT_MAX`] nothing.
+
+use super::group::Changes;
+use crate::statement::XaId;
+use std::collections::HashMap;
+
+const COUNT_MAX: usize = 1000;
+
+#[derive(Debug)]
+pub(super) struct Prepared {
+    bytes_max: usize,
+    bytes: usize,
+    waiting: HashMap<XaId, Changes>,
+}
+
+impl Prepared {
+    pub(super) fn new(bytes_max: usize) -> Prepared {
+        Prepared { bytes_max, bytes: 0, waiting: HashMap::new() }
+    }
+
+    pub(super) fn keep(&mut self, id: XaId, mut changes: Changes) {
+        // One of the same id: that was never committed.
+        self.take(&id);
+        if self.waiting.len() >= COUNT_MAX {
+            return;
+        }
+        if self.bytes.saturating_add(changes.bytes) > self.bytes_max {
+            changes.without_rows();
+        }
+        self.bytes += changes.bytes;
+        self.waiting.insert(id, changes);
+    }
+
+    pub(super) fn take(&mut self, id: &XaId) -> Option<Changes> {
+        let changes = self.waiting.remove(id)?;
+        self.bytes -= changes.bytes;
+        Some(changes)
+    }
+}

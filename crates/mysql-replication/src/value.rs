@@ -1,0 +1,163 @@
+//! Values of columns as a row event carries them, and the text by which they go into a tag.
+//!
+//! [`Value::tag_text`] is the canonical text of a value, the one that stands for `{id}` in a tag:
+//!
+//! | type | text | as |
+//! |---|---|---|
+//! | integers, `BIT`, `YEAR` | decimal; `YEAR` with four digits | `-17`, `5`, `0000` |
+//! | `DECIMAL` | as SQL writes it, with all digits after the point | `12.50` |
+//! | `FLOAT`, `DOUBLE` | the shortest decimal that reads back the same, no exponent | `0.1` |
+//! | `DATE`, `TIME`, `DATETIME` | as SQL writes it, with the column's digits after the point | `2026-02-28 09:30:00.500` |
+//! | `TIMESTAMP` | the same, in UTC whatever the session's time zone | |
+//! | character types | the text in UTF-8; trailing spaces of `CHAR` are not sent | `straße` |
+//! | `BINARY`, `VARBINARY`, `BLOB`, `GEOMETRY` | small hexadecimal digits | `00ff` |
+//! | `ENUM`, `SET` | the member's text; members in the column's order with commas | `a,c` |
+//! | `JSON` | the document as [`super::value::json`] writes it | `{"a": 1}` |
+//! | `UUID`, `INET6`, `INET4` | as MariaDB writes it | |
+//!
+//! A value has no text where something is not known that would tell it from another: then whoever
+//! makes tags has to fall back on the whole table. NULL has no text either. Nothing here guesses.
+
+pub mod charset;
+mod decimal;
+pub mod json;
+mod network;
+pub(crate) mod read;
+mod temporal;
+
+pub use network::{inet4_text, inet6_text, uuid_text};
+pub use temporal::{Date, DateTime, Time, Timestamp};
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// A value of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// NULL.
+    Null,
+    /// A whole number that may be negative.
+    Int(i64),
+    /// A whole number of an unsigned column.
+    UInt(u64),
+    /// A whole number whose highest bit is set, of a column whose sign is not known: its bits, and
+    /// how many bytes the column has.
+    SignUnknown(u64, u8),
+    /// `DECIMAL`, as SQL writes it.
+    Decimal(String),
+    /// `FLOAT`.
+    Float(f32),
+    /// `DOUBLE`.
+    Double(f64),
+    /// `BIT`, up to 64.
+    Bits(u64),
+    /// `YEAR`; 0 is the year 0000.
+    Year(u16),
+    /// `DATE`.
+    Date(Date),
+    /// `TIME`.
+    Time(Time),
+    /// `DATETIME`.
+    DateTime(DateTime),
+    /// `TIMESTAMP`.
+    Timestamp(Timestamp),
+    /// Text.
+    Text(Cow<'a, str>),
+    /// Bytes without a character set.
+    Bytes(Cow<'a, [u8]>),
+    /// Text in a character set that is not decoded here, or (none) not known: the id of its
+    /// collation.
+    Coded(Cow<'a, [u8]>, Option<u32>),
+    /// A member of an `ENUM`: its number from 1 (0 is the empty text of an invalid value), and its
+    /// text if the members are known.
+    Enum(u16, Option<&'a str>),
+    /// Members of a `SET`: one bit for each, and their texts if the members are known.
+    Set(u64, Option<String>),
+    /// `JSON` in MySQL's binary form ([`json::text`]).
+    Json(Cow<'a, [u8]>),
+    /// `JSON` that was changed in part: what it is now is not known.
+    JsonInPart,
+    /// `UUID` of MariaDB, in the order of its text.
+    Uuid([u8; 16]),
+    /// `INET6` of MariaDB.
+    Inet6([u8; 16]),
+    /// `INET4` of MariaDB.
+    Inet4([u8; 4]),
+}
+
+/// Why a value has no canonical text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NoText {
+    /// It is NULL.
+    Null,
+    /// The stream does not say whether the column is unsigned, and the schema was not given.
+    SignUnknown,
+    /// Its character set is not known, or not decoded here, and there are bytes beyond ASCII.
+    CharsetUnknown,
+    /// The members of the `ENUM` or `SET` are not known.
+    MembersUnknown,
+    /// Only the changes of the JSON document were sent.
+    InPart,
+    /// The JSON document is damaged, or beyond its bounds.
+    BadJson,
+}
+
+impl NoText {
+    /// Its name, as in logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NoText::Null => "null",
+            NoText::SignUnknown => "sign-unknown",
+            NoText::CharsetUnknown => "charset-unknown",
+            NoText::MembersUnknown => "members-unknown",
+            NoText::InPart => "in-part",
+            NoText::BadJson => "bad-json",
+        }
+    }
+}
+
+impl Value<'_> {
+    /// The canonical text (see the opening of this module).
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn tag_text(&self) -> Result<Cow<'_, str>, NoText> {
+        Ok(match self {
+            Value::Null => return Err(NoText::Null),
+            Value::SignUnknown(..) => return Err(NoText::SignUnknown),
+            Value::Coded(..) => return Err(NoText::CharsetUnknown),
+            Value::JsonInPart => return Err(NoText::InPart),
+            Value::Enum(0, _) => Cow::Borrowed(""),
+            Value::Enum(_, None) | Value::Set(_, None) => return Err(NoText::MembersUnknown),
+            Value::Enum(_, Some(text)) => Cow::Borrowed(*text),
+            Value::Set(_, Some(text)) | Value::Decimal(text) => Cow::Borrowed(text.as_str()),
+            Value::Text(text) => Cow::Borrowed(text.as_ref()),
+            Value::Json(bytes) => {
+                Cow::Owned(json::text(bytes, json::Limits::default()).map_err(|_| NoText::BadJson)?)
+            }
+            Value::Bytes(bytes) => Cow::Owned(hex(bytes)),
+            Value::Int(number) => Cow::Owned(number.to_string()),
+            Value::UInt(number) | Value::Bits(number) => Cow::Owned(number.to_string()),
+            Value::Float(number) => Cow::Owned(number.to_string()),
+            Value::Double(number) => Cow::Owned(number.to_string()),
+            Value::Year(year) => Cow::Owned(format!("{year:04}")),
+            Value::Date(date) => Cow::Owned(date.to_string()),
+            Value::Time(time) => Cow::Owned(time.to_string()),
+            Value::DateTime(time) => Cow::Owned(time.to_string()),
+            Value::Timestamp(time) => Cow::Owned(time.to_string()),
+            Value::Uuid(bytes) => Cow::Owned(uuid_text(bytes)),
+            Value::Inet6(bytes) => Cow::Owned(inet6_text(bytes)),
+            Value::Inet4(bytes) => Cow::Owned(inet4_text(bytes)),
+        })
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! The commands of a replica: what prepares its session, and what starts the stream.
+//!
+//! MariaDB is told its start by session variables (its manual, "Replication protocol: connecting"),
+//! MySQL by `COM_BINLOG_DUMP_GTID`; both understand file and offset by `COM_BINLOG_DUMP`.
+//!
+//! A server id that another replica uses throws that one out: choose one at random
+//! ([`crate::wire::response::ServerErrorKind::ServerIdTaken`]). Not here: semi-synchronous
+//! replication, filters on the server.
+
+use super::greeting::Flavour;
+use super::query::command;
+use crate::position::{GtidList, GtidSet, Start};
+
+const COM_BINLOG_DUMP: u8 = 0x12;
+const COM_REGISTER_SLAVE: u8 = 0x15;
+const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
+/// The set of GTIDs is sent with the command.
+const THROUGH_GTID: u16 = 0x04;
+
+/// The statements that prepare a session, in order; each answers OK. `heartbeat_seconds` is how often
+/// the server says that it is there while it has nothing to say; 0 leaves its own choice.
+#[must_use]
+pub fn prepare(flavour: Flavour, start: &Start, heartbeat_seconds: u32) -> Vec<String> {
+    let nanoseconds = u64::from(heartbeat_seconds) * 1_000_000_000;
+    // Both names: MySQL 8.0.26 and later prefer the second, the others know the first.
+    let mut statements = match flavour {
+        Flavour::MariaDb => vec!["SET @master_binlog_checksum=@@global.binlog_checksum".to_owned()],
+        Flavour::MySql => vec![
+            "SET @master_binlog_checksum=@@global.binlog_checksum, \
+             @source_binlog_checksum=@@global.binlog_checksum"
+                .to_owned(),
+        ],
+    };
+    if nanoseconds > 0 {
+        statements.push(match flavour {
+            Flavour::MariaDb => format!("SET @master_heartbeat_period={nanoseconds}"),
+            Flavour::MySql => format!(
+                "SET @master_heartbeat_period={nanoseconds}, @source_heartbeat_period={nanoseconds}"
+            ),
+        });
+    }
+    if flavour == Flavour::MariaDb {
+        // 4: understands GTIDs and whatever else MariaDB 10 sends.
+        statements.push("SET @mariadb_slave_capability=4".to_owned());
+        if let Start::MariaDb(list) = start {
+            statements.push(format!("SET @slave_connect_state='{list}'"));
+            statements.push("SET @slave_gtid_strict_mode=1".to_owned());
+            statements.push("SET @slave_gtid_ignore_duplicates=0".to_owned());
+        }
+    }
+    statements
+}
+
+/// `COM_REGISTER_SLAVE`: shows up in `SHOW REPLICA HOSTS`. Not needed for the stream. `host` is cut
+/// to 60 bytes.
+#[must_use]
+pub fn register(server_id: u32, host: &str, port: u16) -> Vec<u8> {
+    let mut payload = server_id.to_le_bytes().to_vec();
+    let host = &host.as_bytes()[..host.len().min(60)];
+    payload.push(host.len() as u8);
+    payload.extend_from_slice(host);
+    // No user, no password.
+    payload.extend_from_slice(&[0, 0]);
+    payload.extend_from_slice(&port.to_le_bytes());
+    payload.extend_from_slice(&[0; 8]);
+    command(COM_REGISTER_SLAVE, &payload)
+}
+
+/// The command that starts the stream at `start`.
+#[must_use]
+pub fn dump(server_id: u32, start: &Start) -> Vec<u8> {
+    match start {
+        Start::File(place) => dump_file(server_id, &place.file, place.offset),
+        // The session knows where to begin.
+        Start::MariaDb(GtidList { .. }) => dump_file(server_id, "", 4),
+        Start::MySql(set) => dump_gtid(server_id, set),
+    }
+}
+
+fn dump_file(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
+    // The command has room for 4 GiB; positions beyond are inside one huge transaction's file.
+    let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+    let mut payload = offset.to_le_bytes().to_vec();
+    payload.extend_from_slice(&0u16.to_le_bytes());
+    payload.extend_from_slice(&server_id.to_le_bytes());
+    payload.extend_from_slice(file.as_bytes());
+    command(COM_BINLOG_DUMP, &payload)
+}
+
+fn dump_gtid(server_id: u32, set: &GtidSet) -> Vec<u8> {
+    let encoded = set.encode();
+    let mut payload = THROUGH_GTID.to_le_bytes().to_vec();
+    payload.extend_from_slice(&server_id.to_le_bytes());
+    // No file name; position 4 is that of the first event of a file.
+    payload.extend_from_slice(&0u32.to_le_bytes());
+    payload.extend_from_slice(&4u64.to_le_bytes());
+    payload.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
+    payload.extend_from_slice(&encoded);
+    command(COM_BINLOG_DUMP_GTID, &payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::FilePosition;
+
+    #[test]
+    fn a_dump_by_file() {
+        let start = Start::File(FilePosition { file: "bin.000007".into(), offset: 342 });
+        let packet = dump(9, &start);
+        assert_eq!(packet, b"\x15\0\0\0\x12\x56\x01\0\0\0\0\x09\0\0\0bin.000007");
+    }
+
+    #[test]
+    fn mariadb_is_told_by_variables() {
+        let start = Start::MariaDb("0-1-5,2-3-7".parse().expect("a list"));
+        let statements = prepare(Flavour::MariaDb, &start, 2);
+        assert!(statements.contains(&"SET @slave_connect_state='0-1-5,2-3-7'".to_owned()));
+        assert!(statements.contains(&"SET @master_heartbeat_period=2000000000".to_owned()));
+        assert_eq!(dump(9, &start), b"\x0b\0\0\0\x12\x04\0\0\0\0\0\x09\0\0\0");
+    }
+
+    #[test]
+    fn mysql_is_told_by_a_set() {
+        let set: GtidSet = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5".parse().expect("a set");
+        let packet = dump(9, &Start::MySql(set));
+        // Header, code, flags, id, name length, position, set length; one id, one interval.
+        assert_eq!(packet.len(), 4 + 1 + 2 + 4 + 4 + 8 + 4 + 8 + 16 + 8 + 16);
+        assert_eq!(packet[4..7], [0x1e, 4, 0]);
+    }
+}

@@ -1,0 +1,220 @@
+//! A statement and its rows as text ("COM_QUERY", "Text Resultset").
+//!
+//! | state | packet | then |
+//! |---|---|---|
+//! | `Began` | OK | done, no rows |
+//! | | a count of columns | `Columns` |
+//! | `Columns` | a column's definition, count times | |
+//! | | EOF | `Rows` |
+//! | `Rows` | a row | |
+//! | | EOF | done |
+//!
+//! Rows and bytes are bounded. A request for a local file is refused. Not here: several statements
+//! in one, prepared statements, types: every value is text, or NULL.
+
+use super::packet::{Packet, put_packet};
+use super::response::{self, Response, ServerError};
+use crate::Refusal;
+use crate::reader::Reader;
+use std::fmt;
+
+const COM_QUERY: u8 = 0x03;
+const COM_PING: u8 = 0x0e;
+const COM_QUIT: u8 = 0x01;
+const COLUMNS_MAX: u64 = 4096;
+const NULL: u8 = 0xfb;
+const LOCAL_FILE: u8 = 0xfb;
+
+/// The packets of a statement. It must not be longer than the server's `max_allowed_packet`.
+#[must_use]
+pub fn query(sql: &str) -> Vec<u8> {
+    command(COM_QUERY, sql.as_bytes())
+}
+
+/// The packet that asks whether the server is there; it answers OK.
+#[must_use]
+pub fn ping() -> Vec<u8> {
+    command(COM_PING, b"")
+}
+
+/// The packet that says good-bye; nothing answers.
+#[must_use]
+pub fn quit() -> Vec<u8> {
+    command(COM_QUIT, b"")
+}
+
+pub(super) fn command(code: u8, payload: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(payload.len() + 1);
+    whole.push(code);
+    whole.extend_from_slice(payload);
+    let mut out = Vec::with_capacity(whole.len() + 4);
+    put_packet(&mut out, 0, &whole);
+    out
+}
+
+/// How much of a result is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of all values together.
+    pub bytes: usize,
+}
+
+impl Default for QueryLimits {
+    fn default() -> QueryLimits {
+        QueryLimits { rows: 100_000, bytes: 64 << 20 }
+    }
+}
+
+/// A row: a text for each column, or none for NULL.
+pub type TextRow = Vec<Option<Vec<u8>>>;
+
+/// What a statement gave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rows {
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<TextRow>,
+}
+
+impl Rows {
+    /// The text in a row, by the column's place; none for NULL, or where there is no such place.
+    #[must_use]
+    pub fn text(&self, row: usize, column: usize) -> Option<String> {
+        let value = self.rows.get(row)?.get(column)?.as_ref()?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+}
+
+/// Why a statement gave no rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryRefused {
+    /// The server says no; the connection is good.
+    Server(ServerError),
+    /// More rows or bytes than the limits: the rest is still to come, so the connection is of no use.
+    TooMuch,
+    /// A packet that cannot be read: the connection is of no use.
+    Packet(Refusal),
+}
+
+impl QueryRefused {
+    /// Its name, as in logs.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            QueryRefused::Server(error) => error.kind().as_str(),
+            QueryRefused::TooMuch => "too-much",
+            QueryRefused::Packet(refusal) => refusal.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for QueryRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueryRefused::Server(error) => error.fmt(f),
+            QueryRefused::TooMuch => f.write_str("the result is over its limits"),
+            QueryRefused::Packet(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for QueryRefused {}
+
+impl From<Refusal> for QueryRefused {
+    fn from(refusal: Refusal) -> QueryRefused {
+        QueryRefused::Packet(refusal)
+    }
+}
+
+/// The reading of one statement's result.
+#[derive(Debug)]
+pub struct Query {
+    limits: QueryLimits,
+    state: State,
+    bytes: usize,
+    rows: Rows,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Began,
+    Columns { left: u64 },
+    Rows,
+}
+
+impl Query {
+    /// For a statement that was just sent.
+    #[must_use]
+    pub fn new(limits: QueryLimits) -> Query {
+        Query { limits, state: State::Began, bytes: 0, rows: Rows::default() }
+    }
+
+    /// Takes the next packet; the rows once all are in.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn read(&mut self, packet: &Packet) -> Result<Option<Rows>, QueryRefused> {
+        let payload = packet.whole()?;
+        let response = response::read(payload);
+        match (self.state, response) {
+            (_, Response::Err(error)) => return Err(QueryRefused::Server(error)),
+            (State::Began, Response::Ok) => return Ok(Some(std::mem::take(&mut self.rows))),
+            (State::Began, _) => self.began(payload)?,
+            (State::Columns { left: 0 }, Response::Eof) => self.state = State::Rows,
+            (State::Columns { left }, _) if left > 0 => {
+                self.rows.columns.push(column_name(payload)?);
+                self.state = State::Columns { left: left - 1 };
+            }
+            (State::Columns { .. }, _) => return Err(Refusal::UnexpectedPacket.into()),
+            (State::Rows, Response::Eof) => return Ok(Some(std::mem::take(&mut self.rows))),
+            (State::Rows, _) => self.row(payload)?,
+        }
+        Ok(None)
+    }
+
+    fn began(&mut self, payload: &[u8]) -> Result<(), QueryRefused> {
+        if payload.first() == Some(&LOCAL_FILE) {
+            return Err(Refusal::UnexpectedPacket.into());
+        }
+        let left = Reader::new(payload).lenenc()?;
+        if left == 0 || left > COLUMNS_MAX {
+            return Err(Refusal::BadLength.into());
+        }
+        self.state = State::Columns { left };
+        Ok(())
+    }
+
+    fn row(&mut self, payload: &[u8]) -> Result<(), QueryRefused> {
+        self.bytes = self.bytes.saturating_add(payload.len());
+        if self.rows.rows.len() >= self.limits.rows || self.bytes > self.limits.bytes {
+            return Err(QueryRefused::TooMuch);
+        }
+        let mut reader = Reader::new(payload);
+        let mut row = Vec::with_capacity(self.rows.columns.len());
+        for _ in 0..self.rows.columns.len() {
+            if reader.rest().first() == Some(&NULL) {
+                reader.take(1)?;
+                row.push(None);
+            } else {
+                row.push(Some(reader.lenenc_bytes()?.to_vec()));
+            }
+        }
+        if !reader.is_empty() {
+            return Err(Refusal::LeftOver.into());
+        }
+        self.rows.rows.push(row);
+        Ok(())
+    }
+}
+
+/// "Protocol::ColumnDefinition41": catalogue, schema, table, table, name.
+fn column_name(payload: &[u8]) -> Result<String, Refusal> {
+    let mut reader = Reader::new(payload);
+    for _ in 0..4 {
+        reader.lenenc_bytes()?;
+    }
+    Ok(String::from_utf8_lossy(reader.lenenc_bytes()?).into_owned())
+}
