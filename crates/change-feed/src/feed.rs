@@ -1,0 +1,256 @@
+//! Rules held against a schema: a change of rows, or of a table, to what it touches.
+//!
+//! | image | value of a column |
+//! |---|---|
+//! | before | what is there; left out of the image: not known |
+//! | after | what is there; left out: it was not written, so as before |
+//!
+//! A column that the stream's table does not have (it was altered) is not known, and counts as
+//! changed. Invariant: see the head of the crate. Not here: how a row is read.
+
+use crate::graph::{Fate, Graph, Known};
+use crate::rule::{Rule, Rules};
+use crate::schema::{Action, Schema};
+use crate::template::{Filling, NoTag};
+use crate::touched::{Room, Touched};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What an image has in a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell<'a> {
+    /// A value, as text.
+    Text(Cow<'a, str>),
+    /// NULL.
+    Null,
+    /// The image leaves the column out.
+    LeftOut,
+    /// There is no such column, or its value cannot be written as text.
+    Unknown,
+}
+
+/// What happened to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKind {
+    /// It is new.
+    Insert,
+    /// It is another.
+    Update,
+    /// It is gone.
+    Delete,
+}
+
+/// A changed row.
+pub trait RowImages {
+    /// What happened to it.
+    fn kind(&self) -> RowKind;
+    /// A column of the row as it was; `LeftOut` for an insert.
+    fn before(&self, column: &str) -> Cell<'_>;
+    /// A column of the row as it is; `LeftOut` for a delete.
+    fn after(&self, column: &str) -> Cell<'_>;
+    /// Whether an update may have changed the column.
+    fn may_have_changed(&self, column: &str) -> bool;
+}
+
+/// What of a table has to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing.
+    Nothing,
+    /// That it changed.
+    Table,
+    /// Its changed rows.
+    Rows,
+}
+
+/// Rules, and the schema that they are for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Feed {
+    by_table: BTreeMap<String, Vec<Rule>>,
+    graph: Graph,
+    /// For each parent, its columns that others refer to so that a change of them acts.
+    referred: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Image {
+    Before,
+    After,
+}
+
+impl Feed {
+    /// Puts them together. Whatever [`Rules::check`] complains about is any value here.
+    #[must_use]
+    pub fn new(rules: &Rules, schema: &Schema) -> Feed {
+        let mut by_table: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
+        for rule in &rules.all {
+            by_table.entry(rule.table.to_lowercase()).or_default().push(rule.clone());
+        }
+        let mut referred: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for key in schema.foreign_keys.iter().filter(|key| key.on_update != Action::Refuse) {
+            let columns = key.parent_columns.iter().map(|column| column.to_lowercase());
+            referred.entry(key.parent.to_lowercase()).or_default().extend(columns);
+        }
+        Feed { by_table, graph: Graph::new(schema, &rules.all), referred }
+    }
+
+    /// What of a table has to be read.
+    #[must_use]
+    pub fn wanted(&self, table: &str) -> Wanted {
+        let rules = self.rules(table);
+        if !self.graph.from(table).is_empty() {
+            return Wanted::Rows;
+        }
+        match (rules.is_empty(), rules.iter().all(Rule::is_constant)) {
+            (true, _) => Wanted::Nothing,
+            (false, true) => Wanted::Table,
+            (false, false) => Wanted::Rows,
+        }
+    }
+
+    /// A changed row.
+    pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut Touched) {
+        for rule in self.rules(table) {
+            let matters =
+                row.kind() != RowKind::Update || rule.watched.is_empty() || rule.changed(row);
+            if matters {
+                for image in images(row.kind()) {
+                    rule.touch(touched, |column| value(row, *image, column));
+                }
+            }
+        }
+        if self.graph.from(table).is_empty() {
+            return;
+        }
+        let fate = match row.kind() {
+            RowKind::Insert => return,
+            RowKind::Delete => Fate::Gone,
+            RowKind::Update => {
+                let referred = self.referred.get(&table.to_lowercase());
+                let changed: Vec<String> = referred
+                    .into_iter()
+                    .flatten()
+                    .filter(|column| row.may_have_changed(column))
+                    .cloned()
+                    .collect();
+                if changed.is_empty() {
+                    return;
+                }
+                Fate::Updated(changed)
+            }
+        };
+        for image in images(row.kind()) {
+            let known = |column: &str| match value(row, *image, column) {
+                Filling::Text(text) => Some(Some(text.into_owned())),
+                Filling::Null => Some(None),
+                Filling::Unknown => None,
+            };
+            self.children(table, &fate, &known, touched);
+        }
+    }
+
+    /// Any row of a table: it was emptied, defined anew, or its rows cannot be read.
+    pub fn table(&self, table: &str, touched: &mut Touched) {
+        for rule in self.rules(table) {
+            rule.touch_any(touched);
+        }
+        self.children(table, &Fate::Any, &|_| None, touched);
+    }
+
+    fn children(
+        &self,
+        table: &str,
+        fate: &Fate,
+        known: &dyn Fn(&str) -> Option<Option<String>>,
+        touched: &mut Touched,
+    ) {
+        self.graph.walk(table, fate, known, &mut |child, known: &Known, fate| {
+            for rule in self.rules(child) {
+                let matters = match fate {
+                    Fate::Gone | Fate::Any => true,
+                    Fate::Updated(columns) => rule.watches(columns.iter().map(String::as_str)),
+                };
+                if matters {
+                    rule.touch(touched, |column| match known.get(&column.to_lowercase()) {
+                        Some(Some(text)) => Filling::Text(Cow::Borrowed(text)),
+                        Some(None) => Filling::Null,
+                        None => Filling::Unknown,
+                    });
+                }
+            }
+        });
+    }
+
+    fn rules(&self, table: &str) -> &[Rule] {
+        match self.by_table.get(table) {
+            Some(rules) => rules,
+            None => self.by_table.get(&table.to_lowercase()).map(Vec::as_slice).unwrap_or_default(),
+        }
+    }
+}
+
+impl Rule {
+    fn changed(&self, row: &dyn RowImages) -> bool {
+        self.watched.iter().any(|column| row.may_have_changed(column))
+    }
+
+    /// Touches the tags for one row.
+    fn touch<'a>(&self, touched: &mut Touched, mut value: impl FnMut(&str) -> Filling<'a>) {
+        for template in &self.tags {
+            let room = match template.fill(&mut value) {
+                Ok(tag) if template.is_constant() => {
+                    touched.add(&tag);
+                    Room::Taken
+                }
+                Ok(tag) => touched.add_of_row(tag),
+                Err(NoTag::Null) => Room::Taken,
+                Err(NoTag::Unknown) => Room::Full,
+            };
+            if room == Room::Full {
+                self.touch_any(touched);
+            }
+        }
+    }
+
+    /// Touches what stands for any row.
+    fn touch_any(&self, touched: &mut Touched) {
+        for template in &self.tags {
+            if let Ok(tag) = template.fill(|_| Filling::Unknown) {
+                touched.add(&tag);
+            }
+        }
+        if self.tags.iter().all(|tag| tag.is_constant()) {
+            return;
+        }
+        if self.any_row.is_empty() {
+            touched.add_everything();
+        }
+        for tag in &self.any_row {
+            touched.add(tag);
+        }
+    }
+}
+
+fn images(kind: RowKind) -> &'static [Image] {
+    match kind {
+        RowKind::Insert => &[Image::After],
+        RowKind::Update => &[Image::Before, Image::After],
+        RowKind::Delete => &[Image::Before],
+    }
+}
+
+fn value<'a>(row: &'a dyn RowImages, image: Image, column: &str) -> Filling<'a> {
+    let cell = match (image, row.kind()) {
+        (Image::Before, _) => row.before(column),
+        (Image::After, RowKind::Update) => match row.after(column) {
+            Cell::LeftOut => row.before(column),
+            cell => cell,
+        },
+        (Image::After, _) => row.after(column),
+    };
+    match cell {
+        Cell::Text(text) => Filling::Text(text),
+        Cell::Null => Filling::Null,
+        Cell::LeftOut | Cell::Unknown => Filling::Unknown,
+    }
+}

@@ -1,0 +1,170 @@
+//! Which children a change of a parent reaches inside the database.
+//!
+//! | what happens to the parent | a foreign key that acts | then the child |
+//! |---|---|---|
+//! | it goes | `ON DELETE CASCADE` | goes |
+//! | it goes | `ON DELETE SET NULL` | is updated, in the key's columns |
+//! | the columns that are referred to change | `ON UPDATE CASCADE`, `SET NULL` | is updated |
+//!
+//! and so on with the child as the parent. Edges that lead to no table with rules are left out.
+//! Invariants: the walk ends (an edge is gone along once where nothing is known of the row, and never
+//! deeper than InnoDB goes); what is not known of a child's row is any value.
+
+use crate::rule::Rule;
+use crate::schema::{Action, Equality, ForeignKey, Schema};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// InnoDB refuses to go deeper than this ("FK_MAX_CASCADE_DEL").
+const DEPTH_MAX: usize = 15;
+
+/// What happened to a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It went.
+    Gone,
+    /// These columns changed, in small letters.
+    Updated(Vec<String>),
+    /// Any of both, in any column.
+    Any,
+}
+
+/// What is known of a child's row: columns in small letters, and their text; none for NULL.
+pub(crate) type Known = BTreeMap<String, Option<String>>;
+
+/// A foreign key that leads to tables with rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edge {
+    child: String,
+    /// Column of the parent, column of the child, whether the one says what the other is.
+    pairs: Vec<(String, String, Equality)>,
+    on_delete: Action,
+    on_update: Action,
+}
+
+/// The edges from each parent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Graph {
+    edges: BTreeMap<String, Vec<Edge>>,
+}
+
+impl Graph {
+    pub(crate) fn new(schema: &Schema, rules: &[Rule]) -> Graph {
+        let acts =
+            |key: &&ForeignKey| key.on_delete != Action::Refuse || key.on_update != Action::Refuse;
+        let keys: Vec<&ForeignKey> = schema.foreign_keys.iter().filter(acts).collect();
+        let mut reached: BTreeSet<String> =
+            rules.iter().map(|rule| rule.table.to_lowercase()).collect();
+        // Parents of what matters matter.
+        loop {
+            let leads = |key: &&&ForeignKey| {
+                reached.contains(&key.child.to_lowercase())
+                    && !reached.contains(&key.parent.to_lowercase())
+            };
+            let Some(parent) = keys.iter().find(leads).map(|key| key.parent.to_lowercase()) else {
+                break;
+            };
+            reached.insert(parent);
+        }
+        let mut graph = Graph::default();
+        for key in keys.iter().filter(|key| reached.contains(&key.child.to_lowercase())) {
+            let edge = Edge::new(schema, key);
+            graph.edges.entry(key.parent.to_lowercase()).or_default().push(edge);
+        }
+        graph
+    }
+
+    /// The edges from this table.
+    pub(crate) fn from(&self, table: &str) -> &[Edge] {
+        self.edges.get(&table.to_lowercase()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Visits every child that a row of `table` reaches: the table's name, what is known of the child's
+    /// row, and what happens to it. `value` says what the row has in a column; none: not known.
+    pub(crate) fn walk(
+        &self,
+        table: &str,
+        fate: &Fate,
+        value: &dyn Fn(&str) -> Option<Option<String>>,
+        visit: &mut dyn FnMut(&str, &Known, &Fate),
+    ) {
+        let mut walk = Walk { graph: self, blind: HashSet::new(), visit };
+        walk.on(table, fate, value, 0);
+    }
+}
+
+struct Walk<'a> {
+    graph: &'a Graph,
+    /// Edges that were gone along with nothing known of the row, by address and fate.
+    blind: HashSet<(*const Edge, bool)>,
+    visit: &'a mut dyn FnMut(&str, &Known, &Fate),
+}
+
+impl Walk<'_> {
+    fn on(
+        &mut self,
+        table: &str,
+        fate: &Fate,
+        value: &dyn Fn(&str) -> Option<Option<String>>,
+        depth: usize,
+    ) {
+        if depth >= DEPTH_MAX {
+            return;
+        }
+        let graph = self.graph;
+        for edge in graph.from(table) {
+            let Some(child_fate) = edge.fate(fate) else { continue };
+            let known = edge.known(value);
+            let goes = child_fate != Fate::Updated(edge.child_columns());
+            if known.is_empty() && !self.blind.insert((std::ptr::from_ref(edge), goes)) {
+                continue;
+            }
+            (self.visit)(&edge.child, &known, &child_fate);
+            self.on(&edge.child, &child_fate, &|column| known.get(column).cloned(), depth + 1);
+        }
+    }
+}
+
+impl Edge {
+    fn new(schema: &Schema, key: &ForeignKey) -> Edge {
+        let equality = |column: &str| {
+            let found = schema.table(&key.child).and_then(|table| table.column(column));
+            found.map_or(Equality::Loose, |column| column.equality)
+        };
+        let pairs = key.parent_columns.iter().zip(&key.columns);
+        let pairs = pairs
+            .map(|(parent, child)| (parent.to_lowercase(), child.to_lowercase(), equality(child)));
+        Edge {
+            child: key.child.clone(),
+            pairs: pairs.collect(),
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+        }
+    }
+
+    fn child_columns(&self) -> Vec<String> {
+        self.pairs.iter().map(|(_, child, _)| child.clone()).collect()
+    }
+
+    /// What happens to the child; none: nothing.
+    fn fate(&self, parent: &Fate) -> Option<Fate> {
+        let updated = || Fate::Updated(self.child_columns());
+        match parent {
+            Fate::Gone => match self.on_delete {
+                Action::Refuse => None,
+                Action::Cascade => Some(Fate::Gone),
+                Action::Set => Some(updated()),
+            },
+            Fate::Updated(columns) => {
+                let is_referred = self.pairs.iter().any(|(own, _, _)| columns.contains(own));
+                (is_referred && self.on_update != Action::Refuse).then(updated)
+            }
+            Fate::Any if self.on_delete == Action::Cascade => Some(Fate::Any),
+            Fate::Any => Some(updated()),
+        }
+    }
+
+    fn known(&self, value: &dyn Fn(&str) -> Option<Option<String>>) -> Known {
+        let pairs = self.pairs.iter().filter(|(_, _, equality)| *equality == Equality::AsWritten);
+        pairs.filter_map(|(parent, child, _)| Some((child.clone(), value(parent)?))).collect()
+    }
+}

@@ -1,0 +1,70 @@
+//! Rules proposed for a schema, as the text of a configuration.
+//!
+//! A table with a primary key of one column gets its name and its name with the key; a foreign key of
+//! one column gets the parent's name with the value, for pages of the parent that list its children.
+//! A proposal is where to begin: which tags the pages have, only the application knows. Not here:
+//! anything about pages.
+
+use crate::schema::{ForeignKey, KeyPart, Schema, TableDefinition, TableKind};
+use std::fmt::Write as _;
+
+/// Proposes rules for every table.
+#[must_use]
+pub fn suggest(schema: &Schema) -> String {
+    let mut text = String::new();
+    for table in schema.tables.values().filter(|table| table.kind == TableKind::Table) {
+        let name = escaped(&table.name);
+        let mut tags = vec![name.clone()];
+        tags.extend(key_of(table).map(|key| format!("{name}:{{{}}}", escaped(key))));
+        for key in schema.foreign_keys.iter().filter(|key| is_of(key, table)) {
+            if let [column] = key.columns.as_slice() {
+                let tag = format!("{}:{{{}}}", escaped(&key.parent), escaped(column));
+                if !tags.contains(&tag) {
+                    tags.push(tag);
+                }
+            }
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "[[change]]\ntable = {}", quoted(&table.name));
+        let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
+        let _ = writeln!(text, "tags = [{}]", tags.join(", "));
+        let _ = writeln!(text, "any_row = [{}]\n", quoted(&name));
+    }
+    text
+}
+
+/// The primary key, if it is one column.
+fn key_of(table: &TableDefinition) -> Option<&str> {
+    let mut keys = table.columns.iter().filter(|column| column.key == KeyPart::Primary);
+    match (keys.next(), keys.next()) {
+        (Some(key), None) => Some(&key.name),
+        _ => None,
+    }
+}
+
+fn is_of(key: &ForeignKey, table: &TableDefinition) -> bool {
+    key.child.eq_ignore_ascii_case(&table.name)
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('{', "{{").replace('}', "}}")
+}
+
+/// As a basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            letter if letter.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(letter));
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,70 @@
+//! What a change touches: tags, or every page.
+//!
+//! Invariant: the tags with values in them are bounded ([`TAGS_MAX`]); beyond that a rule says what
+//! stands for any row of its table. Nothing is ever taken out again.
+
+use std::collections::BTreeSet;
+
+/// How many tags of single rows one transaction may touch before its rules say it for any row.
+pub const TAGS_MAX: usize = 10_000;
+
+/// What one transaction touches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Touched {
+    tags: BTreeSet<String>,
+    rows: usize,
+    everything: bool,
+}
+
+/// Whether there is room for another tag of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// It is in.
+    Taken,
+    /// There is none.
+    Full,
+}
+
+impl Touched {
+    /// The tags, each once, in order.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        self.tags.iter().map(String::as_str)
+    }
+
+    /// Whether every page is touched.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.everything
+    }
+
+    /// Whether nothing is touched.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tags.is_empty() && !self.everything
+    }
+
+    /// Every page.
+    pub fn add_everything(&mut self) {
+        self.everything = true;
+    }
+
+    /// A tag that stands in the rules as it is; they bound how many there are.
+    pub(crate) fn add(&mut self, tag: &str) {
+        if !self.tags.contains(tag) {
+            self.tags.insert(tag.to_owned());
+        }
+    }
+
+    /// A tag made from a row.
+    pub(crate) fn add_of_row(&mut self, tag: String) -> Room {
+        if self.tags.contains(&tag) {
+            return Room::Taken;
+        }
+        if self.rows >= TAGS_MAX {
+            return Room::Full;
+        }
+        self.rows += 1;
+        self.tags.insert(tag);
+        Room::Taken
+    }
+}

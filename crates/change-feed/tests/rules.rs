@@ -1,0 +1,171 @@
+//! Rules on the tables of a newspaper: what each kind of change touches, what is refused and why.
+
+mod common;
+
+use change_feed::schema::{Action, Schema};
+use change_feed::{Cell, ChangeRule, Feed, RowKind, Rules, Touched, Wanted, suggest};
+use common::{Row, foreign_key, rule, table};
+
+fn news() -> Schema {
+    let mut schema = Schema::default();
+    schema.add(table("news", &["id", "title", "seen"]));
+    schema.add(table("comments", &["id", "news_id", "body"]));
+    schema.add(table("votes", &["id", "comment_id"]));
+    schema.foreign_keys.push(foreign_key("comments", "news_id", "news", Action::Cascade));
+    schema
+}
+
+fn feed(rules: &[ChangeRule], schema: &Schema) -> Feed {
+    let rules = Rules::compile(rules).expect("rules");
+    rules.check(schema).expect("they fit");
+    Feed::new(&rules, schema)
+}
+
+fn comments() -> ChangeRule {
+    rule("comments", &["comments", "news:{news_id}"])
+}
+
+fn touched(feed: &Feed, table: &str, row: &Row) -> Vec<String> {
+    let mut touched = Touched::default();
+    feed.row(table, row, &mut touched);
+    told(&touched)
+}
+
+fn told(touched: &Touched) -> Vec<String> {
+    let everything = touched.is_everything().then(|| "*".to_owned());
+    touched.tags().map(str::to_owned).chain(everything).collect()
+}
+
+#[test]
+fn the_row_before_and_the_row_after_count() {
+    let feed = feed(&[comments()], &news());
+    let row = Row::insert(&[("id", "1"), ("news_id", "4"), ("body", "x")]);
+    assert_eq!(touched(&feed, "comments", &row), ["comments", "news:4"]);
+    let row = Row::update(&[("id", "1"), ("news_id", "4")], &[("id", "1"), ("news_id", "5")]);
+    assert_eq!(touched(&feed, "comments", &row), ["comments", "news:4", "news:5"]);
+    let row = Row::delete(&[("id", "1"), ("news_id", "5")]);
+    assert_eq!(touched(&feed, "comments", &row), ["comments", "news:5"]);
+}
+
+#[test]
+fn other_columns_do_not_matter_but_those_in_tags_do() {
+    let mut only = rule("news", &["news:{id}"]);
+    only.when_changed = vec!["title".into()];
+    let feed = feed(&[only], &news());
+    let before = [("id", "1"), ("title", "a"), ("seen", "0")];
+    let with = |after: &[(&str, &str)]| touched(&feed, "news", &Row::update(&before, after));
+    assert!(with(&[("id", "1"), ("title", "a"), ("seen", "1")]).is_empty());
+    assert_eq!(with(&[("id", "1"), ("title", "b"), ("seen", "0")]), ["news:1"]);
+    assert_eq!(with(&[("id", "2"), ("title", "a"), ("seen", "0")]), ["news:1", "news:2"]);
+    let gone = Row::delete(&before);
+    assert_eq!(touched(&feed, "news", &gone), ["news:1"]);
+}
+
+#[test]
+fn what_is_left_out_was_not_written_and_before_it_is_any_value() {
+    let feed = feed(&[comments()], &news());
+    // A minimal image: the key before, what was written after.
+    let minimal = Row::update(&[("id", "1")], &[("body", "x")]);
+    assert_eq!(touched(&feed, "comments", &minimal), ["comments", "*"]);
+    let full_before = Row::update(&[("id", "1"), ("news_id", "4")], &[("body", "x")]);
+    assert_eq!(touched(&feed, "comments", &full_before), ["comments", "news:4"]);
+}
+
+#[test]
+fn null_is_in_no_tag_and_what_cannot_be_read_is_any_row() {
+    let mut with = comments();
+    with.any_row = vec!["news".into()];
+    let feed = feed(&[with], &news());
+    let null = Row::insert(&[("id", "1")]).cell("news_id", Cell::Null);
+    assert_eq!(touched(&feed, "comments", &null), ["comments"]);
+    let unknown = Row::insert(&[("id", "1")]).cell("news_id", Cell::Unknown);
+    assert_eq!(touched(&feed, "comments", &unknown), ["comments", "news"]);
+    let mut all = Touched::default();
+    feed.table("comments", &mut all);
+    assert_eq!(told(&all), ["comments", "news"]);
+}
+
+#[test]
+fn a_parent_that_goes_takes_its_children_with_it() {
+    let mut schema = news();
+    schema.foreign_keys.push(foreign_key("votes", "comment_id", "comments", Action::Set));
+    let feed = feed(&[comments(), rule("votes", &["votes"])], &schema);
+    // The children's rows are in no stream: the key's value is known, the rest is not.
+    let gone = Row::delete(&[("id", "4")]);
+    assert_eq!(touched(&feed, "news", &gone), ["comments", "news:4", "votes"]);
+    let renumbered = Row::update(&[("id", "4")], &[("id", "5")]);
+    let told = touched(&feed, "news", &renumbered);
+    assert_eq!(told, ["comments", "news:4", "news:5"]);
+    let other = Row::update(&[("id", "4"), ("title", "a")], &[("id", "4"), ("title", "b")]);
+    assert!(touched(&feed, "news", &other).is_empty());
+    assert!(touched(&feed, "news", &Row::insert(&[("id", "4")])).is_empty());
+}
+
+#[test]
+fn text_keys_may_be_equal_without_being_the_same() {
+    let mut schema = news();
+    for column in &mut schema.tables.get_mut("comments").expect("it is there").columns {
+        column.equality = change_feed::schema::Equality::Loose;
+    }
+    let feed = feed(&[comments()], &schema);
+    assert_eq!(touched(&feed, "news", &Row::delete(&[("id", "4")])), ["comments", "*"]);
+}
+
+#[test]
+fn a_table_that_refers_to_itself_ends() {
+    let mut schema = news();
+    schema.foreign_keys = vec![foreign_key("comments", "news_id", "comments", Action::Cascade)];
+    let feed = feed(&[rule("comments", &["c:{id}"])], &schema);
+    assert_eq!(touched(&feed, "comments", &Row::delete(&[("id", "4")])), ["c:4", "*"]);
+}
+
+#[test]
+fn only_what_matters_is_read() {
+    let feed = feed(&[comments(), rule("votes", &["votes"])], &news());
+    assert_eq!(feed.wanted("comments"), Wanted::Rows);
+    assert_eq!(feed.wanted("COMMENTS"), Wanted::Rows);
+    assert_eq!(feed.wanted("news"), Wanted::Rows);
+    assert_eq!(feed.wanted("votes"), Wanted::Table);
+    assert_eq!(feed.wanted("other"), Wanted::Nothing);
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_is() {
+    let check = |rule: ChangeRule| {
+        let rules = Rules::compile(&[rule]).expect("rules");
+        rules.check(&news()).expect_err("it does not fit").to_string()
+    };
+    let said = check(rule("comment", &["c"]));
+    assert!(said.contains("no table comment ") && said.contains("comments, news"), "{said}");
+    let said = check(rule("comments", &["news:{newsid}"]));
+    assert!(said.contains("no column newsid") && said.contains("id, news_id, body"), "{said}");
+    for (rule, name) in [
+        (rule("", &["a"]), "no-table"),
+        (rule("news", &[]), "no-tags"),
+        (rule("news", &["{"]), "bad-tag"),
+        (ChangeRule { any_row: vec!["{id}".into()], ..comments() }, "any-row-has-column"),
+    ] {
+        assert_eq!(Rules::compile(&[rule]).expect_err("refused").as_str(), name);
+    }
+}
+
+#[test]
+fn too_many_tags_become_any_row() {
+    let feed = feed(&[comments()], &news());
+    let mut touched = Touched::default();
+    for id in 0..20_000 {
+        let id = id.to_string();
+        feed.row("comments", &Row::insert(&[("id", &id), ("news_id", &id)]), &mut touched);
+    }
+    assert!(touched.is_everything());
+    assert_eq!(touched.tags().count(), 10_001);
+}
+
+#[test]
+fn proposals_can_be_used() {
+    let text = suggest(&news());
+    assert!(text.contains(
+        "table = \"comments\"\ntags = [\"comments\", \"comments:{id}\", \"news:{news_id}\"]"
+    ));
+    assert_eq!(Row::insert(&[]).kind, RowKind::Insert);
+}
