@@ -1,0 +1,351 @@
+//! Requests carried out: each command against [`Items`], and the answer as memcached writes it.
+//!
+//! Each command edits one key in one step ([`Items::edit`]); `get` and `gat` of many keys are many steps, as
+//! they are there. An answer that the client does not want to hear (`noreply`) is not written at all.
+//! The meta commands are in `meta_execute.rs`; how a value is stored is the same for both and here.
+
+use crate::answer::Answer;
+use crate::classic::KEY_BYTES_MAX;
+use crate::decoder::Limits;
+use crate::item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, NotKept};
+use crate::line;
+use crate::meta_execute;
+use crate::request::{
+    Arithmetic, Command, Direction, Get, Mode, Oversized, Refusal, Request, Set, Touch,
+};
+use bytes::Bytes;
+
+/// What is to become of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    Go,
+    /// It is closed when the answer is sent.
+    Close,
+}
+
+/// Carries `request` out at `now`, and appends the answer to `answer`. `limits` are the decoder's.
+pub fn execute(
+    request: &Request,
+    items: &impl Items,
+    limits: Limits,
+    now: Moment,
+    answer: &mut Answer,
+) -> Next {
+    let (quiet, before) = (request.quiet, answer.mark());
+    match &request.command {
+        Command::Get(get) => fetch(get, items, now, answer),
+        Command::MetaGet(meta) => meta_execute::get(meta, quiet, items, now, answer),
+        Command::MetaSet(meta) => meta_execute::set(meta, quiet, items, limits, now, answer),
+        Command::MetaDelete(meta) => meta_execute::delete(meta, quiet, items, now, answer),
+        Command::MetaArithmetic(meta) => meta_execute::arithmetic(meta, quiet, items, now, answer),
+        Command::MetaDebug { key } => meta_execute::debug(key, items, now, answer),
+        Command::MetaNoOp => answer.line("MN").done(),
+        Command::Stats(of) => stats(of.as_deref(), items, now, answer),
+        Command::Version => answer.text(b"VERSION ").line(items.version()).done(),
+        Command::Quit => return Next::Close,
+        command => {
+            classic(command, items, limits, now, answer);
+            if quiet {
+                answer.back_to(before);
+            }
+        }
+    }
+    Next::Go
+}
+
+/// The commands whose whole answer `noreply` takes away.
+fn classic(
+    command: &Command,
+    items: &impl Items,
+    limits: Limits,
+    now: Moment,
+    answer: &mut Answer,
+) {
+    let line = match command {
+        Command::Set(set) => store(set, Older::Refuse, false, items, limits, now).as_line(),
+        Command::Delete(delete) => match remove(&delete.key, items, now) {
+            Found::Yes => "DELETED",
+            Found::No => "NOT_FOUND",
+        },
+        Command::Touch(touch) => self::touch(touch, items, now),
+        Command::Arithmetic(arithmetic) => match count(arithmetic, 0, items, now) {
+            Counted::Item(_, number) => return answer.number(number).text(b"\r\n").done(),
+            Counted::NotFound | Counted::Exists => "NOT_FOUND",
+            Counted::Refused(refusal) => refusal.as_str(),
+        },
+        Command::Flush(expiry) => {
+            let at = match expiry {
+                Expiry::Past => now,
+                expiry => expiry.end(now).unwrap_or(now),
+            };
+            items.flush(at, now);
+            "OK"
+        }
+        Command::Verbosity => "OK",
+        Command::Oversized(oversized) => discard(oversized, items, now),
+        Command::Refused(refusal) => refusal.as_str(),
+        _ => return,
+    };
+    answer.line(line);
+}
+
+fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
+    let before = answer.mark();
+    for key in line::all(&get.keys) {
+        if key.len() > KEY_BYTES_MAX {
+            // What was found before it is not answered either.
+            answer.back_to(before);
+            answer.line(Refusal::BadLine.as_str());
+            return;
+        }
+        let item = match get.touch {
+            None => items.get(key, now),
+            Some(expiry) => touched(key, expiry, items, now),
+        };
+        let Some(item) = item else { continue };
+        item.seen.fetch(now);
+        answer.text(b"VALUE ").text(key).text(b" ").number(item.flags.into());
+        answer.text(b" ").number(item.value.len() as u64);
+        if get.cas {
+            answer.text(b" ").number(item.cas);
+        }
+        answer.text(b"\r\n").value(&item.value).text(b"\r\n");
+    }
+    answer.line("END");
+}
+
+fn touch(touch: &Touch, items: &impl Items, now: Moment) -> &'static str {
+    match touched(&touch.key, touch.expiry, items, now) {
+        Some(_) => "TOUCHED",
+        None => "NOT_FOUND",
+    }
+}
+
+/// The item with its new end, as it was when it was given that; counts as asked for, as in
+/// memcached.
+fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
+    let mut found = None;
+    items.edit(key, now, &mut |item| {
+        found = item.cloned();
+        match item {
+            Some(item) => Edit::Change(Item { ends: expiry.end(now), ..item.clone() }, NewCas::No),
+            None => Edit::Keep,
+        }
+    });
+    if let Some(item) = &found {
+        item.seen.fetch(now);
+    }
+    found
+}
+
+/// Whether there was anything.
+pub(crate) enum Found {
+    Yes,
+    No,
+}
+
+fn remove(key: &[u8], items: &impl Items, now: Moment) -> Found {
+    let mut found = Found::No;
+    items.edit(key, now, &mut |item| {
+        if item.is_some() {
+            found = Found::Yes;
+        }
+        Edit::Remove
+    });
+    found
+}
+
+pub(crate) fn discard(oversized: &Oversized, items: &impl Items, now: Moment) -> &'static str {
+    if oversized.discards {
+        items.edit(&oversized.key, now, &mut |_| Edit::Discard);
+    }
+    Refusal::TooLarge.as_str()
+}
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// It is there, with this `cas`.
+    Yes(u64),
+    /// Another one is there.
+    Exists,
+    /// Nothing is there to compare with.
+    NotFound,
+    /// What it was to be done with is (or is not) there.
+    No,
+    /// There is something wrong with it.
+    Refused(Refusal),
+}
+
+impl Stored {
+    fn as_line(self) -> &'static str {
+        match self {
+            Stored::Yes(_) => "STORED",
+            Stored::Exists => "EXISTS",
+            Stored::NotFound => "NOT_FOUND",
+            Stored::No => "NOT_STORED",
+            Stored::Refused(refusal) => refusal.as_str(),
+        }
+    }
+}
+
+/// What about a `cas` that is older than the item's (`ms` with `I`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Older {
+    /// The value is stored, and marked stale.
+    Accept,
+    /// It is not.
+    Refuse,
+}
+
+/// Stores a value, as its mode says.
+pub(crate) fn store(
+    set: &Set,
+    older: Older,
+    binary_key: bool,
+    items: &impl Items,
+    limits: Limits,
+    now: Moment,
+) -> Stored {
+    let mut said = Stored::No;
+    let edited = items.edit(&set.key, now, &mut |old| {
+        let mut item = Item::new(set.value.clone(), set.flags, set.expiry.end(now), now);
+        item.binary_key = binary_key;
+        let put = match old {
+            None => without_old(set, item),
+            Some(old) => with_old(set, older, old, item, limits, now),
+        };
+        put.unwrap_or_else(|stored| {
+            said = stored;
+            Edit::Keep
+        })
+    });
+    match edited {
+        Edited::Done(Some(item)) => Stored::Yes(item.cas),
+        Edited::Done(None) => said,
+        Edited::Not(NotKept::Changed) if set.mode == Mode::Cas => Stored::Exists,
+        Edited::Not(NotKept::Changed) => Stored::No,
+        Edited::Not(NotKept::NoRoom) => Stored::Refused(Refusal::NoRoom),
+        Edited::Not(NotKept::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
+    }
+}
+
+fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, Stored> {
+    match set.mode {
+        Mode::Set | Mode::Add => Ok(Edit::Put(item, &set.page)),
+        Mode::Cas => Err(Stored::NotFound),
+        Mode::Replace | Mode::Append | Mode::Prepend => Err(Stored::No),
+    }
+}
+
+fn with_old<'s>(
+    set: &'s Set,
+    older: Older,
+    old: &Item,
+    mut item: Item,
+    limits: Limits,
+    now: Moment,
+) -> Result<Edit<'s>, Stored> {
+    match set.mode {
+        Mode::Set | Mode::Replace => Ok(Edit::Put(item, &set.page)),
+        Mode::Add => Err(Stored::No),
+        Mode::Cas if set.cas != 0 && set.cas == old.cas => Ok(Edit::Put(item, &set.page)),
+        Mode::Cas if set.cas < old.cas && set.cas != 0 && older == Older::Accept => {
+            (item.ends, item.stale, item.won) = (old.ends, true, old.won);
+            Ok(Edit::Put(item, &set.page))
+        }
+        Mode::Cas => Err(Stored::Exists),
+        Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => Err(Stored::Exists),
+        Mode::Append => joined(old, &old.value, &set.value, &set.key, limits, now),
+        Mode::Prepend => joined(old, &set.value, &old.value, &set.key, limits, now),
+    }
+}
+
+fn joined<'s>(
+    old: &Item,
+    first: &[u8],
+    second: &[u8],
+    key: &[u8],
+    limits: Limits,
+    now: Moment,
+) -> Result<Edit<'s>, Stored> {
+    if !limits.allow(key.len(), old.flags, first.len() + second.len()) {
+        return Err(Stored::No);
+    }
+    let value = Bytes::from([first, second].concat());
+    Ok(Edit::Change(old.remade(value, now), NewCas::Yes))
+}
+
+/// What `incr`, `decr` and `ma` came to.
+pub(crate) enum Counted {
+    /// The item, and its new number.
+    Item(Item, u64),
+    /// Nothing is there.
+    NotFound,
+    /// Another `cas` than the one asked for.
+    Exists,
+    /// It is no number.
+    Refused(Refusal),
+}
+
+/// Adds or takes away. `cas` is what the item must have, 0 for nothing.
+pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: Moment) -> Counted {
+    let (mut counted, mut number) = (Counted::NotFound, 0);
+    let edited = items.edit(&arithmetic.key, now, &mut |item| {
+        let Some(item) = item else { return Edit::Keep };
+        if cas != 0 && item.cas != cas && !item.value.is_empty() {
+            counted = Counted::Exists;
+            return Edit::Keep;
+        }
+        match changed(item, arithmetic, now) {
+            Some((changed, to)) => {
+                number = to;
+                Edit::Change(changed, NewCas::Yes)
+            }
+            None => {
+                counted = Counted::Refused(Refusal::NotANumber);
+                Edit::Keep
+            }
+        }
+    });
+    match edited {
+        Edited::Done(Some(item)) => Counted::Item(item, number),
+        Edited::Done(None) => counted,
+        Edited::Not(_) => Counted::NotFound,
+    }
+}
+
+/// A number that became shorter keeps its place, filled up with blanks (protocol.txt,
+/// "Increment/Decrement").
+fn changed(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u64)> {
+    let old = (!item.value.is_empty()).then(|| line::large(&item.value)).flatten()?;
+    let number = match arithmetic.direction {
+        Direction::Up => old.wrapping_add(arithmetic.delta),
+        Direction::Down => old.saturating_sub(arithmetic.delta),
+    };
+    let mut value = number.to_string();
+    let blanks = item.value.len().saturating_sub(value.len());
+    value.extend(std::iter::repeat_n(' ', blanks));
+    let value = Bytes::from(value);
+    let changed = match value.len() > item.value.len() {
+        true => item.remade(value, now),
+        false => Item { value, ..item.clone() },
+    };
+    Some((changed, number))
+}
+
+fn stats(of: Option<&[u8]>, items: &impl Items, now: Moment, answer: &mut Answer) {
+    match of {
+        None => {
+            for (name, value) in items.stats(now) {
+                answer.text(b"STAT ").text(name.as_bytes()).text(b" ").line(&value);
+            }
+            answer.line("END");
+        }
+        // There is nothing to be reset, and nothing kept by class.
+        Some(b"reset") => answer.line("RESET").done(),
+        Some(b"settings" | b"items" | b"slabs" | b"sizes" | b"conns") => answer.line("END").done(),
+        Some(_) => answer.line(Refusal::Unknown.as_str()).done(),
+    }
+}

@@ -1,0 +1,385 @@
+//! The meta commands carried out (protocol.txt, "Meta Get" to "Meta Arithmetic").
+//!
+//! Flags are obeyed and answered in the order in which they were written: `T` before `t` counts, after it
+//! does not. With `q` the usual answer of a command is left away (`EN` of `mg`, `HD` of the others).
+
+use crate::answer::Answer;
+use crate::base64;
+use crate::decoder::Limits;
+use crate::execute::{Counted, Older, Stored, count, store};
+use crate::item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, Page};
+use crate::meta::OPAQUE_BYTES_MAX;
+use crate::request::{
+    Arithmetic, Flag, Meta, MetaArithmetic, MetaDelete, MetaGet, MetaSet, Refusal,
+};
+use bytes::Bytes;
+
+/// `mg`.
+pub(crate) fn get(
+    meta: &Meta<MetaGet>,
+    quiet: bool,
+    items: &impl Items,
+    now: Moment,
+    answer: &mut Answer,
+) {
+    let edits = |flag: &Flag| matches!(flag, Flag::Vivify(_) | Flag::Recache(_) | Flag::Touch(_));
+    let plain = if meta.flags.iter().any(edits) { None } else { items.get(&meta.key, now) };
+    // What is stale hands out its token, which changes it.
+    let found = match plain {
+        Some(item) if !item.stale || item.won => Some(Met::as_it_is(item)),
+        None if !meta.flags.iter().any(edits) => None,
+        _ => met(meta, items, now),
+    };
+    let Some(met) = found else {
+        if !quiet {
+            answer.text(b"EN");
+            echo(meta, answer);
+            answer.text(b"\r\n");
+        }
+        return;
+    };
+    let item = &met.item;
+    if meta.own.value {
+        answer.text(b"VA ").number(item.value.len() as u64);
+    } else {
+        answer.text(b"HD");
+    }
+    describe(meta, &met, now, answer);
+    answer.text(b"\r\n");
+    if meta.own.value {
+        answer.value(&item.value).text(b"\r\n");
+    }
+    if !meta.own.unseen {
+        item.seen.fetch(now);
+    }
+}
+
+/// An item as `mg` has met it.
+struct Met {
+    /// As it was, and as it ends now.
+    item: Item,
+    ended: Option<Moment>,
+    made: bool,
+    won: bool,
+}
+
+impl Met {
+    fn as_it_is(item: Item) -> Met {
+        Met { ended: item.ends, item, made: false, won: false }
+    }
+}
+
+/// Meets the item in one step with what the flags make of it.
+fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
+    let mut met: Option<Met> = None;
+    let vivifies = meta.flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)));
+    let edited = items.edit(&meta.key, now, &mut |item| {
+        let (item, made) = match item {
+            Some(item) => (item.clone(), false),
+            None if vivifies => (Item::new(Bytes::new(), 0, None, now), true),
+            None => return Edit::Keep,
+        };
+        let (mut changed, mut won) = (item.clone(), false);
+        for flag in &meta.flags {
+            match flag {
+                Flag::Touch(expiry) => changed.ends = expiry.end(now),
+                Flag::Vivify(expiry) if made => {
+                    (changed.ends, won) = (expiry.end(now), true);
+                }
+                Flag::Recache(expiry) if !made && !changed.won => {
+                    won |= changed.ends.is_some_and(|ends| Some(ends) < recache(*expiry, now));
+                }
+                _ => {}
+            }
+        }
+        won |= item.stale && !item.won;
+        changed.won |= won;
+        met = Some(Met { ended: item.ends, item, made, won });
+        match made {
+            true => Edit::Put(changed, NOTHING_SAID),
+            false => Edit::Change(changed, NewCas::No),
+        }
+    });
+    match edited {
+        Edited::Done(Some(item)) => met.map(|mut met| {
+            met.item.cas = item.cas;
+            met
+        }),
+        Edited::Done(None) => met,
+        Edited::Not(_) => None,
+    }
+}
+
+/// Of what is made by `N`.
+const NOTHING_SAID: &Page = &Page { tags: None, lease: None };
+
+/// When an item has to end before for `R` to be won: `R0` is before everything.
+fn recache(expiry: Expiry, now: Moment) -> Option<Moment> {
+    Some(expiry.end(now).unwrap_or_default())
+}
+
+/// The flags of a hit, in their order.
+fn describe(meta: &Meta<MetaGet>, met: &Met, now: Moment, answer: &mut Answer) {
+    let mut item = Item { ends: met.ended, ..met.item.clone() };
+    for flag in &meta.flags {
+        match flag {
+            Flag::Touch(expiry) => item.ends = expiry.end(now),
+            Flag::Vivify(expiry) if met.made => item.ends = expiry.end(now),
+            Flag::Vivify(_) | Flag::Recache(_) => {}
+            Flag::Size => answer.text(b" s").number(item.value.len() as u64).done(),
+            Flag::ClientFlags => answer.text(b" f").number(item.flags.into()).done(),
+            Flag::LastAccess => answer.text(b" l").number(item.seen.seconds_since(now)).done(),
+            Flag::Hit => answer.text(if item.seen.fetched() { b" h1" } else { b" h0" }).done(),
+            Flag::Key => key(&meta.key, item.binary_key, answer),
+            Flag::Cas | Flag::Left | Flag::Opaque(_) => plain(flag, &item, now, answer),
+        }
+    }
+    if met.item.won {
+        answer.text(b" Z");
+    }
+    if met.item.stale {
+        answer.text(b" X");
+    }
+    if met.won {
+        answer.text(b" W");
+    }
+}
+
+/// The flags that `mg` and `ma` answer alike.
+fn plain(flag: &Flag, item: &Item, now: Moment, answer: &mut Answer) {
+    match flag {
+        Flag::Cas => answer.text(b" c").number(item.cas).done(),
+        Flag::Left => match item.seconds_left(now) {
+            None => answer.text(b" t-1").done(),
+            Some(seconds) => answer.text(b" t").number(seconds).done(),
+        },
+        Flag::Opaque(opaque) => answer.text(b" ").text(opaque).done(),
+        _ => {}
+    }
+}
+
+/// The flags that are answered where there is no item: the client's own words.
+fn echo<M>(meta: &Meta<M>, answer: &mut Answer) {
+    for flag in &meta.flags {
+        match flag {
+            Flag::Opaque(opaque) => answer.text(b" ").text(opaque).done(),
+            Flag::Key => key(&meta.key, meta.binary_key, answer),
+            _ => {}
+        }
+    }
+}
+
+fn key(key: &[u8], binary: bool, answer: &mut Answer) {
+    match binary {
+        false => answer.text(b" k").text(key),
+        true => answer.text(b" k").text(&base64::encode(key)).text(b" b"),
+    };
+}
+
+/// `ms`.
+pub(crate) fn set(
+    meta: &Meta<MetaSet>,
+    quiet: bool,
+    items: &impl Items,
+    limits: Limits,
+    now: Moment,
+    answer: &mut Answer,
+) {
+    let older = if meta.own.invalidate { Older::Accept } else { Older::Refuse };
+    let stored = store(&meta.own.set, older, meta.binary_key, items, limits, now);
+    let (code, cas) = match stored {
+        Stored::Yes(_) if quiet => return,
+        Stored::Yes(cas) => ("HD", cas),
+        Stored::Exists => ("EX", 0),
+        Stored::NotFound => ("NF", 0),
+        Stored::No => ("NS", 0),
+        Stored::Refused(refusal) => return answer.line(refusal.as_str()).done(),
+    };
+    answer.text(code.as_bytes());
+    for flag in &meta.flags {
+        match flag {
+            Flag::Opaque(opaque) => answer.text(b" ").text(opaque).done(),
+            Flag::Key => key(&meta.key, meta.binary_key, answer),
+            Flag::Cas => answer.text(b" c").number(cas).done(),
+            _ => {}
+        }
+    }
+    answer.text(b"\r\n");
+}
+
+/// `md`.
+pub(crate) fn delete(
+    meta: &Meta<MetaDelete>,
+    quiet: bool,
+    items: &impl Items,
+    now: Moment,
+    answer: &mut Answer,
+) {
+    let own = &meta.own;
+    let mut code = "NF";
+    items.edit(&meta.key, now, &mut |item| {
+        let Some(item) = item else {
+            // Nothing to be marked; to be deleted it is all the same.
+            return if own.invalidate { Edit::Keep } else { Edit::Remove };
+        };
+        if own.cas.is_some_and(|cas| cas != item.cas) {
+            code = "EX";
+            return Edit::Keep;
+        }
+        code = "HD";
+        if !own.invalidate {
+            return Edit::Remove;
+        }
+        let mut item = Item { stale: true, won: false, ..item.clone() };
+        if let Some(expiry) = new_end(&meta.flags) {
+            item.ends = expiry.end(now);
+        }
+        Edit::Change(item, NewCas::Yes)
+    });
+    if quiet && code == "HD" {
+        return;
+    }
+    answer.text(code.as_bytes());
+    echo(meta, answer);
+    answer.text(b"\r\n");
+}
+
+/// What `T` says.
+fn new_end(flags: &[Flag]) -> Option<Expiry> {
+    flags.iter().find_map(|flag| match flag {
+        Flag::Touch(expiry) => Some(*expiry),
+        _ => None,
+    })
+}
+
+fn is_to_begin(flags: &[Flag]) -> bool {
+    flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)))
+}
+
+/// `ma`.
+pub(crate) fn arithmetic(
+    meta: &Meta<MetaArithmetic>,
+    quiet: bool,
+    items: &impl Items,
+    now: Moment,
+    answer: &mut Answer,
+) {
+    let own = &meta.own;
+    let (key, direction, delta) = (meta.key.clone(), own.direction, own.delta);
+    let counted = count(&Arithmetic { key, direction, delta }, own.cas, items, now);
+    let is_long =
+        |flag: &Flag| matches!(flag, Flag::Opaque(opaque) if opaque.len() > OPAQUE_BYTES_MAX);
+    let (item, number, made) = match counted {
+        // memcached has counted by the time it finds out.
+        Counted::Item(..) | Counted::NotFound | Counted::Exists
+            if meta.flags.iter().any(is_long) =>
+        {
+            return answer.line(Refusal::OpaqueTooLong.as_str()).done();
+        }
+        Counted::Item(item, number) => {
+            let item = retouched(meta, item, items, now);
+            if quiet {
+                return;
+            }
+            (item, number, Made::Before)
+        }
+        Counted::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
+            // It has its end from the flags, in their turn.
+            Some(item) => (Item { ends: None, ..item }, own.initial, Made::Now),
+            None => return answer.line(Refusal::NoRoom.as_str()).done(),
+        },
+        Counted::NotFound => return without_item("NF", meta, answer),
+        Counted::Exists => return without_item("EX", meta, answer),
+        Counted::Refused(refusal) => return answer.line(refusal.as_str()).done(),
+    };
+    let digits = number.to_string();
+    if own.value {
+        answer.text(b"VA ").number(digits.len() as u64);
+    } else {
+        answer.text(b"HD");
+    }
+    told(meta, &item, made, now, answer);
+    answer.text(b"\r\n");
+    if own.value {
+        answer.line(&digits);
+    }
+}
+
+fn without_item(code: &str, meta: &Meta<MetaArithmetic>, answer: &mut Answer) {
+    answer.text(code.as_bytes());
+    echo(meta, answer);
+    answer.text(b"\r\n");
+}
+
+/// The answer's flags; `T`, and `N` of an item that was just made, count from where they stand.
+fn told(meta: &Meta<MetaArithmetic>, item: &Item, made: Made, now: Moment, answer: &mut Answer) {
+    let mut item = item.clone();
+    for flag in &meta.flags {
+        match flag {
+            Flag::Key => key(&meta.key, meta.binary_key, answer),
+            Flag::Touch(expiry) => item.ends = expiry.end(now),
+            Flag::Vivify(expiry) if made == Made::Now => item.ends = expiry.end(now),
+            flag => plain(flag, &item, now, answer),
+        }
+    }
+}
+
+/// Whether an item was made by this command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Now,
+    Before,
+}
+
+/// The item with the end that `T` gives it; returned as it was before, for `t` before `T`.
+fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: Moment) -> Item {
+    if let Some(expiry) = new_end(&meta.flags) {
+        items.edit(&meta.key, now, &mut |found| match found {
+            Some(found) if found.cas == item.cas => {
+                Edit::Change(Item { ends: expiry.end(now), ..found.clone() }, NewCas::No)
+            }
+            _ => Edit::Keep,
+        });
+    }
+    item
+}
+
+/// Makes the item that was not there. Of two who do, the later finds the earlier's and leaves it.
+fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option<Item> {
+    let last = meta.flags.iter().rev().find_map(|flag| match flag {
+        Flag::Touch(expiry) | Flag::Vivify(expiry) => Some(*expiry),
+        _ => None,
+    });
+    let ends = last.and_then(|expiry| expiry.end(now));
+    let value = Bytes::from(meta.own.initial.to_string());
+    let mut there = None;
+    let edited = items.edit(&meta.key, now, &mut |found| match found {
+        Some(found) => {
+            there = Some(found.clone());
+            Edit::Keep
+        }
+        None => Edit::Put(Item::new(value.clone(), 0, ends, now), NOTHING_SAID),
+    });
+    match edited {
+        Edited::Done(Some(item)) => Some(item),
+        Edited::Done(None) => there,
+        Edited::Not(_) => None,
+    }
+}
+
+/// `me`: for people. What is memcached's own (class, size) is answered with what comes close.
+pub(crate) fn debug(key: &[u8], items: &impl Items, now: Moment, answer: &mut Answer) {
+    let Some(item) = items.get(key, now) else { return answer.line("EN").done() };
+    answer.text(b"ME ");
+    match item.binary_key {
+        false => answer.text(key),
+        true => answer.text(&base64::encode(key)),
+    };
+    match item.seconds_left(now) {
+        None => answer.text(b" exp=-1"),
+        Some(seconds) => answer.text(b" exp=").number(seconds),
+    };
+    answer.text(b" la=").number(item.seen.seconds_since(now)).text(b" cas=").number(item.cas);
+    answer.text(if item.seen.fetched() { b" fetch=yes" } else { b" fetch=no" });
+    answer.text(b" cls=1 size=").number((key.len() + item.value.len()) as u64).text(b"\r\n");
+}

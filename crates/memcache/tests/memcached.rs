@@ -1,0 +1,327 @@
+//! The same bytes to a real memcached and to this crate: the answers have to be the same.
+//!
+//! Numbers for `cas` differ and are compared by their order of appearance; seconds left may differ by the
+//! one that begins in between, and are not compared; nor is what `me` says, which is memcached's inside.
+
+mod memory;
+
+use bytes::Bytes;
+use harness::Memcached;
+use memcache::{Limits, Moment};
+use memory::{Connection, Memory};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// One side of the comparison.
+trait Side {
+    /// What comes back for these bytes, up to the answer of what is asked behind them, or to the end.
+    fn say(&mut self, bytes: &[u8]) -> Vec<u8>;
+}
+
+struct Real(TcpStream);
+
+impl Real {
+    fn connect(memcached: &Memcached) -> Real {
+        let address = memcached.address().to_string();
+        let stream = TcpStream::connect(address).expect("it is there");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time over zero");
+        Real(stream)
+    }
+}
+
+/// What each step is followed by, and how both answer it.
+const ASK_END: &[u8] = b"mg end-of-step k\r\n";
+const END: &[u8] = b"EN kend-of-step\r\n";
+
+impl Side for Real {
+    fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
+        // It may have hung up before everything is said.
+        let _ = self.0.write_all(bytes).and_then(|()| self.0.write_all(ASK_END));
+        let (mut heard, mut part) = (Vec::new(), [0; 65_536]);
+        while !heard.ends_with(END) {
+            match self.0.read(&mut part) {
+                Ok(0) => break,
+                Ok(count) => heard.extend_from_slice(&part[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+                Err(error) => panic!("{error}; heard {:?}", String::from_utf8_lossy(&heard)),
+            }
+        }
+        heard
+    }
+}
+
+impl Side for Connection<'_> {
+    fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut heard = self.send(bytes, now());
+        if self.open {
+            heard.extend(self.send(ASK_END, now()));
+        }
+        heard
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the real one has a clock of its own")]
+fn now() -> Moment {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    // Full seconds, like memcached's.
+    Moment(since.as_secs() * 1_000)
+}
+
+/// Answers with what may differ taken out.
+#[derive(Default)]
+struct Compared {
+    cas: HashMap<Vec<u8>, usize>,
+}
+
+impl Compared {
+    fn of(&mut self, heard: &[u8]) -> String {
+        let lines = heard.split_inclusive(|byte| *byte == b'\n');
+        lines.map(|line| self.line(line)).collect()
+    }
+
+    fn line(&mut self, line: &[u8]) -> String {
+        let text = String::from_utf8_lossy(line);
+        let words: Vec<_> = text.trim_end().split(' ').collect();
+        let shown = match words[..] {
+            ["VALUE", key, flags, length, cas] => {
+                format!("VALUE {key} {flags} {length} {}", self.nth(cas))
+            }
+            ["HD" | "VA", ..] => {
+                let word = |word: &&str| match word.as_bytes() {
+                    [b'c', digit, ..] if digit.is_ascii_digit() && *word != "c0" => self.nth(word),
+                    [b't', digit, ..] if digit.is_ascii_digit() => "t*".to_owned(),
+                    [b'l', digit, ..] if digit.is_ascii_digit() => "l*".to_owned(),
+                    _ => (*word).to_owned(),
+                };
+                words.iter().map(word).collect::<Vec<_>>().join(" ")
+            }
+            ["ME", key, ..] => format!("ME {key}"),
+            _ => return format!("{}{:?}\n", "", text),
+        };
+        format!("{shown:?}\n")
+    }
+
+    fn nth(&mut self, cas: &str) -> String {
+        let next = self.cas.len();
+        format!("#{}", self.cas.entry(cas.trim_start_matches('c').into()).or_insert(next))
+    }
+}
+
+/// `@KEY@` in a step is the `cas` of the key, `@KEY-1@` a lower one.
+fn filled(step: &str, side: &mut dyn Side) -> Vec<u8> {
+    let mut said = String::new();
+    for (at, part) in step.split('@').enumerate() {
+        if at % 2 == 0 {
+            said += part;
+            continue;
+        }
+        let (key, less) = part.strip_suffix("-1").map_or((part, 0), |key| (key, 1));
+        let heard = side.say(format!("gets {key}\r\n").as_bytes());
+        let heard = String::from_utf8_lossy(&heard).into_owned();
+        let cas = heard
+            .split_whitespace()
+            .nth(4)
+            .and_then(|cas| cas.parse().ok())
+            .unwrap_or(u64::MAX / 2);
+        said += &(cas >> less).to_string();
+    }
+    said.into_bytes()
+}
+
+/// Has both sides hear the steps of a story, and compares step by step.
+fn same(memcached: &Memcached, memory: &Memory, steps: &[String]) -> Result<(), String> {
+    let (mut real, mut ours) =
+        (Real::connect(memcached), Connection::new(memory, Limits::default()));
+    let (mut left, mut right) = (Compared::default(), Compared::default());
+    for step in steps {
+        let (theirs_said, ours_said) = (filled(step, &mut real), filled(step, &mut ours));
+        let (theirs, mine) = (real.say(&theirs_said), ours.say(&ours_said));
+        let (theirs, mine) = (left.of(&theirs), right.of(&mine));
+        if theirs != mine {
+            let shown: String = step.chars().take(300).collect();
+            let (first, other) = first_difference(&theirs, &mine);
+            return Err(format!("{shown:?}\nmemcached: {first}\nours:      {other}\n"));
+        }
+    }
+    Ok(())
+}
+
+/// The first lines that differ, each with the two before it.
+fn first_difference(theirs: &str, mine: &str) -> (String, String) {
+    let (theirs, mine): (Vec<_>, Vec<_>) = (theirs.lines().collect(), mine.lines().collect());
+    let at = theirs.iter().zip(&mine).take_while(|(one, other)| one == other).count();
+    let around = |lines: &[&str]| {
+        let shown = &lines[at.saturating_sub(2)..lines.len().min(at + 1)];
+        shown.join(" ")
+    };
+    (around(&theirs), around(&mine))
+}
+
+/// Stories: steps apart by a line of dashes, a line end for CR LF.
+const STORIES: &[&str] = &[
+    include_str!("stories/storing.txt"),
+    include_str!("stories/numbers.txt"),
+    include_str!("stories/mistakes.txt"),
+    include_str!("stories/times.txt"),
+    include_str!("stories/meta-get.txt"),
+    include_str!("stories/meta-set.txt"),
+    include_str!("stories/meta-others.txt"),
+    include_str!("stories/meta-mistakes.txt"),
+];
+
+#[test]
+fn stories_are_answered_to_the_letter() {
+    let memcached = Memcached::start_on_port(64).expect("memcached");
+    let memory = Memory::default();
+    let mut wrong = Vec::new();
+    for story in STORIES {
+        let steps: Vec<_> = story.split("----\n").map(|step| step.replace('\n', "\r\n")).collect();
+        // One that differs does not hide the others: each step with a connection of its own.
+        for step in steps {
+            wrong.extend(same(&memcached, &memory, &[step]).err());
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What is sent as it stands: ends of lines, blanks, NUL bytes, lengths at their bounds.
+#[test]
+fn odd_bytes_are_answered_to_the_letter() {
+    let memcached = Memcached::start_on_port(64).expect("memcached");
+    let memory = Memory::default();
+    let key = |count| "k".repeat(count);
+    let value = |count| "v".repeat(count);
+    let set = |key: &str, count: usize| format!("set {key} 0 0 {count}\r\n{}\r\n", value(count));
+    let steps = [
+        "get a\nversion\n".to_owned(),
+        "\r\n".to_owned(),
+        "\n".to_owned(),
+        "   get   a   \r\n".to_owned(),
+        "get a\0b\r\n".to_owned(),
+        "set a 0 0 3\nabc\r\nget a\n".to_owned(),
+        "set a 0 0 3\r\nabc\n\nget a\r\n".to_owned(),
+        "set a 0 0 5\r\n\0\r\n\0x\r\nget a\r\n".to_owned(),
+        "set a\tb 0 0 1\r\nx\r\nget a\tb\r\n".to_owned(),
+        format!("{}get {}\r\n", set(&key(250), 1), key(250)),
+        set(&key(251), 1),
+        format!("get {}\r\n", key(251)),
+        format!("get a {}\r\nget a\r\n", key(251)),
+        format!("mg {} v\r\nmd {}\r\nma {}\r\nme {}\r\n", key(251), key(251), key(251), key(251)),
+        format!("set large 0 0 1\r\nx\r\n{}get large\r\n", set("large", 1 << 20)),
+        format!(
+            "set large 0 0 1\r\nx\r\nadd large 0 0 1048576\r\n{}\r\nget large\r\n",
+            value(1 << 20)
+        ),
+        format!("set large 0 0 1048576 noreply\r\n{}\r\nget large\r\n", value(1 << 20)),
+        format!("ms large 1048576 q\r\n{}\r\nmg large v\r\n", value(1 << 20)),
+        format!("{}append large 0 0 300000\r\n{}\r\n", set("large", 900_000), value(300_000)),
+        format!("get {}\r\n", "a ".repeat(2_000)),
+        format!("gat 0 {}\r\n", "a ".repeat(500)),
+        format!("set {}\r\n", "a ".repeat(30)),
+        format!("mg a {}\r\n", "v ".repeat(30)),
+        format!("mg a v t s {}\r\n", "k ".repeat(16)),
+        format!("mg a {}\r\n", "P ".repeat(22)),
+        format!("nonsense {}\r\n", "a".repeat(1_000)),
+        "\u{80}\r\n".to_owned(),
+    ];
+    let mut wrong = Vec::new();
+    for step in steps {
+        wrong.extend(same(&memcached, &memory, &[step]).err());
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Random conversations, of words that mean something and words that do not.
+#[test]
+fn random_conversations_are_answered_to_the_letter() {
+    let memcached = Memcached::start_on_port(64).expect("memcached");
+    let memory = Memory::default();
+    let mut runner =
+        TestRunner::new(Config { cases: 400, failure_persistence: None, ..Config::default() });
+    // So that half of a `cas` is never another's.
+    let many = "set many 0 0 1\r\nx\r\n".repeat(10_000);
+    same(&memcached, &memory, &[many]).expect("the same");
+    let run = runner.run(&prop::collection::vec(line(), 1..12), |steps| {
+        let steps: Vec<_> = std::iter::once("flush_all\r\n".to_owned()).chain(steps).collect();
+        same(&memcached, &memory, &steps).map_err(TestCaseError::fail)
+    });
+    run.unwrap();
+}
+
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![6 => classic(), 6 => meta(), 1 => "[ -~]{0,40}".prop_filter_map("ends", harmless)]
+}
+
+/// Noise must not be a command that changes the server.
+fn harmless(noise: String) -> Option<String> {
+    let first = noise.split_whitespace().next().unwrap_or_default();
+    let known = ["quit", "shutdown", "watch", "stats", "lru", "slabs", "lru_crawler", "extstore"];
+    (!known.contains(&first) && !noise.contains('@')).then(|| format!("{noise}\r\n"))
+}
+
+fn key() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("a"), Just("b"), Just("Zm9v")]
+}
+
+fn classic() -> impl Strategy<Value = String> {
+    let number = || prop_oneof![Just("0"), Just("1"), Just("7"), Just("-1"), Just("x"), Just("99")];
+    let value = prop_oneof!["[0-9]{1,3}", "[a-z][a-z ]{0,8}", Just(String::new())];
+    let cas = prop_oneof![Just("@a@"), Just("@b@"), Just("0"), Just("@a-1@")];
+    let noreply = prop_oneof![4 => Just(""), 1 => Just(" noreply"), 1 => Just(" other")];
+    let verb = 0..12_u8;
+    (verb, key(), number(), number(), value, cas, noreply).prop_map(
+        |(verb, key, one, two, value, cas, noreply)| {
+            let length = value.len();
+            match verb {
+                0 => format!("set {key} {one} 0 {length}{noreply}\r\n{value}\r\n"),
+                1 => format!("add {key} {one} 0 {length}{noreply}\r\n{value}\r\n"),
+                2 => format!("replace {key} {one} 0 {length}{noreply}\r\n{value}\r\n"),
+                3 => format!("append {key} {one} 0 {length}{noreply}\r\n{value}\r\n"),
+                4 => format!("prepend {key} {one} 0 {length}{noreply}\r\n{value}\r\n"),
+                5 => format!("cas {key} {one} 0 {length} {cas}{noreply}\r\n{value}\r\n"),
+                6 => format!("incr {key} {two}{noreply}\r\n"),
+                7 => format!("decr {key} {two}{noreply}\r\n"),
+                8 => format!("delete {key}{noreply}\r\n"),
+                9 => format!("touch {key} {two}{noreply}\r\n"),
+                10 => format!("gats {two} {key} b\r\n"),
+                _ => format!("gets {key} b a\r\n"),
+            }
+        },
+    )
+}
+
+fn meta() -> impl Strategy<Value = String> {
+    let flag = prop_oneof![
+        12 => prop::sample::select(&[
+            "b", "c", "f", "h", "k", "s", "t", "u", "v", "q", "I", "Oabc", "N99", "R30", "R99999",
+            "T99", "T-1", "T0", "F7", "C@a@", "C@a-1@", "C0", "ME", "MA", "MP", "MR", "MS", "MI", "MD", "J13",
+            "D4", "Pp", "Ll",
+        ][..]),
+        1 => prop::sample::select(&["x", "Nx", "M", "Dx", "Fx", "C", "Zz"][..]),
+    ];
+    let flags = prop::collection::vec(flag, 0..5).prop_map(|flags| flags.join(" "));
+    let value = prop_oneof!["[0-9]{1,3}", "[a-z]{0,9}"];
+    (0..5_u8, key(), flags, value).prop_map(|(verb, key, flags, value)| match verb {
+        0 | 1 => format!("mg {key} {flags}\r\n"),
+        2 => format!("ms {key} {} {flags}\r\n{value}\r\n", value.len()),
+        3 => format!("md {key} {flags}\r\n"),
+        _ => {
+            // Where the number grows longer, memcached 1.6.18 gives the new end and `cas` to the item
+            // that it has just replaced; the stories have the rest.
+            let flags = flags.split(' ').filter(|flag| !flag.starts_with(['T', 'c']));
+            format!("ma {key} {}\r\n", flags.collect::<Vec<_>>().join(" "))
+        }
+    })
+}
+
+/// The version that the stories are from.
+#[test]
+fn the_version_is_that_of_the_stories() {
+    let memcached = Memcached::start_on_port(64).expect("memcached");
+    let heard = Real::connect(&memcached).say(b"version\r\n");
+    assert!(heard.starts_with(b"VERSION 1.6."), "{:?}", Bytes::from(heard));
+}
