@@ -1,12 +1,16 @@
 //! What the store costs: bytes per page and per tag, time per insertion, lookup and change, and how long
-//! lookups and insertions are held up while a million pages are dropped.
+//! lookups and insertions are held up while a million pages are marked, looked through and dropped.
 //!
 //! `cargo run --release -p page-store --example costs -- [PAGES] [TAGS]`; by default a million pages with 20
-//! tags of a hundred thousand. Payloads are empty: what is measured is the store. Wants about 1.5 GB.
+//! tags of a hundred thousand, one of which they all have. It prints a table. Payloads are empty: what is
+//! measured is the store. Wants about 1.5 GB.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
-use page_store::{Change, Limits, Payload, Site, Store, Strength, Target, Tidied};
+use page_store::{
+    Applied, Change, Limits, Page, Payload, Site, Store, Strength, Target, Tidied, Touches,
+};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,14 +30,21 @@ fn main() {
     let pages = arguments.next().and_then(Result::ok).unwrap_or(1_000_000);
     let tags = arguments.next().and_then(Result::ok).unwrap_or(20);
     let store = Store::<Nothing>::new(Limits::new(16 << 30));
+    println!("| {pages} pages with {tags} tags each | |\n|---|---|");
     measure_insertions(&store, pages, tags);
+    measure_a_page_with_many_tags(&store);
     measure_lookups(&store, pages);
     measure_changes(&store, pages);
     measure_pauses(&store, pages, tags);
+    store.validate();
+}
+
+fn row(what: &str, figure: &str) {
+    println!("| {what} | {figure} |");
 }
 
 fn url(n: usize) -> String {
-    format!("/articles/2026/11/{n}")
+    format!("/articles/{}/{n}", n / 1_000)
 }
 
 fn insert(store: &Store<Nothing>, n: usize, tags: usize) {
@@ -56,12 +67,32 @@ fn measure_insertions(store: &Store<Nothing>, pages: usize, tags: usize) {
         worst = worst.max(start.elapsed());
     }
     let each = begin.elapsed() / pages as u32;
-    println!("{pages} pages, {tags} tags each: insertion {each:?}, worst {worst:?}");
+    row("storing a page", &format!("{each:?}, worst {worst:?}"));
     let stats = store.stats();
-    let (edges, per_page) = (stats.edges, stats.bytes.total() / pages);
-    println!("  {per_page} bytes a page in all; {} edges, {} names", edges, stats.names);
-    println!("  {} bytes an edge, names included", stats.bytes.dependencies / edges);
-    println!("  {:?}", stats.bytes);
+    let without = stats.bytes.total() - stats.bytes.dependencies;
+    row("bytes of a page, in all", &(stats.bytes.total() / pages).to_string());
+    row("of these, without what it depends on", &(without / pages).to_string());
+    let each = stats.bytes.dependencies as f64 / stats.edges as f64;
+    let (edges, names) = (stats.edges, stats.names);
+    row("bytes of a dependency, names included", &format!("{each:.1} ({edges}, {names} names)"));
+}
+
+fn measure_a_page_with_many_tags(store: &Store<Nothing>) {
+    let names: Vec<String> = (0..999).map(|n| format!("many:{n}")).collect();
+    let before = store.stats().bytes.total();
+    let start = Instant::now();
+    let mut dependencies = store.dependencies(SITE, b"/many");
+    for name in &names {
+        dependencies.tag(name.as_bytes());
+    }
+    let stored = store.insert(store.key(b"/many"), 0, &dependencies, &store.lease(), Nothing);
+    let (stored, took) = (stored.is_ok(), start.elapsed());
+    let bytes = store.stats().bytes.total() - before;
+    assert!(stored, "nothing has changed");
+    row("storing a page with 999 tags that no other has", &format!("{took:?}, {bytes} bytes"));
+    let (applied, took) = change(store, Target::Tag(names[500].as_bytes()), Strength::Drop);
+    assert_eq!(applied.dropped, 1);
+    row("dropping it by one of them", &format!("{took:?}"));
 }
 
 fn measure_lookups(store: &Store<Nothing>, pages: usize) {
@@ -74,39 +105,59 @@ fn measure_lookups(store: &Store<Nothing>, pages: usize) {
             assert_eq!(found.as_slice().len(), 1);
         }
     }
-    println!("lookup, key hashed: {:?}", begin.elapsed() / (rounds * urls.len() as u32));
+    let each = begin.elapsed() / (rounds * urls.len() as u32);
+    row("looking a page up, key hashed", &format!("{each:?}"));
+}
+
+fn change(store: &Store<Nothing>, target: Target<'_>, strength: Strength) -> (Applied, Duration) {
+    let start = Instant::now();
+    let applied = store.change(&Change { site: SITE, targets: &[target] }, strength);
+    (applied, start.elapsed())
 }
 
 fn measure_changes(store: &Store<Nothing>, pages: usize) {
-    let (begin, mut dropped) = (Instant::now(), 0);
+    let (mut took, mut dropped) = (Duration::ZERO, 0);
     for n in 0..1_000 {
         let name = format!("tag:{n}");
-        let targets = [Target::Tag(name.as_bytes())];
-        dropped += store.change(&Change { site: SITE, targets: &targets }, Strength::Drop).dropped;
+        let (applied, each) = change(store, Target::Tag(name.as_bytes()), Strength::Drop);
+        (took, dropped) = (took + each, dropped + applied.dropped);
     }
-    let each = begin.elapsed() / 1_000;
-    println!("change of a tag: {each:?} for {} pages of {pages}", dropped / 1_000);
+    let each = took / 1_000;
+    row("change of a tag", &format!("{each:?}, {} pages dropped", dropped / 1_000));
+    let (applied, took) = change(store, Target::Prefix(b"/articles/5/"), Strength::Drop);
+    row("change of a prefix", &format!("{took:?}, {} pages dropped", applied.dropped));
     let names: Vec<String> = (0..10_000).map(|n| format!("unused:{n}")).collect();
     let targets: Vec<Target<'_>> = names.iter().map(|name| Target::Tag(name.as_bytes())).collect();
     let lease = store.lease();
     let begin = Instant::now();
     store.change(&Change { site: SITE, targets: &targets }, Strength::Drop);
-    println!("change of 10,000 tags without pages, remembered: {:?}", begin.elapsed());
+    row("change of 10,000 tags without pages", &format!("{:?}", begin.elapsed()));
     drop(lease);
+    assert!(pages > 6_000, "too few pages to mean anything");
 }
 
-/// Drops everything while one thread looks up and another inserts; before that, the same without the drop,
-/// to show what the machine itself adds.
+/// Marks, looks through and drops all pages while one thread looks up and another inserts; before that, the
+/// same without a change, to show what the machine itself adds.
 fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
     meanwhile(store, pages, tags, || {
         thread::sleep(Duration::from_secs(2));
-        println!("two seconds without a change");
+        row("two seconds without a change", "");
     });
     meanwhile(store, 2 * pages, tags, || {
-        let begin = Instant::now();
-        let targets = [Target::Tag(b"all")];
-        let applied = store.change(&Change { site: SITE, targets: &targets }, Strength::Drop);
-        println!("change of a tag of {} pages: {:?}", applied.dropped, begin.elapsed());
+        let touches: Touches<Nothing> =
+            Arc::new(|page: &Page<Nothing>| page.key().bytes().ends_with(b"/no"));
+        let start = Instant::now();
+        store.change_where(SITE, &touches, Strength::Drop, 0);
+        row("change by a predicate, of no page", &format!("{:?}", start.elapsed()));
+    });
+    meanwhile(store, 3 * pages, tags, || {
+        let (applied, took) = change(store, Target::Tag(b"all"), Strength::Mark);
+        let what = format!("soft change of a tag of {} pages", applied.marked);
+        row(&what, &format!("{took:?}"));
+    });
+    meanwhile(store, 4 * pages, tags, || {
+        let (applied, took) = change(store, Target::Tag(b"all"), Strength::Drop);
+        row(&format!("change of a tag of {} pages", applied.dropped), &format!("{took:?}"));
     });
     let (begin, mut worst) = (Instant::now(), Duration::ZERO);
     let mut tidied = Tidied::MoreToDo;
@@ -115,8 +166,7 @@ fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
         tidied = store.tidy();
         worst = worst.max(start.elapsed());
     }
-    println!("tidying up afterwards: {:?}, worst hold {worst:?}", begin.elapsed());
-    store.validate();
+    row("tidying up afterwards", &format!("{:?}, worst hold {worst:?}", begin.elapsed()));
 }
 
 fn meanwhile(store: &Store<Nothing>, first: usize, tags: usize, act: impl FnOnce()) {
@@ -133,9 +183,9 @@ fn meanwhile(store: &Store<Nothing>, first: usize, tags: usize, act: impl FnOnce
         done.store(true, Ordering::Relaxed);
         (lookups.join(), insertions.join())
     });
-    for (what, result) in [("lookup", lookups), ("insertion", insertions)] {
+    for (what, result) in [("a look-up", lookups), ("an insertion", insertions)] {
         if let Ok(times) = result {
-            println!("  meanwhile, {what}: {times}");
+            row(&format!("… {what} meanwhile"), &times);
         }
     }
 }
@@ -143,18 +193,12 @@ fn meanwhile(store: &Store<Nothing>, first: usize, tags: usize, act: impl FnOnce
 /// Does it again and again; the median, the 99.9th percentile and the worst.
 fn repeat(done: &AtomicBool, mut act: impl FnMut(usize)) -> String {
     let mut times = Vec::new();
-    while !done.load(Ordering::Relaxed) {
+    while !done.load(Ordering::Relaxed) || times.is_empty() {
         let start = Instant::now();
         act(times.len());
         times.push(start.elapsed());
     }
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    format!(
-        "{} done, median {:?}, 99.9 % {:?}, worst {:?}",
-        times.len(),
-        at(0.5),
-        at(0.999),
-        at(1.0)
-    )
+    format!("median {:?}, 99.9 % {:?}, worst {:?} of {}", at(0.5), at(0.999), at(1.0), times.len())
 }

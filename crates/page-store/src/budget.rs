@@ -3,18 +3,24 @@
 //! Every byte the store holds is counted: payloads, pages, keys, both directions of the dependency index,
 //! names, the page map, the ghost table, remembered changes. Sizes are those that a general-purpose
 //! allocator hands out (16-byte steps, 8 bytes of its own), not those asked for. What is not counted: leases
-//! out and fills in progress, whose number the caller's limit on concurrent requests bounds.
+//! out and fills in progress, whose number the caller's limit on concurrent requests bounds, and what
+//! remembered predicates hold ([`Limits::predicates_max`]).
 //!
-//! The cost lines, shown by `tests/heap.rs`: see [`PAGE_BYTES_TYPICAL`] and [`EDGE_BYTES_TYPICAL`].
+//! The cost lines, shown by `tests/heap.rs`: see [`PAGE_BYTES_TYPICAL`], [`EDGE_BYTES_TYPICAL`],
+//! [`NAME_BYTES_TYPICAL`].
 
 use crate::page::Page;
 use std::sync::Arc;
 
-/// What a page costs beside its payload, its key's bytes and its tags: at most this many bytes, typically.
-pub const PAGE_BYTES_TYPICAL: usize = 400;
+/// What a page two directories deep costs beside its payload, its key's bytes and its tags: at most this many
+/// bytes, typically. Each directory more costs as much as a tag.
+pub const PAGE_BYTES_TYPICAL: usize = 420;
 
 /// What one more tag on a page costs, where the tag exists: at most this many bytes, typically.
 pub const EDGE_BYTES_TYPICAL: usize = 24;
+
+/// What one more tag on a page costs that no other page has: at most this many bytes, typically.
+pub const NAME_BYTES_TYPICAL: usize = 160;
 
 /// The bounds of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +39,15 @@ pub struct Limits {
     pub changes_remembered_max: usize,
     /// Names that may be open (unsettled) at once; over it, a change opens its whole site.
     pub opens_max: usize,
+    /// Changes by predicate that are remembered for renders still out; over it, older renders are refused.
+    pub predicates_max: usize,
+    /// Pages of one owner; one more displaces the oldest.
+    pub owner_pages_max: usize,
+    /// Keys of pages dropped or marked that are kept to be rendered anew; 0 keeps none.
+    pub rewarm_pages_max: usize,
+    /// Uses from which a page is worth rendering anew; they are counted to three, and two more for a page
+    /// that has stayed through an eviction.
+    pub rewarm_uses_min: u8,
     /// Pages that a change drops in one hold of the index lock (about a microsecond each).
     pub sweep_pages: usize,
 }
@@ -55,6 +70,10 @@ impl Limits {
             variants_max: 32,
             changes_remembered_max: 100_000,
             opens_max: 10_000,
+            predicates_max: 16,
+            owner_pages_max: 50,
+            rewarm_pages_max: 0,
+            rewarm_uses_min: 1,
             sweep_pages: 4_000,
         }
     }

@@ -13,8 +13,9 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
-use crate::page::Payload;
+use crate::page::{Marked, Payload};
 use crate::places::Leaving;
+use crate::rewarm::{self, Touched};
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
 use std::fmt;
@@ -53,10 +54,16 @@ impl Opened {
 impl<P: Payload> Store<P> {
     /// Applies a change. Returns when no lookup can find a page of before any more (or a mark is on it).
     pub fn change(&self, change: &Change<'_>, strength: Strength) -> Applied {
+        self.change_at(change, strength, 0)
+    }
+
+    /// The same, with the time of the change in milliseconds of the caller's clock, for the pages that it
+    /// marks: [`Page::marked`](crate::Page::marked) gives it back.
+    pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
-        self.shared.sweep(index, &ids, number, strength)
+        self.shared.sweep(index, &ids, Sweep::new(number, strength, now_ms))
     }
 
     /// Applies a change that may not be visible yet to the renders that begin now (settling), and keeps it
@@ -72,7 +79,7 @@ impl<P: Payload> Store<P> {
             ids.clone()
         };
         index.open(&open_ids);
-        let applied = self.shared.sweep(index, &ids, number, strength);
+        let applied = self.shared.sweep(index, &ids, Sweep::new(number, strength, 0));
         let registry = Arc::clone(&self.shared) as Arc<dyn Registry>;
         Opened { applied, ids: open_ids, registry }
     }
@@ -97,6 +104,23 @@ impl<P: Payload> Store<P> {
     }
 }
 
+/// A change on its way through the pages.
+#[derive(Debug)]
+pub(crate) struct Sweep<P> {
+    pub(crate) applied: Applied,
+    strength: Strength,
+    now_ms: u64,
+    /// What is worth rendering anew of the batch.
+    pub(crate) worth: Vec<Touched<P>>,
+}
+
+impl<P> Sweep<P> {
+    pub(crate) fn new(number: Number, strength: Strength, now_ms: u64) -> Self {
+        let applied = Applied { number, dropped: 0, marked: 0 };
+        Self { applied, strength, now_ms, worth: Vec::new() }
+    }
+}
+
 impl<P: Payload> Shared<P> {
     /// Gives a change its number and remembers it for each of its names.
     fn note(&self, index: &mut Index<P>, ids: &[Id]) -> Number {
@@ -108,15 +132,13 @@ impl<P: Payload> Shared<P> {
         number
     }
 
-    /// Drops or marks every page that depends on one of `ids` and began before `number`.
+    /// Drops or marks every page that depends on one of `ids` and began before the sweep's change.
     fn sweep<'s>(
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         ids: &[Id],
-        number: Number,
-        strength: Strength,
+        mut sweep: Sweep<P>,
     ) -> Applied {
-        let mut applied = Applied { number, dropped: 0, marked: 0 };
         let mut leaving = Leaving::new();
         let mut looked_at = 0;
         for id in ids {
@@ -127,42 +149,49 @@ impl<P: Payload> Shared<P> {
                     looked_at = 0;
                     position += 1;
                     drop(index);
+                    self.rewarm.add(&mut sweep.worth);
                     leaving.clear();
                     yield_now();
                     index = self.lock_as_sweeper();
                     continue;
                 }
                 looked_at += 1;
-                self.touch(&mut index, at, &mut applied, strength, &mut leaving);
+                self.touch(&mut index, at, &mut sweep, &mut leaving);
             }
         }
         // What a small change left is buried with it; a large one is acknowledged first (`places.rs`).
         index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
-        applied
+        self.rewarm.add(&mut sweep.worth);
+        sweep.applied
     }
 
-    fn touch(
+    /// Drops or marks the page at `at`, if it is there and began before the sweep's change.
+    pub(crate) fn touch(
         &self,
         index: &mut Index<P>,
         at: u32,
-        applied: &mut Applied,
-        strength: Strength,
+        sweep: &mut Sweep<P>,
         leaving: &mut Leaving<P>,
     ) {
-        let Some(page) = &index.pages.get(at).page else { return };
-        if page.lease() >= applied.number {
+        let place = index.pages.get(at);
+        let Some(page) = &place.page else { return };
+        if page.lease() >= sweep.applied.number {
             return;
         }
-        match strength {
+        if sweep.strength == Strength::Drop || !page.is_marked() {
+            let worth = rewarm::worth(&self.limits, place);
+            sweep.worth.extend(worth.map(|worth| (Arc::clone(page), worth)));
+        }
+        match sweep.strength {
             Strength::Drop => {
                 index.drop_changed(at, &self.shards, leaving);
-                applied.dropped += 1;
+                sweep.applied.dropped += 1;
             }
             Strength::Mark if !page.is_marked() => {
-                page.mark();
+                page.mark(Marked { number: sweep.applied.number, at_ms: sweep.now_ms });
                 index.counters.marked += 1;
-                applied.marked += 1;
+                sweep.applied.marked += 1;
             }
             Strength::Mark => {}
         }
@@ -190,7 +219,7 @@ impl<P> Index<P> {
 }
 
 /// The place of the page before `position` among those of `id`; moves `position` to it.
-fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Option<u32> {
+pub(crate) fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Option<u32> {
     let pages = index.tags.get(index.tags.find(id)?).pages();
     *position = (*position).min(pages.len()).checked_sub(1)?;
     Some(pages[*position].to)

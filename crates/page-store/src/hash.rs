@@ -29,6 +29,10 @@ pub(crate) enum Kind {
     Url = 2,
     Path = 3,
     Everything = 4,
+    Below = 5,
+    Owner = 6,
+    OwnerTag = 7,
+    OwnerUrl = 8,
 }
 
 /// The seeds of one store.
@@ -62,9 +66,18 @@ impl Seeds {
 
     /// The hash of a name of data of `site`.
     pub(crate) fn id(&self, site: Site, kind: Kind, name: &[u8]) -> Id {
+        self.owned(site, kind, Id(0, 0), name)
+    }
+
+    /// The hash of a name in the scope of one owner, whose own hash is given.
+    pub(crate) fn owned(&self, site: Site, kind: Kind, owner: Id, name: &[u8]) -> Id {
         let half = |state: &SeedableRandomState| {
             let mut hasher = state.build_hasher();
             hasher.write_u64((u64::from(site.0) << 8) | kind as u64);
+            if owner != Id(0, 0) {
+                hasher.write_u64(owner.0);
+                hasher.write_u64(owner.1);
+            }
             hasher.write(name);
             hasher.finish()
         };
@@ -113,9 +126,15 @@ mod tests {
         let seeds = Seeds::from_seed(1);
         let mut ids = Vec::new();
         for site in [Site(0), Site(1), Site(256)] {
-            for kind in [Kind::Tag, Kind::Url, Kind::Path, Kind::Everything] {
+            for kind in [Kind::Tag, Kind::Url, Kind::Path, Kind::Everything, Kind::Below] {
                 for name in [&b""[..], b"\0", b"\0\0", b"/a", b"/a/b", b"news:4"] {
                     ids.push(seeds.id(site, kind, name));
+                }
+            }
+            for owner in [&b""[..], b"a", b"/a"].map(|name| seeds.id(site, Kind::Owner, name)) {
+                ids.push(owner);
+                for kind in [Kind::OwnerTag, Kind::OwnerUrl] {
+                    ids.extend([&b""[..], b"/a", b"a"].map(|n| seeds.owned(site, kind, owner, n)));
                 }
             }
         }

@@ -13,6 +13,7 @@ use crate::hash::Id;
 use crate::lease::{Leases, Number};
 use crate::names::Dependencies;
 use crate::places::Place;
+use crate::predicate::Predicates;
 use crate::refused::Refused;
 use crate::slab::Slab;
 use crate::stats::Counters;
@@ -32,6 +33,7 @@ pub(crate) struct Index<P> {
     pub(crate) leases: Leases,
     pub(crate) pages: Slab<Place<P>>,
     pub(crate) tags: Tags,
+    pub(crate) predicates: Predicates<P>,
     pub(crate) queues: Queues,
     /// Places of pages that are gone but whose edges are still there (`places.rs`).
     pub(crate) dead: Vec<u32>,
@@ -53,6 +55,7 @@ impl<P> Index<P> {
             pages: Slab::new(),
             dead: Vec::new(),
             tags: Tags::new(),
+            predicates: Predicates::new(),
             queues: Queues::new(limits.budget_bytes),
             page_bytes: 0,
             edge_bytes: 0,
@@ -99,6 +102,10 @@ impl<P> Index<P> {
         if lease < self.floor {
             return Err(Refused::LeaseTooOld);
         }
+        // Nobody asks the predicates here: each counts as if it touched the page.
+        if self.predicates.any_between(dependencies.site(), lease, arrival) {
+            return Err(Refused::ChangedSince);
+        }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.get(at)) else { continue };
             if tag.open > 0 {
@@ -141,6 +148,22 @@ impl<P> Index<P> {
             }
             self.forget(number);
         }
+        self.prune_predicates(oldest);
+    }
+
+    /// The same for changes by predicate.
+    fn prune_predicates(&mut self, oldest: Number) {
+        while let Some(number) = self.predicates.oldest() {
+            let needed = number > oldest;
+            if needed && self.predicates.len() <= self.limits.predicates_max {
+                break;
+            }
+            if needed && number > self.floor {
+                self.counters.floor_raised += 1;
+            }
+            self.floor = self.floor.max(number);
+            self.predicates.forget_oldest();
+        }
     }
 
     fn forget(&mut self, number: u64) {
@@ -156,6 +179,7 @@ impl<P> Index<P> {
             + self.tags.heap_bytes()
             + self.queues.heap_bytes()
             + heap(self.dead.capacity() * size_of::<u32>())
+            + self.predicates.heap_bytes()
             + self.abandoned.len() * heap(2 * size_of::<(Id, u32)>())
     }
 }

@@ -4,8 +4,9 @@
 //! it was before, and no render that began before is stored or shared with a request that came after** (as
 //! long as the page says what it was made from). How: every change has a number from one clock; every
 //! render holds a [`Lease`], the clock's value when it began; [`Store::insert`] checks and inserts in one
-//! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling), `index.rs`
-//! (the checks), `tags.rs` (the dependency index), `evict.rs`, `fill.rs` (collapse).
+//! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling),
+//! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index),
+//! `owners.rs` (private pages), `rewarm.rs`, `evict.rs`, `fill.rs` (collapse).
 //!
 //! No sockets, no clock, no logging, no `unsafe`. Times come in as arguments. It knows nothing of HTTP: keys
 //! and tags are bytes, what is stored is the caller's [`Payload`]. Every structure is bounded by [`Limits`].
@@ -22,9 +23,12 @@ mod index;
 mod lease;
 mod list;
 mod names;
+mod owners;
 mod page;
 mod places;
+mod predicate;
 mod refused;
+mod rewarm;
 mod shards;
 mod slab;
 mod stats;
@@ -34,14 +38,15 @@ mod table;
 mod tags;
 mod validate;
 
-pub use budget::{EDGE_BYTES_TYPICAL, Limits, PAGE_BYTES_TYPICAL};
+pub use budget::{EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL};
 pub use change::{Applied, Opened};
 pub use fill::{Alone, Arrived, FillLimits, FillStats, Fills, Follower, Leader, Turn, Why};
 pub use lease::{Lease, Number};
 pub use list::Listing;
 pub use names::{Change, Dependencies, Site, Strength, Target};
-pub use page::{Candidates, Key, KeyBuf, Page, Payload};
+pub use page::{Audience, Candidates, Key, KeyBuf, Marked, Page, Payload};
 pub use places::Tidied;
+pub use predicate::Touches;
 pub use refused::{NotStored, Refused};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};

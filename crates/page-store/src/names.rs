@@ -1,8 +1,11 @@
 //! What pages depend on and what changes: sites, targets, changes, the dependencies of a page.
 //!
-//! A page depends on its tags and, without saying so, on three names more: everything of its site, its own
-//! URL (path and query) and, where it has a query, its path. A change names the same things, so that
-//! dropping a URL, a path or a whole site obeys the same rules as dropping a tag.
+//! A page depends on its tags and, without saying so, on more names: everything of its site, its own URL
+//! (path and query), its path where it has a query, and each directory that it lies below, the site's root
+//! and more than [`DIRECTORIES_MAX`] levels left out. A change names the same things, so that dropping a
+//! URL, a path, a prefix or a whole site obeys the same rules as dropping a tag.
+//! A page with an owner (a private one) depends on its owner and on its URL as the owner's as well; a tag in
+//! the owner's scope is another name than the tag in public.
 //! Invariant: a list that was cut or over a limit is never used: it refuses the page instead.
 
 use crate::hash::{Id, Kind, Seeds};
@@ -21,9 +24,33 @@ pub enum Target<'a> {
     Url(&'a [u8]),
     /// A path with any query or none. A query given here is ignored.
     Path(&'a [u8]),
+    /// Every page whose path begins with these whole segments, with any query or none: `/news/` is the
+    /// prefix of `/news/`, `/news/4/` and `/news/4?x`, and `/news` that of all these and of `/news`. A query
+    /// given here is ignored. A directory more than eight levels deep takes with it all that lies below its
+    /// eighth level.
+    Prefix(&'a [u8]),
     /// Every page of the site.
     Everything,
+    /// Every page of this owner.
+    Owner(&'a [u8]),
+    /// Pages of this owner that have the tag in the owner's scope.
+    OwnerTag {
+        /// Whose.
+        owner: &'a [u8],
+        /// The tag.
+        tag: &'a [u8],
+    },
+    /// The owner's own pages of one URL, written as in [`Url`](Self::Url).
+    OwnerUrl {
+        /// Whose.
+        owner: &'a [u8],
+        /// Path and query.
+        url: &'a [u8],
+    },
 }
+
+/// The directories above a page that it depends on, counted from the root.
+const DIRECTORIES_MAX: usize = 8;
 
 /// A change: things of one site that changed at once and get one number.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +95,42 @@ impl Target<'_> {
                 ids.push(seeds.id(site, Kind::Url, path));
                 ids.push(seeds.id(site, Kind::Path, path));
             }
+            Self::Prefix(prefix) => prefix_ids(split(prefix).0, site, seeds, ids),
             Self::Everything => ids.push(everything(site, seeds)),
+            Self::Owner(owner) => ids.push(seeds.id(site, Kind::Owner, owner)),
+            Self::OwnerTag { owner, tag } => {
+                let owner = seeds.id(site, Kind::Owner, owner);
+                ids.push(seeds.owned(site, Kind::OwnerTag, owner, tag));
+            }
+            Self::OwnerUrl { owner, url } => {
+                let owner = seeds.id(site, Kind::Owner, owner);
+                ids.push(seeds.owned(site, Kind::OwnerUrl, owner, url));
+            }
         }
     }
+}
+
+/// What lies below a prefix, and the pages whose path the prefix is itself: they have no edge for it.
+fn prefix_ids(prefix: &[u8], site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
+    let mut directory = prefix.to_vec();
+    if directory.last() != Some(&b'/') {
+        directory.push(b'/');
+        Target::Path(prefix).ids(site, seeds, ids);
+    }
+    if directory == b"/" {
+        ids.push(everything(site, seeds));
+        return;
+    }
+    Target::Path(&directory).ids(site, seeds, ids);
+    // Deeper than pages have edges: what lies below is found by its last directory that has them.
+    let below = directories(&directory).nth(DIRECTORIES_MAX - 1).unwrap_or(&directory);
+    ids.push(seeds.id(site, Kind::Below, below));
+}
+
+/// The directories above `path`, the root and `path` itself left out, the highest first.
+fn directories(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let inside = 1..path.len().saturating_sub(1);
+    inside.filter(|at| path[*at] == b'/').map(|at| &path[..=at])
 }
 
 /// What one page was made from. Made by [`Store::dependencies`](crate::Store::dependencies), which adds the
@@ -79,6 +139,8 @@ impl Target<'_> {
 pub struct Dependencies {
     seeds: Seeds,
     site: Site,
+    path_and_query: Box<[u8]>,
+    owner: Option<Id>,
     /// Sorted, each once.
     ids: Vec<Id>,
     /// How many of `ids` are not tags.
@@ -101,20 +163,63 @@ impl Dependencies {
         if query == Query::Present {
             ids.push(seeds.id(site, Kind::Path, path));
         }
+        let above = directories(path).take(DIRECTORIES_MAX);
+        ids.extend(above.map(|directory| seeds.id(site, Kind::Below, directory)));
         ids.sort_unstable();
         let implied = ids.len();
-        let seeds = seeds.clone();
-        Self { seeds, site, ids, implied, tags_max, tag_bytes_max, refused: None }
+        let (seeds, path_and_query) = (seeds.clone(), path_and_query.into());
+        let (owner, refused) = (None, None);
+        Self { seeds, site, path_and_query, owner, ids, implied, tags_max, tag_bytes_max, refused }
+    }
+
+    /// Makes the page private: `owner`'s, and nobody else's. Whatever drops the page without this drops it
+    /// still. That nobody but the owner finds it is up to the caller's key. Said before the private tags; a
+    /// page has one owner, and one with two is refused.
+    pub fn owner(&mut self, owner: &[u8]) -> &mut Self {
+        let owner = self.seeds.id(self.site, Kind::Owner, owner);
+        match self.owner {
+            Some(same) if same == owner => return self,
+            Some(_) => self.refused = Some(Refused::OwnerUnclear),
+            None => {}
+        }
+        self.owner = Some(owner);
+        let url = self.seeds.owned(self.site, Kind::OwnerUrl, owner, &self.path_and_query);
+        for id in [owner, url] {
+            if let Err(place) = self.ids.binary_search(&id) {
+                self.ids.insert(place, id);
+                self.implied += 1;
+            }
+        }
+        self
+    }
+
+    /// Adds a tag in the scope of the page's owner: [`Target::OwnerTag`] names it, [`Target::Tag`] does not.
+    /// Counts as a tag. Without an owner the page will not be stored.
+    pub fn private_tag(&mut self, tag: &[u8]) -> &mut Self {
+        match self.owner {
+            Some(owner) => {
+                let id = self.seeds.owned(self.site, Kind::OwnerTag, owner, tag);
+                self.add_tag(tag, id)
+            }
+            None => {
+                self.refused = Some(Refused::OwnerUnclear);
+                self
+            }
+        }
     }
 
     /// Adds a tag; one that is there already counts once. A tag over the length limit, or one too many, is
     /// remembered, and the page will not be stored: a list that was cut would promise what it cannot keep.
     pub fn tag(&mut self, tag: &[u8]) -> &mut Self {
+        let id = self.seeds.id(self.site, Kind::Tag, tag);
+        self.add_tag(tag, id)
+    }
+
+    fn add_tag(&mut self, tag: &[u8], id: Id) -> &mut Self {
         if tag.len() > self.tag_bytes_max {
             self.refused = Some(Refused::TagTooLong);
             return self;
         }
-        let id = self.seeds.id(self.site, Kind::Tag, tag);
         if let Err(place) = self.ids.binary_search(&id) {
             if self.tags() == self.tags_max {
                 self.refused = Some(Refused::TooManyTags);
@@ -143,6 +248,11 @@ impl Dependencies {
 
     pub(crate) fn ids(&self) -> &[Id] {
         &self.ids
+    }
+
+    /// The name of the page's owner, if it has one.
+    pub(crate) fn owner_id(&self) -> Option<Id> {
+        self.owner
     }
 
     pub(crate) fn refused(&self) -> Option<Refused> {

@@ -7,15 +7,29 @@
 
 use crate::budget;
 use crate::lease::Number;
-use crate::sync::AtomicBool;
+use crate::sync::AtomicU64 as Mark;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// What a page holds for the caller.
 pub trait Payload: Send + Sync + 'static {
     /// The bytes of heap this payload owns, beside its own `size_of`. It must not change while stored.
     fn bytes(&self) -> usize;
+
+    /// Who gets this page who asks for its key. Asked when a change has touched it, never under a lock.
+    fn audience(&self) -> Audience {
+        Audience::Somebody
+    }
+}
+
+/// Who gets a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Whoever asks: it may be rendered anew for nobody in particular.
+    Anybody,
+    /// One owner, or those whose requests have something in common.
+    Somebody,
 }
 
 /// A cache key: bytes that the caller made of scheme, host, path and query, and their hash. Borrowed, so
@@ -52,6 +66,15 @@ impl KeyBuf {
     }
 }
 
+/// A soft invalidation as the pages that it touched know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// The change's number.
+    pub number: Number,
+    /// When it was, in milliseconds of the caller's clock, as given with the change; 0 where it was not.
+    pub at_ms: u64,
+}
+
 /// The slot of a page that is in no store.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
@@ -70,8 +93,10 @@ pub struct Page<P> {
     slot: AtomicU32,
     /// 0 to 3, for the eviction.
     uses: AtomicU8,
-    /// Set once by a soft invalidation, never taken back.
-    marked: AtomicBool,
+    /// The number of the soft invalidation that touched it first, 0 for none; never taken back.
+    marked: Mark,
+    /// The caller's time of that; written before the mark.
+    marked_at_ms: AtomicU64,
 }
 
 impl<P: Payload> Page<P> {
@@ -86,7 +111,8 @@ impl<P: Payload> Page<P> {
             payload,
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
-            marked: AtomicBool::new(false),
+            marked: Mark::new(0),
+            marked_at_ms: AtomicU64::new(0),
         }
     }
 }
@@ -119,11 +145,23 @@ impl<P> Page<P> {
 
     /// Whether a soft invalidation touched it: to be treated as stale.
     pub fn is_marked(&self) -> bool {
-        self.marked.load(Ordering::Acquire)
+        self.marked.load(Ordering::Acquire) != 0
     }
 
-    pub(crate) fn mark(&self) {
-        self.marked.store(true, Ordering::Release);
+    /// The first soft invalidation that touched it, if any did: later ones do not move it, so that "usable
+    /// for so long after a change" counts from the first change it does not show.
+    pub fn marked(&self) -> Option<Marked> {
+        let number = self.marked.load(Ordering::Acquire);
+        let at_ms = self.marked_at_ms.load(Ordering::Relaxed);
+        (number != 0).then_some(Marked { number: Number(number), at_ms })
+    }
+
+    /// Marks it, where it is not marked yet. Under the index lock.
+    pub(crate) fn mark(&self, mark: Marked) {
+        if !self.is_marked() {
+            self.marked_at_ms.store(mark.at_ms, Ordering::Relaxed);
+            self.marked.store(mark.number.0, Ordering::Release);
+        }
     }
 
     /// Counts a use. Not exact under contention, and written only when it changes: a hot page's cache line

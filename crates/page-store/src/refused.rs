@@ -24,11 +24,13 @@ pub enum Refused {
     TooManyTags,
     /// One of its tags is longer than a tag may be.
     TagTooLong,
+    /// It has tags in the scope of an owner and no owner, or two owners.
+    OwnerUnclear,
 }
 
 impl Refused {
     /// All reasons, in the order in which [`Stats`](crate::Stats) counts them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ChangedSince,
         Self::Unsettled,
         Self::LeaseTooOld,
@@ -36,6 +38,7 @@ impl Refused {
         Self::TooLarge,
         Self::TooManyTags,
         Self::TagTooLong,
+        Self::OwnerUnclear,
     ];
 
     /// The reason's name as logs, metrics and `Cache-Status` have it.
@@ -48,6 +51,7 @@ impl Refused {
             Self::TooLarge => "too-large",
             Self::TooManyTags => "too-many-tags",
             Self::TagTooLong => "tag-too-long",
+            Self::OwnerUnclear => "owner-unclear",
         }
     }
 }

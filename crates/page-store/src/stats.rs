@@ -25,10 +25,14 @@ pub struct Counters {
     pub dropped: u64,
     /// Pages marked by changes.
     pub marked: u64,
+    /// Pages put out by a newer page of their owner, because it had too many.
+    pub owner_displaced: u64,
     /// Pages removed by the caller.
     pub removed: u64,
     /// Changes applied, those that were opened among them.
     pub changes: u64,
+    /// Changes by predicate among these.
+    pub changes_by_predicate: u64,
     /// Changes that were opened.
     pub opened: u64,
     /// Opened changes that were settled.
@@ -56,7 +60,7 @@ pub struct Bytes {
     pub dependencies: usize,
     /// The page map.
     pub map: usize,
-    /// Queues, places and the table of keys that left.
+    /// Queues, places, the table of keys that left, keys that wait to be rendered anew.
     pub eviction: usize,
 }
 
@@ -82,8 +86,10 @@ pub struct Stats {
     pub names: usize,
     /// Dependencies held: pairs of a page and a name.
     pub edges: usize,
-    /// Names whose last change is remembered for a render still out.
+    /// Names whose last change is remembered for a render still out, and predicates.
     pub changes_remembered: usize,
+    /// Keys that wait to be rendered anew.
+    pub to_rewarm: usize,
     /// How many times names are open (unsettled).
     pub opens: usize,
     /// Leases out.

@@ -1,6 +1,7 @@
 //! The store: looking up, storing, sharing, removing (changes: `change.rs`). Its locks, and what they guard:
 //! - the **index** mutex: the clock, leases, pages, queues, the dependency index (`index.rs`);
 //! - the **gate** mutex: nothing; a sweep holds it while it waits for the index, to be next;
+//! - the **rewarm** mutex: keys to be rendered anew (`rewarm.rs`); none is taken under it;
 //! - 256 **shard** read-write locks: the page map (`shards.rs`); written by the holder of the index lock only.
 //!
 //! Order: a stripe of [`Fills`](crate::Fills), the gate, the index, one shard; never the reverse. A lookup
@@ -19,6 +20,7 @@ use crate::names::{Dependencies, Site};
 use crate::page::{Candidates, Key, NOWHERE, Page, Payload};
 use crate::places::{Leaving, Tidied};
 use crate::refused::{NotStored, Refused};
+use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
 use crate::stats::{Bytes, Stats};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, lock, lock_to_release, yield_now};
@@ -42,6 +44,7 @@ pub(crate) struct Shared<P> {
     /// Whether one does. A hint about who goes first, nothing else.
     sweeper_waits: AtomicBool,
     pub(crate) shards: Shards<P>,
+    pub(crate) rewarm: Rewarm,
 }
 
 impl<P: Payload> Store<P> {
@@ -59,10 +62,14 @@ impl<P: Payload> Store<P> {
         limits.page_bytes_max = limits.page_bytes_max.min(limits.budget_bytes / 2);
         limits.variants_max = limits.variants_max.max(1);
         limits.sweep_pages = limits.sweep_pages.max(1);
-        let index = Mutex::new(Index::new(limits.clone()));
+        limits.owner_pages_max = limits.owner_pages_max.max(1);
+        // Set aside: what waits to be rendered anew grows and shrinks without the index.
+        let budget_bytes = limits.budget_bytes - rewarm::bytes_max(&limits);
+        let index = Mutex::new(Index::new(Limits { budget_bytes, ..limits.clone() }));
+        let rewarm = Rewarm::new(&limits);
         let (number, shards) = (AtomicU64::new(0), Shards::new());
         let (gate, sweeper_waits) = (Mutex::new(()), AtomicBool::new(false));
-        let shared = Shared { seeds, limits, number, index, gate, sweeper_waits, shards };
+        let shared = Shared { seeds, limits, number, index, gate, sweeper_waits, shards, rewarm };
         Self { shared: Arc::new(shared) }
     }
 
@@ -121,8 +128,9 @@ impl<P: Payload> Store<P> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let page = Arc::new(Page::new(key, variant, lease.number(), payload));
         let mut leaving = Leaving::new();
-        let mut index = self.shared.lock();
-        let outcome = self.shared.admit(&mut index, &page, dependencies, &mut leaving);
+        let (mut index, asked) = self.shared.ask_predicates(&page, dependencies.site());
+        let outcome =
+            asked.and_then(|()| self.shared.admit(&mut index, &page, dependencies, &mut leaving));
         if let Err(reason) = outcome {
             index.counters.refuse(reason);
         }
@@ -196,6 +204,7 @@ impl<P: Payload> Store<P> {
         let index = self.shared.lock();
         let eviction = index.pages.heap_bytes() + index.queues.heap_bytes();
         let dependencies = index.heap_bytes() - eviction - index.page_bytes;
+        let eviction = eviction + self.shared.rewarm.heap_bytes();
         let map = self.shared.shards.heap_bytes();
         Stats {
             number: index.clock,
@@ -204,7 +213,8 @@ impl<P: Payload> Store<P> {
             dead: index.dead.len(),
             names: index.tags.len(),
             edges: index.tags.edges(),
-            changes_remembered: index.tags.remembered(),
+            changes_remembered: index.tags.remembered() + index.predicates.len(),
+            to_rewarm: self.shared.rewarm.len(),
             opens: index.opens,
             leases: index.leases.out(),
             oldest_lease: index.leases.oldest(),
@@ -296,6 +306,9 @@ impl<P: Payload> Shared<P> {
         let (replaced, queue) = self.make_room_under_key(index, page)?;
         for old in &replaced {
             index.take_out(old.slot());
+        }
+        if let Some(owner) = dependencies.owner_id() {
+            self.make_room_for_owner(index, owner, leaving);
         }
         index.add(page, dependencies, queue);
         self.shards.put(page, &replaced);

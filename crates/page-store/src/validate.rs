@@ -22,6 +22,8 @@ impl<P: Payload> Store<P> {
         assert!(index.floor <= index.clock, "a floor ahead of the clock");
         index.leases.validate(index.clock);
         index.tags.validate(index.clock.0, index.floor.0);
+        index.predicates.validate(index.clock, index.limits.predicates_max);
+        self.shared.rewarm.validate();
         index.queues.validate(&index.pages);
         validate_edges(&index);
         validate_limits(&index);

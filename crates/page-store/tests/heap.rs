@@ -10,7 +10,8 @@ mod common;
 mod heap {
     use super::common::SITE;
     use page_store::{
-        EDGE_BYTES_TYPICAL, Limits, PAGE_BYTES_TYPICAL, Payload, Store, Strength, Target,
+        Audience, EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, Payload,
+        Store, Strength, Target,
     };
     use std::alloc::{GlobalAlloc, Layout, System};
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -47,6 +48,10 @@ mod heap {
         fn bytes(&self) -> usize {
             taken(self.0.len())
         }
+
+        fn audience(&self) -> Audience {
+            Audience::Anybody
+        }
     }
 
     fn fill(store: &Store<Content>, pages: usize, tags: usize, names: usize) {
@@ -70,6 +75,46 @@ mod heap {
         assert!(real as f64 <= counted as f64 * 1.1, "{what}: real {real}, counted {counted}");
         assert!(counted as f64 <= real as f64 * 1.1, "{what}: real {real}, counted {counted}");
         real
+    }
+
+    /// Tags that no other page has: what a name costs.
+    fn pages_with_a_thousand_tags(before: usize) {
+        let store = Store::<Content>::new(Limits::new(1 << 26));
+        let lease = store.lease();
+        let empty = compare(&store, before, "empty");
+        for n in 0..20 {
+            let url = format!("/{n}");
+            let mut dependencies = store.dependencies(SITE, url.as_bytes());
+            for tag in 0..1_000 {
+                dependencies.tag(format!("{n}:{tag}").as_bytes());
+            }
+            let content = Content(vec![0; 100].into());
+            let key = store.key(url.as_bytes());
+            store.insert(key, 0, &dependencies, &lease, content).expect("nothing changed");
+        }
+        let name = (compare(&store, before, "pages with a thousand tags") - empty) / 20_000;
+        assert!(name <= NAME_BYTES_TYPICAL, "a tag of one page costs {name} bytes");
+        println!("bytes: tag that no other page has {name}");
+    }
+
+    fn private_pages_and_keys_that_wait(before: usize) {
+        let limits = Limits { rewarm_pages_max: 10_000, ..Limits::new(1 << 26) };
+        let store = Store::<Content>::new(Limits { rewarm_uses_min: 0, ..limits });
+        let lease = store.lease();
+        for n in 0..20_000 {
+            let url = format!("/cart/{n}");
+            let mut dependencies = store.dependencies(SITE, url.as_bytes());
+            dependencies.owner(format!("owner {}", n / 10).as_bytes()).private_tag(b"cart");
+            let content = Content(vec![0; 100].into());
+            let key = store.key(url.as_bytes());
+            store.insert(key, 0, &dependencies, &lease, content).expect("nothing changed");
+        }
+        compare(&store, before, "private pages");
+        let everything = page_store::Change { site: SITE, targets: &[Target::Everything] };
+        store.change(&everything, Strength::Drop);
+        assert!(store.stats().to_rewarm > 3_000);
+        compare(&store, before, "private pages dropped, keys waiting");
+        store.validate();
     }
 
     #[test]
@@ -107,6 +152,8 @@ mod heap {
         );
         store.validate();
         drop(store);
+        pages_with_a_thousand_tags(before);
+        private_pages_and_keys_that_wait(before);
         let left = HELD.load(Relaxed) - before;
         assert!(left < 10_000, "{left} bytes were not given back");
     }

@@ -9,8 +9,8 @@
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Lease, Limits, Payload, Refused, Site, Store,
-    Strength, Target, Turn,
+    Change, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused, Site, Store,
+    Strength, Target, Touches, Turn,
 };
 use std::sync::Arc;
 
@@ -89,6 +89,65 @@ fn insert_against_change() {
         assert_ne!(stored(&store, b"/"), Some(0), "stale right after the change");
         rendering.join().unwrap();
         assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
+        store.validate();
+    });
+}
+
+fn change_where(store: &TestStore, strength: Strength) {
+    let touches: Touches<Version> = Arc::new(|_: &Page<Version>| true);
+    store.change_where(SITE, &touches, strength, 0);
+}
+
+/// A predicate is asked outside the lock, on both sides: by the sweep and by the insertion.
+#[test]
+#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
+fn insert_against_a_change_by_predicate() {
+    explore(|| {
+        let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+        insert(&store, b"other", &store.lease(), 0).unwrap();
+        let rendering = {
+            let (store, truth) = (store.clone(), Arc::clone(&truth));
+            thread::spawn(move || render(&store, &truth, b"/"))
+        };
+        truth.store(1, Ordering::SeqCst);
+        change_where(&store, Strength::Drop);
+        for key in [&b"/"[..], b"other"] {
+            assert_ne!(stored(&store, key), Some(0), "stale right after the change");
+        }
+        rendering.join().unwrap();
+        assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
+        store.validate();
+    });
+}
+
+/// The same for a page that is one owner's, and of whose pages there may be one only.
+#[test]
+#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
+fn private_insert_against_a_change_of_its_owner() {
+    explore(|| {
+        let limits = Limits { owner_pages_max: 1, sweep_pages: 1, ..Limits::new(1 << 16) };
+        let (store, truth) = (TestStore::with_seed(limits, 1), Arc::new(AtomicU64::new(0)));
+        let private = |store: &TestStore, key: &[u8], lease: &Lease, version| {
+            let mut dependencies = store.dependencies(SITE, key);
+            dependencies.owner(b"ann");
+            let _ = store.insert(store.key(key), 0, &dependencies, lease, Version(version));
+        };
+        private(&store, b"a", &store.lease(), 0);
+        let rendering = {
+            let (store, truth) = (store.clone(), Arc::clone(&truth));
+            thread::spawn(move || {
+                let lease = store.lease();
+                private(&store, b"b", &lease, truth.load(Ordering::SeqCst));
+            })
+        };
+        truth.store(1, Ordering::SeqCst);
+        let targets = &[Target::Owner(b"ann")];
+        store.change(&Change { site: SITE, targets }, Strength::Drop);
+        for key in [b"a", b"b"] {
+            assert_ne!(stored(&store, key), Some(0), "stale right after the change");
+        }
+        rendering.join().unwrap();
+        assert_ne!(stored(&store, b"b"), Some(0), "stale at the end");
         store.validate();
     });
 }
@@ -197,6 +256,26 @@ mod checked {
                 for key in [b"a", b"b"] {
                     assert_eq!(stored(&store, key), None, "stale at the end");
                 }
+                store.validate();
+            });
+        }
+    }
+
+    /// The same against a predicate, which looks at a page in one hold and drops it in the next.
+    #[test]
+    fn replacing_a_payload_against_a_change_by_predicate() {
+        for strength in [Strength::Drop, Strength::Mark] {
+            explore(move || {
+                let store = store();
+                insert(&store, b"a", &store.lease(), 0).unwrap();
+                let replacing = {
+                    let store = store.clone();
+                    thread::spawn(move || [(); 2].map(|()| replace(&store, b"a")))
+                };
+                change_where(&store, strength);
+                assert_eq!(stored(&store, b"a"), None, "stale right after the change");
+                replacing.join().unwrap();
+                assert_eq!(stored(&store, b"a"), None, "stale at the end");
                 store.validate();
             });
         }

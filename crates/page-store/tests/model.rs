@@ -3,8 +3,9 @@
 //! (commit to the truth, tell the store; streams whose events come before their rows are visible).
 //!
 //! The oracle: no request is answered from older truth than had been acknowledged when it arrived, and no
-//! page in the store is older than what has been acknowledged. With the lease check left out
-//! (`--features without-lease-check`) the search finds a stale page. `loom.rs` looks inside the calls.
+//! page in the store is older than what has been acknowledged; and no two requests have the same page
+//! rendered at once. With the lease check left out (`--features without-lease-check`) the search finds a
+//! stale page. `loom.rs` looks inside the calls.
 
 #![cfg(not(loom))]
 
@@ -13,12 +14,17 @@ mod actors;
 #[path = "model/search.rs"]
 mod search;
 
-use actors::{Actor, Limits, Pages, request, store_only, stream, stream_late, writer};
+use actors::{
+    Actor, Limits, Pages, Way, request, store_only, stream, stream_late, writer, writer_by,
+};
+use page_store::Strength::{Drop, Mark};
 use search::explore;
 
 /// Two pages: `/a` made from the first datum, `/b` from both.
-const A: Pages = Pages { url: "/a", reads: &[0] };
-const B: Pages = Pages { url: "/b", reads: &[0, 1] };
+const A: Pages = Pages { url: "/p/a", reads: &[0], owner: None };
+const B: Pages = Pages { url: "/p/b", reads: &[0, 1], owner: None };
+/// The first page as its owner has it.
+const ANNS: Pages = Pages { owner: Some("ann"), ..A };
 
 fn check(name: &str, limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) {
     let found = explore(limits, actors);
@@ -101,6 +107,41 @@ fn a_memory_of_one_change() {
 #[test]
 fn so_few_open_names_that_the_site_is_opened() {
     check("the site opened", Limits::NO_OPENS, || vec![request(B), store_only(B), stream(0)]);
+}
+
+#[test]
+fn changes_by_prefix() {
+    check("a prefix", Limits::ROOMY, || vec![request(A), request(A), writer_by(Way::Prefix, Drop)]);
+    check("a soft prefix, a tag", Limits::ROOMY, || {
+        vec![request(A), store_only(A), writer_by(Way::Prefix, Mark), writer(0)]
+    });
+}
+
+#[test]
+fn changes_by_predicate() {
+    check("a predicate", Limits::ROOMY, || {
+        vec![request(A), request(A), writer_by(Way::Predicate, Drop)]
+    });
+    check("two predicates, one soft", Limits::ROOMY, || {
+        let soft = writer_by(Way::Predicate, Mark);
+        vec![request(A), store_only(A), soft, writer_by(Way::Predicate, Drop)]
+    });
+    check("one predicate remembered", Limits::FORGETFUL, || {
+        let by = || writer_by(Way::Predicate, Drop);
+        vec![store_only(A), store_only(B), by(), by()]
+    });
+}
+
+#[test]
+fn private_pages() {
+    check("a private tag", Limits::ROOMY, || {
+        let by = writer_by(Way::OwnerTag("ann"), Drop);
+        vec![request(ANNS), request(ANNS), by]
+    });
+    check("a private tag, soft, and a prefix", Limits::ROOMY, || {
+        let by = writer_by(Way::OwnerTag("ann"), Mark);
+        vec![request(ANNS), store_only(ANNS), by, writer_by(Way::Prefix, Drop)]
+    });
 }
 
 /// The search would see a follower that is answered from a render older than what it must see.

@@ -11,17 +11,21 @@ mod common;
 mod oracle;
 
 use common::{Made, SITE};
-use oracle::Oracle;
+use oracle::{MadeFrom, Oracle};
 use page_store::{
-    Change, Lease, Limits, NotReplaced, Number, Opened, Page, Store, Strength, Target,
+    Change, Dependencies, Lease, Limits, NotReplaced, Number, Opened, Page, Store, Strength,
+    Target, Touches,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
 
-/// URLs with and without queries, so that paths and URLs overlap.
-const URLS: [&str; 6] = ["/", "/a", "/a?x", "/a?y", "/b", "/b?x"];
+/// URLs with and without queries, above and below each other, so that paths, prefixes and URLs overlap.
+const URLS: [&str; 8] = ["/", "/a", "/a?x", "/a?y", "/a/", "/a/b", "/a/b?x", "/b/a/"];
 const TAGS: [&str; 4] = ["p", "q", "r", "/a"];
+const OWNERS: [&str; 2] = ["ann", "/a"];
+/// What predicates look for in a URL.
+const PARTS: [&str; 3] = ["/b", "?x", "no"];
 /// Places for leases and open changes.
 const PLACES: usize = 4;
 
@@ -30,7 +34,11 @@ enum What {
     Tag(usize),
     Url(usize),
     Path(usize),
+    Prefix(usize),
     Everything,
+    Owner(usize),
+    OwnerTag(usize, usize),
+    OwnerUrl(usize, usize),
 }
 
 impl What {
@@ -39,7 +47,15 @@ impl What {
             Self::Tag(at) => Target::Tag(TAGS[at].as_bytes()),
             Self::Url(at) => Target::Url(URLS[at].as_bytes()),
             Self::Path(at) => Target::Path(URLS[at].as_bytes()),
+            Self::Prefix(at) => Target::Prefix(URLS[at].as_bytes()),
             Self::Everything => Target::Everything,
+            Self::Owner(at) => Target::Owner(OWNERS[at].as_bytes()),
+            Self::OwnerTag(owner, tag) => {
+                Target::OwnerTag { owner: OWNERS[owner].as_bytes(), tag: TAGS[tag].as_bytes() }
+            }
+            Self::OwnerUrl(owner, url) => {
+                Target::OwnerUrl { owner: OWNERS[owner].as_bytes(), url: URLS[url].as_bytes() }
+            }
         }
     }
 }
@@ -48,15 +64,16 @@ impl What {
 enum Call {
     TakeLease(usize),
     GiveBack(usize),
-    Insert { lease: usize, url: usize, variant: u64, tags: Vec<usize>, bytes: usize },
+    Insert { lease: usize, variant: u64, made_from: MadeFrom, bytes: usize },
     Change(Vec<What>, bool),
+    ChangeWhere(usize, bool),
     Open(usize, Vec<What>, bool),
     Settle(usize),
     LetGo(usize),
     SettleAbandoned,
     Remove(usize),
     Replace { url: usize, bytes: usize },
-    Share { lease: usize, back: u64, url: usize, tags: Vec<usize> },
+    Share { lease: usize, back: u64, made_from: MadeFrom },
 }
 
 fn what() -> impl Strategy<Value = What> {
@@ -64,22 +81,37 @@ fn what() -> impl Strategy<Value = What> {
         6 => (0..TAGS.len()).prop_map(What::Tag),
         2 => (0..URLS.len()).prop_map(What::Url),
         2 => (0..URLS.len()).prop_map(What::Path),
+        2 => (0..URLS.len()).prop_map(What::Prefix),
         1 => Just(What::Everything),
+        1 => (0..OWNERS.len()).prop_map(What::Owner),
+        1 => (0..OWNERS.len(), 0..TAGS.len()).prop_map(|(owner, at)| What::OwnerTag(owner, at)),
+        1 => (0..OWNERS.len(), 0..URLS.len()).prop_map(|(owner, at)| What::OwnerUrl(owner, at)),
     ]
+}
+
+fn made_from() -> impl Strategy<Value = MadeFrom> {
+    let tags = || prop::collection::vec(prop::sample::select(&TAGS[..]), 0..3);
+    let owner = prop::option::weighted(0.3, (prop::sample::select(&OWNERS[..]), tags()));
+    (prop::sample::select(&URLS[..]), tags(), owner).prop_map(|(url, tags, owner)| MadeFrom {
+        url,
+        tags,
+        owner,
+    })
 }
 
 fn call() -> impl Strategy<Value = Call> {
     let whats = || prop::collection::vec(what(), 0..3);
-    let tags = || prop::collection::vec(0..TAGS.len(), 0..3);
     let place = || 0..PLACES;
     let url = || 0..URLS.len();
     prop_oneof![
         3 => place().prop_map(Call::TakeLease),
         1 => place().prop_map(Call::GiveBack),
-        8 => (place(), url(), 0..3u64, tags(), 0..3_000usize).prop_map(
-            |(lease, url, variant, tags, bytes)| Call::Insert { lease, url, variant, tags, bytes }
+        8 => (place(), 0..3u64, made_from(), 0..3_000usize).prop_map(
+            |(lease, variant, made_from, bytes)| Call::Insert { lease, variant, made_from, bytes }
         ),
         4 => (whats(), any::<bool>()).prop_map(|(whats, hard)| Call::Change(whats, hard)),
+        2 => (0..PARTS.len(), any::<bool>())
+            .prop_map(|(part, hard)| Call::ChangeWhere(part, hard)),
         2 => (place(), whats(), any::<bool>())
             .prop_map(|(at, whats, hard)| Call::Open(at, whats, hard)),
         2 => place().prop_map(Call::Settle),
@@ -87,8 +119,8 @@ fn call() -> impl Strategy<Value = Call> {
         1 => Just(Call::SettleAbandoned),
         1 => url().prop_map(Call::Remove),
         3 => (url(), 0..3_000usize).prop_map(|(url, bytes)| Call::Replace { url, bytes }),
-        3 => (place(), 0..5u64, url(), tags())
-            .prop_map(|(lease, back, url, tags)| Call::Share { lease, back, url, tags }),
+        3 => (place(), 0..5u64, made_from())
+            .prop_map(|(lease, back, made_from)| Call::Share { lease, back, made_from }),
     ]
 }
 
@@ -124,10 +156,11 @@ impl Run {
         match call {
             Call::TakeLease(at) => self.leases[*at] = Some(self.store.lease()),
             Call::GiveBack(at) => self.leases[*at] = None,
-            Call::Insert { lease, url, variant, tags, bytes } => {
-                self.insert(*lease, *url, *variant, tags, *bytes);
+            Call::Insert { lease, variant, made_from, bytes } => {
+                self.insert(*lease, *variant, made_from, *bytes);
             }
             Call::Change(whats, hard) => self.change(whats, *hard),
+            Call::ChangeWhere(part, hard) => self.change_where(PARTS[*part], *hard),
             Call::Open(at, whats, hard) => self.open(*at, whats, *hard),
             Call::Settle(at) => {
                 if let Some((opened, of_oracle)) = self.opened[*at].take() {
@@ -147,7 +180,7 @@ impl Run {
             }
             Call::Remove(url) => self.remove(*url),
             Call::Replace { url, bytes } => self.replace(*url, *bytes),
-            Call::Share { lease, back, url, tags } => self.share(*lease, *back, *url, tags),
+            Call::Share { lease, back, made_from } => self.share(*lease, *back, made_from),
         }
         if self.stamps.last() != Some(&self.store.number()) {
             self.stamps.push(self.store.number());
@@ -155,19 +188,20 @@ impl Run {
         self.compare();
     }
 
-    fn insert(&mut self, lease: usize, url: usize, variant: u64, tags: &[usize], bytes: usize) {
+    fn insert(&mut self, lease: usize, variant: u64, made_from: &MadeFrom, bytes: usize) {
         let Some(lease) = &self.leases[lease] else { return };
-        let tags: Vec<&str> = tags.iter().map(|at| TAGS[*at]).collect();
         let made = Made { from: self.oracle.renders(), bytes };
-        let stored = common::put_made(&self.store, URLS[url], variant, &tags, lease, made.clone());
+        let key = self.store.key(made_from.url.as_bytes());
+        let dependencies = self.depends(made_from);
+        let stored = self.store.insert(key, variant, &dependencies, lease, made.clone());
         let stored = stored.map_err(|refused| refused.reason);
         let lease = lease.number().get();
         match (self.exactness, &stored) {
             (Exactness::Exact, Err(reason)) => {
-                let may = self.oracle.reasons_to_refuse(URLS[url], variant, &tags, lease);
+                let may = self.oracle.reasons_to_refuse(variant, made_from, lease);
                 assert!(may.contains(reason), "refused as {reason}, should be one of {may:?}");
             }
-            (_, Ok(_)) => self.oracle.insert(URLS[url], variant, &tags, lease, made.from),
+            (_, Ok(_)) => self.oracle.insert(variant, made_from, lease, made.from),
             (Exactness::Bounded, Err(_)) => {}
         }
         if self.exactness == Exactness::Exact && stored.is_ok() {
@@ -176,11 +210,34 @@ impl Run {
         }
     }
 
+    fn depends(&self, made_from: &MadeFrom) -> Dependencies {
+        let mut depends = common::depends(&self.store, made_from.url, &made_from.tags);
+        if let Some((owner, tags)) = &made_from.owner {
+            depends.owner(owner.as_bytes());
+            tags.iter().for_each(|tag| {
+                depends.private_tag(tag.as_bytes());
+            });
+        }
+        depends
+    }
+
     fn change(&mut self, whats: &[What], hard: bool) {
         let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
         let strength = if hard { Strength::Drop } else { Strength::Mark };
         let applied = self.store.change(&Change { site: SITE, targets: &targets }, strength);
         let expected = self.oracle.change(applied.number.get(), &targets, strength);
+        if self.exactness == Exactness::Exact {
+            assert_eq!((applied.dropped, applied.marked), expected);
+        }
+    }
+
+    fn change_where(&mut self, part: &'static str, hard: bool) {
+        let touches: Touches<Made> = Arc::new(move |page: &Page<Made>| {
+            String::from_utf8_lossy(page.key().bytes()).contains(part)
+        });
+        let strength = if hard { Strength::Drop } else { Strength::Mark };
+        let applied = self.store.change_where(SITE, &touches, strength, 0);
+        let expected = self.oracle.change_where(applied.number.get(), part, strength);
         if self.exactness == Exactness::Exact {
             assert_eq!((applied.dropped, applied.marked), expected);
         }
@@ -233,20 +290,18 @@ impl Run {
         }
     }
 
-    fn share(&mut self, lease: usize, back: u64, url: usize, tags: &[usize]) {
+    fn share(&mut self, lease: usize, back: u64, made_from: &MadeFrom) {
         let Some(lease) = &self.leases[lease] else { return };
         let at = self.stamps.len().saturating_sub(1 + back as usize);
         let arrival = self.stamps[at];
-        let tags: Vec<&str> = tags.iter().map(|at| TAGS[*at]).collect();
-        let dependencies = common::depends(&self.store, URLS[url], &tags);
+        let dependencies = self.depends(made_from);
         let may = self.store.may_share(lease.number(), arrival, &dependencies).is_ok();
-        let names = oracle::names(URLS[url], &tags);
         let (lease, arrival) = (lease.number().get(), arrival.get());
         if may {
-            let why_not = self.oracle.why_not_share(&names, lease, arrival);
+            let why_not = self.oracle.why_not_share(made_from, lease, arrival);
             assert_eq!(why_not, None, "shared with lease {lease}, arrival {arrival}");
         } else if self.exactness == Exactness::Exact {
-            assert!(!self.oracle.nothing_since(&names, lease), "refused for no reason");
+            assert!(!self.oracle.nothing_since(made_from, lease), "refused for no reason");
         }
     }
 
@@ -297,7 +352,8 @@ fn config(cases: u32) -> Config {
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
 fn the_store_is_the_oracle() {
-    let limits = || Limits { sweep_pages: 2, variants_max: 2, ..Limits::new(1 << 24) };
+    let limits =
+        || Limits { sweep_pages: 2, variants_max: 2, predicates_max: 100, ..Limits::new(1 << 24) };
     TestRunner::new(config(2_000))
         .run(&calls(), |calls| {
             run(&calls, limits(), Exactness::Exact);
@@ -313,6 +369,8 @@ fn a_small_store_holds_nothing_that_the_oracle_does_not() {
         sweep_pages: 1,
         changes_remembered_max: 2,
         opens_max: 2,
+        predicates_max: 1,
+        owner_pages_max: 2,
         page_bytes_max: 3_000,
         // An empty store takes most of it.
         ..Limits::new(50_000)

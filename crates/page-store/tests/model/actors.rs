@@ -4,11 +4,13 @@
 //! what has been acknowledged: a request that arrives later must be answered from at least that.
 
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened, Payload,
-    Site, Store, Strength, Target, Turn,
+    Change, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened, Page,
+    Payload, Site, Store, Strength, Target, Touches, Turn,
 };
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 const SITE: Site = Site(0);
 const TAGS: [&[u8]; 2] = [b"0", b"1"];
@@ -35,11 +37,31 @@ impl Payload for Content {
     }
 }
 
-/// A page that actors ask for: its URL and the data it is made from.
+/// A page that actors ask for: its URL, the data it is made from, and whose it is.
 #[derive(Clone, Copy)]
 pub struct Pages {
     pub url: &'static str,
     pub reads: &'static [usize],
+    pub owner: Option<&'static str>,
+}
+
+impl Pages {
+    fn key(self) -> Vec<u8> {
+        [self.url, self.owner.unwrap_or_default()].concat().into_bytes()
+    }
+}
+
+/// What a change names of its datum.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// The datum's tag.
+    Tag,
+    /// A directory that all pages lie below.
+    Prefix,
+    /// A predicate that is true of all of them.
+    Predicate,
+    /// The datum's tag in an owner's scope.
+    OwnerTag(&'static str),
 }
 
 /// The bounds that a search is run under.
@@ -71,19 +93,23 @@ pub struct World {
     visible: Versions,
     must_see: Versions,
     stale_answer: Option<String>,
+    /// Renders that run now on behalf of requests, for each key.
+    running: BTreeMap<Vec<u8>, usize>,
 }
 
 impl World {
     pub fn new(bounds: Limits) -> Self {
         let limits = page_store::Limits {
             changes_remembered_max: bounds.changes_remembered_max,
+            predicates_max: bounds.changes_remembered_max.min(16),
             opens_max: bounds.opens_max,
             sweep_pages: 1,
             ..page_store::Limits::new(1 << 20)
         };
         let fills = Fills::new(FillLimits { followers_max: 10, alone_max: 16 });
         let store = Store::with_seed(limits, 1);
-        Self { store, fills, visible: [0; 2], must_see: [0; 2], stale_answer: None }
+        let (visible, must_see, running) = ([0; 2], [0; 2], BTreeMap::new());
+        Self { store, fills, visible, must_see, stale_answer: None, running }
     }
 
     /// The first thing that breaks the promise: an answer, or a page that would be one.
@@ -93,13 +119,21 @@ impl World {
             .iter()
             .find(|page| !page.is_marked() && page.payload().is_older_than(&self.must_see))
             .map(|page| format!("a stale {page:?} in the store"));
-        self.stale_answer.clone().or(stale)
+        let crowded = self.running.values().any(|count| *count > 1);
+        let crowded = crowded.then(|| "two renders of a page at once".to_string());
+        self.stale_answer.clone().or(stale).or(crowded)
     }
 
     fn dependencies(&self, page: Pages) -> Dependencies {
         let mut dependencies = self.store.dependencies(SITE, page.url.as_bytes());
+        if let Some(owner) = page.owner {
+            dependencies.owner(owner.as_bytes());
+        }
         for datum in page.reads {
-            dependencies.tag(TAGS[*datum]);
+            match page.owner {
+                Some(_) => dependencies.private_tag(TAGS[*datum]),
+                None => dependencies.tag(TAGS[*datum]),
+            };
         }
         dependencies
     }
@@ -109,7 +143,8 @@ impl World {
     }
 
     fn insert(&self, page: Pages, lease: &Lease, content: Content) {
-        let key = self.store.key(page.url.as_bytes());
+        let bytes = page.key();
+        let key = self.store.key(&bytes);
         // Refused is as good as stored: what counts is what is found.
         let _ = self.store.insert(key, 0, &self.dependencies(page), lease, content);
     }
@@ -185,6 +220,7 @@ impl Actor for Request {
             }
             State::Storing(leader, content) => {
                 world.insert(self.page, leader.lease(), content);
+                *world.running.entry(self.page.key()).or_insert(0) -= 1;
                 *leader.waiter().borrow_mut() = Answer::Here(content);
                 world.answer(&self.must_see, content, "rendered");
                 "stores and answers"
@@ -197,7 +233,8 @@ impl Actor for Request {
 
 impl Request {
     fn look(&mut self, world: &mut World) -> &'static str {
-        let key = world.store.key(self.page.url.as_bytes());
+        let bytes = self.page.key();
+        let key = world.store.key(&bytes);
         let found = world.store.candidates(key);
         if let Some(page) = found.iter().find(|page| !page.is_marked()) {
             world.answer(&self.must_see, *page.payload(), "hit");
@@ -205,12 +242,13 @@ impl Request {
         }
         let arrival = self.arrival.expect("set when it arrived");
         let turn = world.fills.turn(&world.store, key, arrival, 0, waiter);
-        self.take_turn(turn)
+        self.take_turn(world, turn)
     }
 
-    fn take_turn(&mut self, turn: Turn<Waiter>) -> &'static str {
+    fn take_turn(&mut self, world: &mut World, turn: Turn<Waiter>) -> &'static str {
         match turn {
             Turn::Lead(leader) => {
+                *world.running.entry(self.page.key()).or_insert(0) += 1;
                 self.state = State::Rendering(leader);
                 "leads"
             }
@@ -233,7 +271,7 @@ impl Request {
             Answer::Awaited => unreachable!("it waited"),
             _ => {
                 let turn = world.fills.again(&world.store, follower, 0, waiter);
-                self.take_turn(turn)
+                self.take_turn(world, turn)
             }
         }
     }
@@ -313,6 +351,15 @@ pub fn writer(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Commit, Event::Change(Strength::Drop)])
 }
 
+/// The same, by another name than the datum's tag.
+pub fn writer_by(way: Way, strength: Strength) -> Box<dyn Actor> {
+    let events: &'static [Event] = match strength {
+        Strength::Drop => &[Event::Commit, Event::Change(Strength::Drop)],
+        Strength::Mark => &[Event::Commit, Event::Change(Strength::Mark)],
+    };
+    Box::new(Writer { datum: 0, way, events, opened: None, version: 0 })
+}
+
 /// The same with a soft change.
 pub fn soft_writer(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Commit, Event::Change(Strength::Mark)])
@@ -339,11 +386,12 @@ pub fn stream_settled_early(datum: usize) -> Box<dyn Actor> {
 }
 
 fn script(datum: usize, events: &'static [Event]) -> Box<dyn Actor> {
-    Box::new(Writer { datum, events, opened: None, version: 0 })
+    Box::new(Writer { datum, way: Way::Tag, events, opened: None, version: 0 })
 }
 
 struct Writer {
     datum: usize,
+    way: Way,
     events: &'static [Event],
     opened: Option<Opened>,
     version: u64,
@@ -361,7 +409,7 @@ impl Actor for Writer {
     fn step(&mut self, world: &mut World) -> &'static str {
         let (event, rest) = self.events.split_first().expect("a done actor takes no step");
         self.events = rest;
-        let targets = [Target::Tag(TAGS[self.datum])];
+        let targets = [self.target()];
         let change = Change { site: SITE, targets: &targets };
         match event {
             Event::Commit => {
@@ -370,7 +418,13 @@ impl Actor for Writer {
                 "commits"
             }
             Event::Change(strength) => {
-                world.store.change(&change, *strength);
+                match self.way {
+                    Way::Predicate => {
+                        let touches: Touches<Content> = Arc::new(|_: &Page<Content>| true);
+                        world.store.change_where(SITE, &touches, *strength, 0)
+                    }
+                    _ => world.store.change(&change, *strength),
+                };
                 self.acknowledge(world);
                 "changes"
             }
@@ -397,6 +451,15 @@ impl Actor for Writer {
 }
 
 impl Writer {
+    fn target(&self) -> Target<'static> {
+        let tag = TAGS[self.datum];
+        match self.way {
+            Way::Tag | Way::Predicate => Target::Tag(tag),
+            Way::Prefix => Target::Prefix(b"/p/"),
+            Way::OwnerTag(owner) => Target::OwnerTag { owner: owner.as_bytes(), tag },
+        }
+    }
+
     fn acknowledge(&self, world: &mut World) {
         let must_see = &mut world.must_see[self.datum];
         *must_see = (*must_see).max(self.version);

@@ -1,13 +1,13 @@
 //! The oracle: everything that was ever said, in lists, and the rules as they are written.
 //!
-//! Names are plain text (`tag:p`, `url:/a`, `path:/a`, `all`); nothing is hashed, indexed or forgotten.
+//! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed, indexed
+//! or forgotten. A predicate is "has this in its URL".
 
 use page_store::{Refused, Strength, Target};
 
 struct Page {
-    url: String,
     variant: u64,
-    names: Vec<String>,
+    made_from: MadeFrom,
     lease: u64,
     render: u64,
     marked: bool,
@@ -16,6 +16,23 @@ struct Page {
 struct Change {
     number: u64,
     names: Vec<String>,
+    in_url: Option<String>,
+}
+
+impl Change {
+    fn touches(&self, made_from: &MadeFrom) -> bool {
+        let named = touches(&self.names, &made_from.names());
+        named || self.in_url.as_ref().is_some_and(|part| made_from.url.contains(part))
+    }
+}
+
+/// What a page was made from.
+#[derive(Clone, Debug)]
+pub struct MadeFrom {
+    pub url: &'static str,
+    pub tags: Vec<&'static str>,
+    /// Whose it is, and its tags in the owner's scope.
+    pub owner: Option<(&'static str, Vec<&'static str>)>,
 }
 
 /// An open change: unsettled from `number` until `settled`.
@@ -36,30 +53,63 @@ pub struct Oracle {
     last_reasons: Vec<Refused>,
 }
 
-/// What a page at `url` with these tags depends on.
-pub fn names(url: &str, tags: &[&str]) -> Vec<String> {
-    let path = url.split('?').next().expect("split gives one part at least");
-    let mut names: Vec<String> = tags.iter().map(|tag| format!("tag:{tag}")).collect();
-    names.extend(["all".to_string(), format!("url:{url}"), format!("path:{path}")]);
-    names
+impl MadeFrom {
+    /// The names it depends on.
+    fn names(&self) -> Vec<String> {
+        let url = self.url;
+        let path = url.split('?').next().expect("split gives one part at least");
+        let mut names: Vec<String> = self.tags.iter().map(|tag| format!("tag:{tag}")).collect();
+        names.extend(["all".to_string(), format!("url:{url}"), format!("path:{path}")]);
+        // Every prefix of whole segments.
+        let ends = path.char_indices().filter(|(at, c)| *c == '/' && *at > 0);
+        names.extend(ends.map(|(at, _)| format!("below:{}", &path[..=at])));
+        if let Some((owner, tags)) = &self.owner {
+            names.extend([format!("owner:{owner}"), format!("own-url:{owner} {url}")]);
+            names.extend(tags.iter().map(|tag| format!("own-tag:{owner} {tag}")));
+        }
+        names
+    }
 }
 
 fn changed(targets: &[Target<'_>]) -> Vec<String> {
     let text =
         |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("names in these tests are text");
-    let name = |target: &Target<'_>| match target {
-        Target::Tag(tag) => format!("tag:{}", text(tag)),
-        Target::Url(url) => format!("url:{}", text(url)),
-        Target::Path(path) => {
-            format!("path:{}", text(path).split('?').next().expect("split gives one part at least"))
+    let path =
+        |bytes: &[u8]| text(bytes).split('?').next().expect("split gives a part").to_string();
+    let mut names = Vec::new();
+    for target in targets {
+        match target {
+            Target::Tag(tag) => names.push(format!("tag:{}", text(tag))),
+            Target::Url(url) => names.push(format!("url:{}", text(url))),
+            Target::Path(bytes) => names.push(format!("path:{}", path(bytes))),
+            Target::Prefix(b"/") | Target::Everything => names.push("all".to_string()),
+            Target::Prefix(prefix) if path(prefix).ends_with('/') => {
+                names.push(format!("below:{}", path(prefix)));
+            }
+            Target::Prefix(prefix) => {
+                let path = path(prefix);
+                names.extend([format!("path:{path}"), format!("below:{path}/")]);
+            }
+            Target::Owner(owner) => names.push(format!("owner:{}", text(owner))),
+            Target::OwnerTag { owner, tag } => {
+                names.push(format!("own-tag:{} {}", text(owner), text(tag)));
+            }
+            Target::OwnerUrl { owner, url } => {
+                names.push(format!("own-url:{} {}", text(owner), text(url)));
+            }
         }
-        Target::Everything => "all".to_string(),
-    };
-    targets.iter().map(name).collect()
+    }
+    names
 }
 
 fn touches(one: &[String], other: &[String]) -> bool {
     one.iter().any(|name| other.contains(name))
+}
+
+impl Page {
+    fn is_variant(&self, url: &str, variant: u64) -> bool {
+        self.made_from.url == url && self.variant == variant
+    }
 }
 
 impl Oracle {
@@ -76,21 +126,20 @@ impl Oracle {
     /// Why a render must not be stored.
     pub fn reasons_to_refuse(
         &self,
-        url: &str,
         variant: u64,
-        tags: &[&str],
+        made_from: &MadeFrom,
         lease: u64,
     ) -> Vec<Refused> {
-        let names = names(url, tags);
+        let (url, names) = (made_from.url, made_from.names());
         let mut reasons = Vec::new();
         if self.opens.iter().any(|open| open.settled.is_none() && touches(&open.names, &names)) {
             reasons.push(Refused::Unsettled);
         }
-        if self.changes.iter().any(|change| change.number > lease && touches(&change.names, &names))
-        {
+        let since = |change: &Change| change.number > lease && change.touches(made_from);
+        if self.changes.iter().any(since) {
             reasons.push(Refused::ChangedSince);
         }
-        let newer = |page: &Page| page.url == url && page.variant == variant && page.lease > lease;
+        let newer = |page: &Page| page.is_variant(url, variant) && page.lease > lease;
         if reasons.is_empty() && self.pages.iter().any(newer) {
             reasons.push(Refused::Superseded);
         }
@@ -101,17 +150,18 @@ impl Oracle {
         &self.last_reasons
     }
 
-    pub fn insert(&mut self, url: &str, variant: u64, tags: &[&str], lease: u64, render: u64) {
-        self.last_reasons = self.reasons_to_refuse(url, variant, tags, lease);
+    pub fn insert(&mut self, variant: u64, made_from: &MadeFrom, lease: u64, render: u64) {
+        let url = made_from.url;
+        self.last_reasons = self.reasons_to_refuse(variant, made_from, lease);
         self.renders += 1;
-        self.pages.retain(|page| page.url != url || page.variant != variant);
-        let variants: Vec<u64> =
-            self.pages.iter().filter(|page| page.url == url).map(|page| page.variant).collect();
+        self.pages.retain(|page| !page.is_variant(url, variant));
+        let of_url = self.pages.iter().filter(|page| page.made_from.url == url);
+        let variants: Vec<u64> = of_url.map(|page| page.variant).collect();
         if variants.len() >= self.variants_max {
-            self.pages.retain(|page| page.url != url || page.variant != variants[0]);
+            self.pages.retain(|page| !page.is_variant(url, variants[0]));
         }
-        let names = names(url, tags);
-        self.pages.push(Page { url: url.into(), variant, names, lease, render, marked: false });
+        let made_from = made_from.clone();
+        self.pages.push(Page { variant, made_from, lease, render, marked: false });
     }
 
     /// Applies a change; returns how many pages it dropped and marked.
@@ -121,10 +171,19 @@ impl Oracle {
         targets: &[Target<'_>],
         strength: Strength,
     ) -> (u64, u64) {
-        let names = changed(targets);
+        self.apply(Change { number, names: changed(targets), in_url: None }, strength)
+    }
+
+    /// Applies a change of every page that has `part` in its URL.
+    pub fn change_where(&mut self, number: u64, part: &str, strength: Strength) -> (u64, u64) {
+        let in_url = Some(part.to_string());
+        self.apply(Change { number, names: Vec::new(), in_url }, strength)
+    }
+
+    fn apply(&mut self, change: Change, strength: Strength) -> (u64, u64) {
         let (mut dropped, mut marked) = (0, 0);
         self.pages.retain_mut(|page| {
-            let touched = touches(&page.names, &names);
+            let touched = change.touches(&page.made_from);
             match strength {
                 Strength::Drop => dropped += u64::from(touched),
                 Strength::Mark => {
@@ -134,7 +193,7 @@ impl Oracle {
             }
             strength == Strength::Mark || !touched
         });
-        self.changes.push(Change { number, names });
+        self.changes.push(change);
         (dropped, marked)
     }
 
@@ -147,7 +206,7 @@ impl Oracle {
     pub fn settle(&mut self, number: u64, open: usize) {
         let open = &mut self.opens[open];
         open.settled = Some(number);
-        self.changes.push(Change { number, names: open.names.clone() });
+        self.changes.push(Change { number, names: open.names.clone(), in_url: None });
     }
 
     pub fn abandon(&mut self, open: usize) {
@@ -168,32 +227,36 @@ impl Oracle {
 
     /// The pages at `url`, oldest first: variant, render, lease, mark.
     pub fn pages(&self, url: &str) -> Vec<(u64, u64, u64, bool)> {
-        let at_url = self.pages.iter().filter(|page| page.url == url);
+        let at_url = self.pages.iter().filter(|page| page.made_from.url == url);
         at_url.map(|page| (page.variant, page.render, page.lease, page.marked)).collect()
     }
 
     /// Rule 2, exactly: what forbids a request of `arrival` to share a render of `lease`.
-    pub fn why_not_share(&self, names: &[String], lease: u64, arrival: u64) -> Option<String> {
+    pub fn why_not_share(&self, made: &MadeFrom, lease: u64, arrival: u64) -> Option<String> {
+        let names = made.names();
         let between = |number: u64| lease < number && number <= arrival;
         for change in &self.changes {
-            if between(change.number) && touches(&change.names, names) {
+            if between(change.number) && change.touches(made) {
                 return Some(format!("change {}", change.number));
             }
         }
         for open in &self.opens {
             let unsettled =
                 open.number <= lease && open.settled.is_none_or(|number| number > lease);
-            if unsettled && touches(&open.names, names) {
+            if unsettled && touches(&open.names, &names) {
                 return Some(format!("open {}, settled {:?}", open.number, open.settled));
             }
         }
         None
     }
 
-    /// Whether nothing touched `names` since `lease`, and nothing is open.
-    pub fn nothing_since(&self, names: &[String], lease: u64) -> bool {
-        let changed = |change: &Change| change.number > lease && touches(&change.names, names);
-        let open = |open: &Open| open.settled.is_none() && touches(&open.names, names);
+    /// Whether nothing touched such a page since `lease`, and nothing is open. Predicates are not asked
+    /// when a page is to be shared: any counts.
+    pub fn nothing_since(&self, made: &MadeFrom, lease: u64) -> bool {
+        let changed = |change: &Change| {
+            change.number > lease && (change.in_url.is_some() || change.touches(made))
+        };
+        let open = |open: &Open| open.settled.is_none() && touches(&open.names, &made.names());
         !self.changes.iter().any(changed) && !self.opens.iter().any(open)
     }
 }

@@ -1,0 +1,204 @@
+//! Changes of what has no name: a predicate over pages, such as a regular expression over their keys.
+//!
+//! Such a change gets its number and is remembered like any other. Then all pages of its site are looked
+//! through in batches, as in `change.rs`; the predicate runs between two holds of the index lock, never under
+//! it. A page that gets another payload just then is found by key, variant and lease, which stay. Invariants:
+//! - a predicate over the floor is remembered until every lease out is newer; where there are too many, the
+//!   floor is raised over the oldest (rule 4);
+//! - a render is asked about by every remembered predicate of its site that is newer than its lease; it
+//!   enters in a hold in which none was left to be asked (rule 1);
+//! - whether a render may be shared is decided without asking: any such change since counts (rule 2).
+
+use crate::budget::heap;
+use crate::change::{Applied, Sweep, next_page};
+use crate::index::Index;
+use crate::lease::Number;
+use crate::names::{Site, Strength, everything};
+use crate::page::{Page, Payload};
+use crate::places::Leaving;
+use crate::refused::Refused;
+use crate::store::{Shared, Store};
+use crate::sync::{MutexGuard, yield_now};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// Whether a change touches a page. It must not panic, must not come back to the store, and must say the
+/// same of a page whatever form its payload is held in.
+pub type Touches<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
+
+/// How often a render is asked about by predicates that came while it was asked; then it is refused.
+const ROUNDS_MAX: usize = 4;
+
+/// A change by predicate that is remembered.
+struct Remembered<P> {
+    number: Number,
+    site: Site,
+    touches: Touches<P>,
+}
+
+/// The changes by predicate that are remembered, oldest first.
+#[derive(Debug)]
+pub(crate) struct Predicates<P> {
+    list: VecDeque<Remembered<P>>,
+}
+
+impl<P> Predicates<P> {
+    pub(crate) fn new() -> Self {
+        Self { list: VecDeque::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn oldest(&self) -> Option<Number> {
+        self.list.front().map(|change| change.number)
+    }
+
+    pub(crate) fn forget_oldest(&mut self) {
+        self.list.pop_front();
+        if self.list.is_empty() {
+            self.list = VecDeque::new();
+        }
+    }
+
+    /// Whether one of `site` has a number over `after`, and not over `until`.
+    pub(crate) fn any_between(&self, site: Site, after: Number, until: Number) -> bool {
+        let between = |number: Number| number > after && number <= until;
+        self.list.iter().any(|change| change.site == site && between(change.number))
+    }
+
+    /// Those of `site` with a number over `after`. Does not allocate where there are none.
+    fn since(&self, site: Site, after: Number) -> Vec<Touches<P>> {
+        let of_site = self.list.iter().filter(|change| change.site == site);
+        let since = of_site.filter(|change| change.number > after);
+        since.map(|change| Arc::clone(&change.touches)).collect()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        heap(self.list.capacity() * size_of::<Remembered<P>>())
+    }
+
+    /// Panics where the list is out of order or over its bound.
+    pub(crate) fn validate(&self, clock: Number, max: usize) {
+        let numbers: Vec<Number> = self.list.iter().map(|change| change.number).collect();
+        assert!(numbers.is_sorted(), "predicates out of order");
+        assert!(numbers.last().is_none_or(|number| *number <= clock), "a predicate ahead");
+        assert!(numbers.len() <= max, "too many predicates");
+    }
+}
+
+impl<P: Payload> Store<P> {
+    /// Applies a change of every page of `site` that `touches` says it touches, whatever it depends on.
+    /// Returns when no lookup can find such a page of before any more (or a mark is on it). All pages of the
+    /// site are looked at: for what has a name, [`change`](Self::change) is the way. `now_ms` is the time of
+    /// the change on the caller's clock, for the pages that it marks.
+    pub fn change_where(
+        &self,
+        site: Site,
+        touches: &Touches<P>,
+        strength: Strength,
+        now_ms: u64,
+    ) -> Applied {
+        let shared = &self.shared;
+        let mut index = shared.lock();
+        let number = shared.next_number(&mut index);
+        let touched = Remembered { number, site, touches: Arc::clone(touches) };
+        index.predicates.list.push_back(touched);
+        index.counters.changes += 1;
+        index.counters.changes_by_predicate += 1;
+        index.prune();
+        shared.sweep_where(index, site, touches, Sweep::new(number, strength, now_ms))
+    }
+}
+
+impl<P: Payload> Shared<P> {
+    /// Asks the predicates that are newer than `page`'s lease, and locks the index. Where the answer is
+    /// good, none is left that was not asked.
+    pub(crate) fn ask_predicates(
+        &self,
+        page: &Page<P>,
+        site: Site,
+    ) -> (MutexGuard<'_, Index<P>>, Result<(), Refused>) {
+        let mut index = self.lock();
+        if cfg!(feature = "without-lease-check") {
+            return (index, Ok(()));
+        }
+        let mut asked = page.lease();
+        for _ in 0..ROUNDS_MAX {
+            let since = index.predicates.since(site, asked);
+            if since.is_empty() {
+                return (index, Ok(()));
+            }
+            asked = index.clock;
+            drop(index);
+            let touched = since.iter().any(|touches| touches(page));
+            index = self.lock();
+            if touched {
+                return (index, Err(Refused::ChangedSince));
+            }
+        }
+        (index, Err(Refused::ChangedSince))
+    }
+
+    fn sweep_where<'s>(
+        &'s self,
+        mut index: MutexGuard<'s, Index<P>>,
+        site: Site,
+        touches: &Touches<P>,
+        mut sweep: Sweep<P>,
+    ) -> Applied {
+        let all = everything(site, &self.seeds);
+        let mut position = usize::MAX;
+        let (mut batch, mut leaving) = (Vec::new(), Leaving::new());
+        while position > 0 {
+            for _ in 0..self.limits.sweep_pages {
+                let Some(at) = next_page(&index, all, &mut position) else {
+                    position = 0;
+                    break;
+                };
+                let page = index.pages.get(at).page.as_ref();
+                let before = page.filter(|page| page.lease() < sweep.applied.number);
+                batch.extend(before.map(Arc::clone));
+            }
+            drop(index);
+            self.rewarm.add(&mut sweep.worth);
+            leaving.clear();
+            batch.retain(|page: &Arc<Page<P>>| touches(page));
+            yield_now();
+            index = self.lock_as_sweeper();
+            for page in batch.drain(..) {
+                if let Some(at) = self.place_of(&index, &page) {
+                    self.touch(&mut index, at, &mut sweep, &mut leaving);
+                }
+                leaving.push(page);
+            }
+        }
+        index.bury(self.limits.bury_pages());
+        self.finish(index, None, leaving);
+        self.rewarm.add(&mut sweep.worth);
+        sweep.applied
+    }
+
+    /// The place of the page that was `page` when it was looked at: itself, or what has its key, variant
+    /// and lease now.
+    fn place_of(&self, index: &Index<P>, page: &Arc<Page<P>>) -> Option<u32> {
+        let in_place = index.pages.find(page.slot()).and_then(|place| place.page.as_ref());
+        if in_place.is_some_and(|other| Arc::ptr_eq(other, page)) {
+            return Some(page.slot());
+        }
+        let candidates = self.shards.pages(page.key());
+        let same = |other: &&Arc<Page<P>>| {
+            other.variant() == page.variant() && other.lease() == page.lease()
+        };
+        candidates.iter().find(same).map(|other| other.slot())
+    }
+}
+
+impl<P> fmt::Debug for Remembered<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Remembered");
+        out.field("number", &self.number).field("site", &self.site).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! Two renders whose results are put together (RFC 9111 section 3.4): the lease of the newer is enough,
+//! if the older is looked up after that lease was taken, and the two together depend on what either
+//! depends on.
+//!
+//! Every order in which two renders, and two changes of their data, can take their steps is tried, each
+//! step being one call of the store. After each step nothing may be there that was made from data whose
+//! change has been acknowledged. The same orders with the look-up before the lease do go wrong, so the
+//! test can fail.
+
+#![cfg(not(loom))]
+
+mod common;
+
+use common::{Made, drop_all, put_made, roomy, tag};
+use page_store::{Lease, Store};
+
+/// When the newer render looks the older up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LookUp {
+    AfterTheLease,
+    BeforeTheLease,
+}
+
+/// Data `a` and `b` as they are, and how much of it has been acknowledged.
+#[derive(Clone, Copy, Default)]
+struct Truth {
+    now: [u64; 2],
+    acknowledged: [u64; 2],
+}
+
+/// What is left to do: of the older render, the newer, the change of `a`, that of `b`.
+type Left = [usize; 4];
+
+const STEPS: Left = [3, 4, 2, 2];
+
+struct Story {
+    store: Store<Made>,
+    truth: Truth,
+    leases: [Option<Lease>; 2],
+    read: [u64; 2],
+    /// The older part that the newer render has found, by the version of its data.
+    older: Option<u64>,
+}
+
+impl Story {
+    fn new() -> Story {
+        let leases = [None, None];
+        Story { store: roomy(), truth: Truth::default(), leases, read: [0; 2], older: None }
+    }
+
+    fn found(&self) -> Option<u64> {
+        self.store.candidates(self.store.key(b"/part")).iter().next().map(|p| p.payload().from)
+    }
+
+    /// Stores what was made from `a` and `b` of these versions; 9 stands for neither.
+    fn put(&mut self, render: usize, a: u64, b: u64) {
+        let tags: &[&str] = match (a, b) {
+            (9, _) => &["b"],
+            (_, 9) => &["a"],
+            _ => &["a", "b"],
+        };
+        let lease = self.leases[render].take().expect("taken before");
+        let made = Made { from: a * 10 + b, bytes: 10 };
+        // A refusal is one of the right answers.
+        let _ = put_made(&self.store, "/part", 0, tags, &lease, made);
+    }
+
+    fn step(&mut self, actor: usize, at: usize, look_up: LookUp) {
+        let early = look_up == LookUp::BeforeTheLease;
+        match (actor, at) {
+            (0, 0) => self.leases[0] = Some(self.store.lease()),
+            (0, 1) => self.read[0] = self.truth.now[0],
+            (0, _) => self.put(0, self.read[0], 9),
+            (1, 0) if early => self.older = self.found(),
+            (1, 1) if early => self.leases[1] = Some(self.store.lease()),
+            (1, 2) if early => self.read[1] = self.truth.now[1],
+            (1, 0) => self.leases[1] = Some(self.store.lease()),
+            (1, 1) => self.read[1] = self.truth.now[1],
+            (1, 2) => self.older = self.found(),
+            (1, _) => {
+                let a = self.older.map_or(9, |from| from / 10);
+                self.put(1, a, self.read[1]);
+            }
+            (change, 0) => self.truth.now[change - 2] += 1,
+            (change, _) => {
+                drop_all(&self.store, tag(["a", "b"][change - 2]));
+                self.truth.acknowledged[change - 2] = self.truth.now[change - 2];
+            }
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        let Some(from) = self.found() else { return true };
+        let made = [from / 10, from % 10];
+        (0..2).all(|data| made[data] == 9 || made[data] >= self.truth.acknowledged[data])
+    }
+}
+
+/// Tries every order that begins with `done`; returns how many there are, and how many go wrong.
+fn search(done: &mut Vec<usize>, left: Left, look_up: LookUp) -> (u32, u32) {
+    if left == [0; 4] {
+        let (mut story, mut taken, mut right) = (Story::new(), [0; 4], true);
+        for actor in &*done {
+            story.step(*actor, taken[*actor], look_up);
+            taken[*actor] += 1;
+            right &= story.is_right();
+        }
+        story.store.validate();
+        return (1, u32::from(!right));
+    }
+    let mut sum = (0, 0);
+    for actor in 0..left.len() {
+        if left[actor] == 0 {
+            continue;
+        }
+        let mut left = left;
+        left[actor] -= 1;
+        done.push(actor);
+        let (orders, wrong) = search(done, left, look_up);
+        done.pop();
+        sum = (sum.0 + orders, sum.1 + wrong);
+    }
+    sum
+}
+
+#[test]
+fn no_order_of_steps_leaves_outdated_parts() {
+    // 11! / (3! 4! 2! 2!)
+    assert_eq!(search(&mut Vec::new(), STEPS, LookUp::AfterTheLease), (69_300, 0));
+}
+
+#[test]
+fn a_look_up_before_the_lease_would() {
+    let (orders, wrong) = search(&mut Vec::new(), STEPS, LookUp::BeforeTheLease);
+    assert!(orders == 69_300 && wrong > 0);
+}

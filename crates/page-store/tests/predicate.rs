@@ -1,0 +1,182 @@
+//! Changes by predicate: what they drop and mark, what they refuse, and what comes in between two batches.
+//!
+//! A predicate that itself acts on the store stands for another thread that is quick: it runs just where
+//! the lock is let go. Races inside the calls are in `loom.rs`.
+
+#![cfg(not(loom))]
+
+mod common;
+
+use common::{Made, SITE, depends, has, put, put_made, roomy};
+use page_store::{
+    Applied, Dependencies, Limits, Number, Page, Refused, Site, Store, Strength, Target, Touches,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Whether a key has this in it.
+fn key_has(part: &'static str) -> Touches<Made> {
+    Arc::new(move |page: &Page<Made>| String::from_utf8_lossy(page.key().bytes()).contains(part))
+}
+
+fn drop_where(store: &Store<Made>, touches: &Touches<Made>) -> Applied {
+    store.change_where(SITE, touches, Strength::Drop, 0)
+}
+
+fn small_batches() -> Store<Made> {
+    Store::with_seed(Limits { sweep_pages: 2, ..Limits::new(1 << 30) }, 1)
+}
+
+#[test]
+fn it_drops_what_it_touches_and_nothing_else() {
+    let store = small_batches();
+    for n in 0..50 {
+        put(&store, &format!("/{n}"), &["t"], &store.lease()).unwrap();
+    }
+    let applied = drop_where(&store, &key_has("7"));
+    assert_eq!((applied.dropped, applied.marked), (5, 0));
+    assert_eq!(applied.number, store.number());
+    assert!((0..50).all(|n| has(&store, &format!("/{n}")) != n.to_string().contains('7')));
+    let soft = store.change_where(SITE, &key_has("3"), Strength::Mark, 77);
+    assert_eq!((soft.dropped, soft.marked), (0, 13));
+    let page = store.candidates(store.key(b"/3")).as_slice()[0].marked().unwrap();
+    assert_eq!((page.number, page.at_ms), (soft.number, 77));
+    store.validate();
+}
+
+#[test]
+fn it_looks_at_its_own_site_only() {
+    let store = roomy();
+    put(&store, "/a", &[], &store.lease()).unwrap();
+    let applied = store.change_where(Site(9), &key_has("/a"), Strength::Drop, 0);
+    assert_eq!(applied.dropped, 0);
+    assert!(has(&store, "/a"));
+}
+
+#[cfg(not(feature = "without-lease-check"))]
+#[test]
+fn a_render_from_before_is_asked_about_when_it_is_stored() {
+    let store = roomy();
+    let lease = store.lease();
+    drop_where(&store, &key_has("/a"));
+    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), Refused::ChangedSince);
+    assert!(put(&store, "/b", &[], &lease).is_ok());
+    assert!(put(&store, "/a", &[], &store.lease()).is_ok());
+    assert_eq!(store.stats().changes_remembered, 1);
+    drop(lease);
+    assert_eq!(store.stats().changes_remembered, 0);
+    store.validate();
+}
+
+#[test]
+fn sharing_takes_every_predicate_for_one_that_touches() {
+    let store = roomy();
+    let (lease, early) = (store.lease(), store.number());
+    drop_where(&store, &key_has("/other"));
+    let made_from = depends(&store, "/a", &[]);
+    let may = |lease: Number, arrival| store.may_share(lease, arrival, &made_from);
+    assert_eq!(may(lease.number(), store.number()), Err(Refused::ChangedSince));
+    assert_eq!(may(lease.number(), early), Ok(()));
+    assert_eq!(may(store.number(), store.number()), Ok(()));
+    let elsewhere: Dependencies = store.dependencies(Site(9), b"/a");
+    assert_eq!(store.may_share(lease.number(), store.number(), &elsewhere), Ok(()));
+}
+
+#[cfg(not(feature = "without-lease-check"))]
+#[test]
+fn too_many_to_be_remembered_refuse_every_older_render() {
+    let store = Store::with_seed(Limits { predicates_max: 2, ..Limits::new(1 << 24) }, 1);
+    let oldest = store.lease();
+    drop_where(&store, &key_has("/a"));
+    let older = store.lease();
+    drop_where(&store, &key_has("/a"));
+    drop_where(&store, &key_has("/a"));
+    assert_eq!(put(&store, "/b", &[], &oldest).unwrap_err(), Refused::LeaseTooOld);
+    assert!(put(&store, "/b", &[], &older).is_ok());
+    assert_eq!(put(&store, "/a", &[], &older).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(store.stats().counters.floor_raised, 1);
+    store.validate();
+}
+
+/// A predicate that acts once, between two holds of the lock, when it is first asked.
+fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> Touches<Made> {
+    let acted = AtomicBool::new(false);
+    Arc::new(move |_: &Page<Made>| {
+        if !acted.swap(true, Ordering::SeqCst) {
+            act();
+        }
+        answer
+    })
+}
+
+/// Between the look at a page and its drop it gets another payload.
+#[test]
+fn a_page_in_another_form_is_still_found() {
+    for strength in [Strength::Drop, Strength::Mark] {
+        let store = small_batches();
+        let pages = ["/1", "/2", "/3"].map(|url| put(&store, url, &[], &store.lease()).unwrap());
+        let handle = store.clone();
+        let replace = move || {
+            for page in &pages {
+                handle.replace_payload(page, Made { from: 0, bytes: 7 }).unwrap();
+            }
+        };
+        let applied = store.change_where(SITE, &acting(replace, true), strength, 0);
+        assert_eq!(applied.dropped + applied.marked, 3);
+        let listed = store.pages(SITE, &Target::Everything, 0, 10).pages;
+        assert!(listed.iter().all(|page| page.is_marked()));
+        store.validate();
+    }
+}
+
+/// Between the look at a page and its drop it is rendered anew.
+#[test]
+fn a_newer_render_in_its_place_is_left_alone() {
+    let store = small_batches();
+    put(&store, "/1", &[], &store.lease()).unwrap();
+    let handle = store.clone();
+    let renew = move || {
+        put_made(&handle, "/1", 0, &[], &handle.lease(), Made { from: 1, bytes: 0 }).unwrap();
+    };
+    assert_eq!(drop_where(&store, &acting(renew, true)).dropped, 0);
+    assert_eq!(store.candidates(store.key(b"/1")).as_slice()[0].payload().from, 1);
+    store.validate();
+}
+
+/// While a render is asked about, another such change comes: it is asked as well.
+#[cfg(not(feature = "without-lease-check"))]
+#[test]
+fn a_predicate_that_comes_while_another_is_asked_counts() {
+    let store = roomy();
+    let lease = store.lease();
+    let handle = store.clone();
+    let change = move || {
+        drop_where(&handle, &key_has("/a"));
+    };
+    drop_where(&store, &acting(change, false));
+    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), Refused::ChangedSince);
+    assert!(put(&store, "/b", &[], &lease).is_ok());
+    store.validate();
+}
+
+#[cfg(not(feature = "without-lease-check"))]
+#[test]
+fn a_render_is_not_asked_about_for_ever() {
+    let store = roomy();
+    let lease = store.lease();
+    let handle = store.clone();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    // Each time that it is asked there is one more.
+    let touches: Touches<Made> = Arc::new(move |_: &Page<Made>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        handle.change_where(SITE, &key_has("/nothing"), Strength::Drop, 0);
+        false
+    });
+    for _ in 0..3 {
+        store.change_where(SITE, &touches, Strength::Drop, 0);
+    }
+    assert!(put(&store, "/a", &[], &lease).is_ok());
+    assert!(asked.load(Ordering::SeqCst) <= 12);
+    store.validate();
+}
