@@ -30,7 +30,7 @@ fn main() {
         .expect("it declares a lifetime");
     for at in 0..times {
         let facts = RequestFacts::read(&Method::GET, black_box(BROWSER).iter().copied());
-        let candidates = [Candidate { stored: &stored, marked: false }].into_iter();
+        let candidates = [Candidate { stored: &stored, marked: None }].into_iter();
         black_box(decide(&facts, fields, candidates, &policy, now.plus(at % 1000)));
     }
     println!("{times} decisions");

@@ -17,8 +17,8 @@ use crate::time::{Timestamp, milliseconds};
 pub struct Candidate<'c> {
     /// The response.
     pub stored: &'c Stored,
-    /// Whether a soft invalidation has marked it: it counts as stale.
-    pub marked: bool,
+    /// When a soft invalidation has marked it, if one has: it counts as stale from then on.
+    pub marked: Option<Timestamp>,
 }
 
 /// What is done with a request.
@@ -82,7 +82,8 @@ pub enum ForwardReason {
     Request,
     /// There was a response, but it was stale.
     Stale,
-    /// There was a part of a response only. Never decided here, where whole responses are stored.
+    /// There was a part of a response only. Never decided here: who keeps parts finds out
+    /// ([`parts`](crate::parts)).
     Partial,
 }
 
@@ -123,7 +124,7 @@ impl ForwardReason {
 /// | | made without Authorization, the request has it | | forward: bypass |
 /// | | any | the request forbids, the site honours it | forward: request |
 /// | | fresh, not marked, without no-cache | | reuse |
-/// | | stale or marked | within stale-while-revalidate | reuse, and refresh |
+/// | | stale or marked | within stale-while-revalidate, or marked lately | reuse, and refresh |
 /// | | stale | within the request's max-stale, honoured | reuse |
 /// | | otherwise | | forward: stale |
 ///
@@ -213,14 +214,14 @@ fn weigh(
     if honours && is_refused_by_request(request, stored, now) {
         return forward(ForwardReason::Request);
     }
-    if stored.is_fresh(now) && !marked && !stored.directives.no_cache {
+    if stored.is_fresh(now) && marked.is_none() && !stored.directives.no_cache {
         return reuse(Reuse::Fresh);
     }
-    if stale::is_allowed_while_revalidating(stored, policy, now) {
+    if stale::is_allowed_while_revalidating(stored, marked, policy, now) {
         return reuse(Reuse::Stale(StaleBecause::WhileRevalidate));
     }
     // §5.2.1.2. Not for marked responses: those are known to be outdated.
-    let max_stale = request.cache_control.max_stale.filter(|_| honours && !marked);
+    let max_stale = request.cache_control.max_stale.filter(|_| honours && marked.is_none());
     if let Some(seconds) = max_stale
         && !stale::is_forbidden(stored)
         && stored.staleness_ms(now) <= milliseconds(seconds)

@@ -14,6 +14,8 @@ use http::{HeaderMap, StatusCode};
 pub enum LifetimeSource {
     /// A targeted field (RFC 9213).
     Targeted,
+    /// X-LiteSpeed-Cache-Control.
+    LiteSpeed,
     /// Surrogate-Control.
     SurrogateControl,
     /// X-Accel-Expires.
@@ -37,6 +39,7 @@ impl LifetimeSource {
     pub fn as_str(self) -> &'static str {
         match self {
             LifetimeSource::Targeted => "targeted",
+            LifetimeSource::LiteSpeed => "litespeed",
             LifetimeSource::SurrogateControl => "surrogate-control",
             LifetimeSource::XAccelExpires => "x-accel-expires",
             LifetimeSource::SMaxage => "s-maxage",

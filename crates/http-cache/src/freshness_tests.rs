@@ -93,12 +93,15 @@ fn heuristics_for_listed_statuses_with_a_date_only() {
 }
 
 #[test]
-fn heuristics_by_choice_for_what_is_public() {
-    let heuristic = Heuristic { statuses: HeuristicStatuses::ListedOrPublic, ..Default::default() };
-    let policy = Policy { heuristic: Some(heuristic), ..Policy::default() };
+fn heuristics_for_what_is_public_too_unless_otherwise_chosen() {
+    let heuristic = Heuristic { statuses: HeuristicStatuses::Listed, ..Default::default() };
+    let listed = Policy { heuristic: Some(heuristic), ..Policy::default() };
     let lines = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT"), ("cache-control", "public")];
-    assert_eq!(of(599, &lines, &policy), Some((100_000, LifetimeSource::Heuristic)));
-    assert_eq!(of(599, &lines, &Policy::default()), None);
+    let guessed = Some((100_000, LifetimeSource::Heuristic));
+    assert_eq!(of(599, &lines, &Policy::default()), guessed);
+    assert_eq!(of(599, &lines, &listed), None);
+    assert_eq!(of(200, &lines, &listed), guessed);
+    assert_eq!(of(599, &lines[..1], &Policy::default()), None);
     let off = Policy { heuristic: None, ..Policy::default() };
     assert_eq!(of(200, &lines, &off), None);
 }

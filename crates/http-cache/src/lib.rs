@@ -18,7 +18,10 @@ mod directives;
 pub mod fields;
 mod freshness;
 mod invalidation;
+pub mod litespeed;
 mod not_stored;
+mod owned;
+pub mod parts;
 mod policy;
 pub mod range;
 mod request;
@@ -40,6 +43,7 @@ pub use fields::Fields;
 pub use freshness::LifetimeSource;
 pub use invalidation::invalidates;
 pub use not_stored::NotStored;
+pub use owned::{OwnedTerms, PrivateWord, storable_for_owner};
 pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
 };

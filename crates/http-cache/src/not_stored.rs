@@ -16,6 +16,10 @@ pub enum NotStored {
     Interim,
     /// A part is not stored as the whole (RFC 9111 §3.3).
     PartialContent,
+    /// A part whose Content-Range cannot be read, or contradicts the content (RFC 9110 §14.4).
+    PartUnreadable,
+    /// A part without a strong entity tag, which alone tells what it is a part of (RFC 9111 §3.4).
+    PartNotStrong,
     /// A 304 to a request that did not come from a stored response.
     NotModified,
     /// `must-understand` with a status that is not known here (RFC 9111 §5.2.2.3).
@@ -46,14 +50,22 @@ pub enum NotStored {
     TagsTooLong,
     /// The tags cannot be read.
     TagsUnreadable,
+    /// `X-LiteSpeed-Vary: value=`: for requests that the server gives a word which this one did not get.
+    VaryValue,
+    /// `lsc-cookie` has no name, or there are too many or too long ones.
+    SharedCookies,
+    /// `esi=on`, and there are elements of ESI in the content, which would be sent as they are.
+    EsiUnsupported,
 }
 
 impl NotStored {
     /// Every reason there is.
-    pub const ALL: [NotStored; 18] = [
+    pub const ALL: [NotStored; 23] = [
         NotStored::Method,
         NotStored::Interim,
         NotStored::PartialContent,
+        NotStored::PartUnreadable,
+        NotStored::PartNotStrong,
         NotStored::NotModified,
         NotStored::StatusNotUnderstood,
         NotStored::NoStore,
@@ -69,6 +81,9 @@ impl NotStored {
         NotStored::TooLarge,
         NotStored::TagsTooLong,
         NotStored::TagsUnreadable,
+        NotStored::VaryValue,
+        NotStored::SharedCookies,
+        NotStored::EsiUnsupported,
     ];
 
     /// The reason's name, as in the `detail` of Cache-Status.
@@ -77,6 +92,8 @@ impl NotStored {
             NotStored::Method => "method",
             NotStored::Interim => "interim",
             NotStored::PartialContent => "partial-content",
+            NotStored::PartUnreadable => "part-unreadable",
+            NotStored::PartNotStrong => "part-not-strong",
             NotStored::NotModified => "not-modified",
             NotStored::StatusNotUnderstood => "status-not-understood",
             NotStored::NoStore => "no-store",
@@ -92,6 +109,9 @@ impl NotStored {
             NotStored::TooLarge => "too-large",
             NotStored::TagsTooLong => "tags-too-long",
             NotStored::TagsUnreadable => "tags-unreadable",
+            NotStored::VaryValue => "vary-value",
+            NotStored::SharedCookies => "lsc-cookie",
+            NotStored::EsiUnsupported => "esi-unsupported",
         }
     }
 
@@ -103,6 +123,10 @@ impl NotStored {
             NotStored::PartialContent => {
                 "Answer with the whole content (200): parts are cut from the stored page."
             }
+            NotStored::PartUnreadable => {
+                "Say in Content-Range which bytes these are, and of how many, as they are."
+            }
+            NotStored::PartNotStrong => "Send a strong ETag with the parts of a response.",
             NotStored::NotModified => "Answer 304 only to If-None-Match or If-Modified-Since.",
             NotStored::StatusNotUnderstood => {
                 "Leave out must-understand, or use a status that RFC 9110 defines."
@@ -138,6 +162,13 @@ impl NotStored {
             NotStored::TagsUnreadable => {
                 "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\"."
             }
+            NotStored::VaryValue => {
+                "Let a rule tell device classes apart, or leave out value= in X-LiteSpeed-Vary."
+            }
+            NotStored::SharedCookies => {
+                "Give lsc-cookie a name and a value, eight of them at most, 4 KB in all."
+            }
+            NotStored::EsiUnsupported => "Switch ESI off in the application or its plugin.",
         }
     }
 }
@@ -156,6 +187,7 @@ impl From<NotSelectable> for NotStored {
             NotSelectable::Star => NotStored::VaryStar,
             NotSelectable::Unreadable => NotStored::VaryUnreadable,
             NotSelectable::TooLong => NotStored::VaryTooLong,
+            NotSelectable::OtherValue => NotStored::VaryValue,
         }
     }
 }

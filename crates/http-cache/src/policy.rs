@@ -19,8 +19,15 @@ pub struct Policy {
     pub default_lifetime_ms: Option<u64>,
     /// stale-while-revalidate in seconds, for responses that do not say. Default: 0.
     pub stale_while_revalidate_seconds: u32,
+    /// How long a response that a soft invalidation has marked may be used while a new one is fetched, in
+    /// seconds from the invalidation, beside what stale-while-revalidate allows. Default: 0.
+    pub soft_seconds: u32,
     /// stale-if-error in seconds, for responses that do not say. Default: 0.
     pub stale_if_error_seconds: u32,
+    /// For how many seconds a response that was fresh once may be used stale when the origin cannot
+    /// be reached ([`Failure::is_disconnection`]) and nobody has said anything about it: RFC 9111
+    /// §4.2.4 leaves that to a cache that is disconnected. Default: 3,600.
+    pub stale_if_disconnected_seconds: u32,
     /// On which failures a stale response may be used at all, whether the response or this policy
     /// allows it. Default: all of them.
     pub stale_if_error_causes: FailureSet,
@@ -29,6 +36,9 @@ pub struct Policy {
     pub targets: Vec<HeaderName>,
     /// Whether `Surrogate-Control` is obeyed, after the targeted fields. Default: yes.
     pub surrogate_control: FieldUse,
+    /// Whether LiteSpeed's fields are obeyed, right after the targeted field that bears this cache's own
+    /// name ([`litespeed`](crate::litespeed)). Default: yes.
+    pub litespeed: FieldUse,
     /// Whether `X-Accel-Expires` is obeyed, after `Surrogate-Control`. Default: yes.
     pub x_accel_expires: FieldUse,
     /// Whether `Accept-Encoding` tells variants apart. To be ignored where this cache codes the content
@@ -44,8 +54,10 @@ pub struct Policy {
     /// The most fields that `Vary` may nominate. Default: 16.
     pub nominated_max: usize,
     /// Fields meant for this cache and not for clients: not kept. Default: those of `targets` and
-    /// `Surrogate-*` that address an accelerator, except `CDN-Cache-Control` (a further cache may
-    /// stand in front, RFC 9213 §3) and `Cache-Groups` (clients' caches use it too, RFC 9875).
+    /// `Surrogate-*` that address an accelerator, LiteSpeed's, and every field of tags, except
+    /// `CDN-Cache-Control` (a further cache may stand in front, RFC 9213 §3) and `Cache-Groups`
+    /// (clients' caches use it too, RFC 9875). Tags name rows of the application's tables, and are no
+    /// business of visitors.
     pub internal_fields: Vec<HeaderName>,
 }
 
@@ -58,10 +70,13 @@ impl Default for Policy {
             heuristic: Some(Heuristic::default()),
             default_lifetime_ms: None,
             stale_while_revalidate_seconds: 0,
+            soft_seconds: 0,
             stale_if_error_seconds: 0,
+            stale_if_disconnected_seconds: 3_600,
             stale_if_error_causes: FailureSet::ALL,
             targets: names(&["pagewell-cache-control", "cdn-cache-control"]),
             surrogate_control: FieldUse::Obey,
+            litespeed: FieldUse::Obey,
             x_accel_expires: FieldUse::Obey,
             accept_encoding: FieldUse::Obey,
             cache_name: "pagewell".to_owned(),
@@ -72,6 +87,22 @@ impl Default for Policy {
                 "surrogate-control",
                 "surrogate-key",
                 "x-accel-expires",
+                "cache-tag",
+                "edge-cache-tag",
+                "xkey",
+                "x-hashtwo",
+                "x-cache-tags",
+                "x-magento-tags",
+                "cache-tags",
+                "purge-cache-tags",
+                "x-litespeed-tag",
+                "x-litespeed-cache-control",
+                "x-litespeed-vary",
+                "x-litespeed-purge",
+                "x-litespeed-purge2",
+                "x-litespeed-cache",
+                "x-litespeed-debug",
+                "lsc-cookie",
             ]),
         }
     }
@@ -107,13 +138,13 @@ pub struct Heuristic {
     /// leaves it to caches how long it lives, but a day, which the share often comes to, is long to
     /// wait for a correction; ten minutes is what sites choose for a micro-cache.
     pub max_seconds: u32,
-    /// For which statuses. Default: those that RFC 9110 lists.
+    /// For which statuses. Default: those that RFC 9110 lists, and what is marked `public`.
     pub statuses: HeuristicStatuses,
 }
 
 impl Default for Heuristic {
     fn default() -> Heuristic {
-        Heuristic { percent: 10, max_seconds: 600, statuses: HeuristicStatuses::Listed }
+        Heuristic { percent: 10, max_seconds: 600, statuses: HeuristicStatuses::ListedOrPublic }
     }
 }
 
@@ -122,7 +153,8 @@ impl Default for Heuristic {
 pub enum HeuristicStatuses {
     /// Those that RFC 9110 §15.1 calls heuristically cacheable.
     Listed,
-    /// Those, and any other that the origin marks `public`, which RFC 9111 §4.2.2 allows too.
+    /// Those, and any other that the origin marks `public`: it has said in so many words that the
+    /// response may be stored (RFC 9111 §4.2.2, §5.2.2.9).
     ListedOrPublic,
 }
 
@@ -159,6 +191,15 @@ impl Failure {
                 504 => "504",
                 _ => "other-status",
             },
+        }
+    }
+
+    /// Whether the cache was cut off from the origin: there was no answer at all, not even a bad one
+    /// (RFC 9111 §4.2.4, "disconnected").
+    pub fn is_disconnection(&self) -> bool {
+        match self {
+            Failure::Refused | Failure::HungUp | Failure::TimedOut | Failure::Overloaded => true,
+            Failure::InvalidResponse | Failure::Status(_) => false,
         }
     }
 

@@ -21,6 +21,8 @@ pub enum StaleUse {
     ByRequest,
     /// The site's policy.
     ByPolicy,
+    /// Nobody has said anything, and the origin cannot be reached (RFC 9111 §4.2.4).
+    Disconnected,
 }
 
 /// Why a stale response may not be used in place of a failure.
@@ -49,14 +51,16 @@ impl NoStaleUse {
 }
 
 /// Whether `stored`, stale or `marked` by a soft invalidation, may be used although the origin failed
-/// (RFC 5861 §4). A marked response counts as stale from its invalidation, of which only is known
-/// that it was after the response came: while its lifetime lasts it is within any span above 0.
+/// (RFC 5861 §4). A marked response counts as stale from its invalidation.
+/// [`StaleUse::Disconnected`] is for responses that have only run out: not for marked ones, of which
+/// is known that they are outdated.
 ///
 /// # Errors
 /// The reason why not; the failure is then what the client gets.
 pub fn may_use_stale_on(
     failure: Failure,
     stored: &Stored,
+    marked: Option<Timestamp>,
     request: &RequestFacts<'_>,
     policy: &Policy,
     now: Timestamp,
@@ -64,11 +68,19 @@ pub fn may_use_stale_on(
     if !policy.stale_if_error_causes.contains(failure) {
         return Err(NoStaleUse::CauseNotChosen);
     }
-    let (seconds, by) = if_error(stored, request, policy)?;
+    let (seconds, by) = match if_error(stored, request, policy)? {
+        // What was never fresh was meant to be asked about each time.
+        (0, StaleUse::ByPolicy)
+            if failure.is_disconnection() && stored.lifetime_ms > 0 && marked.is_none() =>
+        {
+            (policy.stale_if_disconnected_seconds, StaleUse::Disconnected)
+        }
+        allowed => allowed,
+    };
     if seconds == 0 {
         return Err(NoStaleUse::NotAllowed);
     }
-    if stored.staleness_ms(now) > milliseconds(seconds) {
+    if staleness_ms(stored, marked, now) > milliseconds(seconds) {
         return Err(NoStaleUse::TooStale);
     }
     Ok(by)
@@ -97,14 +109,30 @@ fn if_error(
     }
 }
 
-/// Whether a stale or marked response may be used while a new one is fetched (RFC 5861 §3).
+/// Whether a stale or marked response may be used while a new one is fetched: within
+/// stale-while-revalidate (RFC 5861 §3), or because it was marked lately. The latter is the site's word
+/// about its own soft invalidations, and only while the response's lifetime lasts: `s-maxage`, which is
+/// about responses that are stale by age, does not stand against it.
 pub(crate) fn is_allowed_while_revalidating(
     stored: &Stored,
+    marked: Option<Timestamp>,
     policy: &Policy,
     now: Timestamp,
 ) -> bool {
-    let seconds = while_revalidate_seconds(stored, policy);
-    seconds > 0 && stored.staleness_ms(now) <= milliseconds(seconds)
+    let within = |ms: u64, seconds: u32| seconds > 0 && ms <= milliseconds(seconds);
+    if within(staleness_ms(stored, marked, now), while_revalidate_seconds(stored, policy)) {
+        return true;
+    }
+    let Some(marked) = marked else { return false };
+    stored.is_fresh(now)
+        && !is_forbidden_by_name(stored)
+        && within(now.0.saturating_sub(marked.0), policy.soft_seconds)
+}
+
+/// For how long a response has been stale: by its age, or since it was marked.
+fn staleness_ms(stored: &Stored, marked: Option<Timestamp>, now: Timestamp) -> u64 {
+    let since = marked.map_or(0, |marked| now.0.saturating_sub(marked.0));
+    stored.staleness_ms(now).max(since)
 }
 
 fn while_revalidate_seconds(stored: &Stored, policy: &Policy) -> u32 {

@@ -2,10 +2,11 @@
 //! hit need only compare numbers (RFC 9111 §4.2).
 //!
 //! Invariants: `headers` holds end-to-end fields only, with a Date and without Age, Content-Length
-//! and Set-Cookie; nominated fields are sorted by name and normalised. Times are milliseconds.
+//! and Set-Cookie, but for the cookies that are for everybody (`lsc-cookie`); nominated fields are sorted by name and normalised. Times are milliseconds.
 
 use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
+use crate::litespeed::{CacheControl, Switch};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
@@ -39,10 +40,14 @@ pub struct Stored {
     /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
     /// unless the response [can be validated](Stored::can_be_validated): a 304 may leave them out.
     pub tags: Tags,
+    /// Of a private copy: the tags that only its owner's changes touch.
+    pub owner_tags: Tags,
     /// The entity tag, from the origin or our own.
     pub etag: EntityTag,
     /// Whether its content may be sent in other forms, whose entity tags meet conditions as well.
     pub forms: Forms,
+    /// What LiteSpeed's field says of the content, where there is one: `esi=on`, `no-vary`.
+    pub litespeed: Option<CacheControl>,
     /// The length of the content in bytes, once known: set it when the content is complete if the
     /// origin gave no Content-Length. Until then ranges are ignored.
     pub content_length: Option<u64>,
@@ -82,7 +87,9 @@ impl Stored {
             etag,
             forms: Forms::One,
             tags: Tags::default(),
+            owner_tags: Tags::default(),
             internal: HeaderMap::new(),
+            litespeed: None,
             content_length: Some(length),
             modified: None,
             date: now,
@@ -135,6 +142,16 @@ impl Stored {
         matches!(self.etag, EntityTag::Origins(_)) || self.headers.contains_key(LAST_MODIFIED)
     }
 
+    /// Whether its content is marked as having elements of ESI in it.
+    pub fn says_esi(&self) -> bool {
+        self.litespeed.is_some_and(|control| control.esi == Switch::On)
+    }
+
+    /// Whether one copy is for all, whatever the vary cookies are.
+    pub fn says_no_vary(&self) -> bool {
+        self.litespeed.is_some_and(|control| control.no_vary == Switch::On)
+    }
+
     /// Gives it an entity tag of our own, made by [`own_etag`](crate::validators::own_etag), unless
     /// the origin gave one; the ETag field then goes to clients, but never to the origin.
     pub fn set_own_etag(&mut self, tag: HeaderValue) {
@@ -149,6 +166,11 @@ impl Stored {
         self.headers.get(LAST_MODIFIED)
     }
 
+    /// Whether it is one visitor's copy, made by [`storable_for_owner`](crate::storable_for_owner).
+    pub fn is_private(&self) -> bool {
+        self.directives.private
+    }
+
     /// An estimate of the bytes it takes on the heap beside its content, for the page budget:
     /// names, values, and the tables that hold them.
     pub fn heap_bytes(&self) -> usize {
@@ -158,6 +180,7 @@ impl Stored {
             + values
             + self.nominated.heap_bytes()
             + self.tags.heap_bytes()
+            + self.owner_tags.heap_bytes()
             + self.directives.withheld.len() * 32
     }
 

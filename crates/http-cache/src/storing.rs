@@ -8,8 +8,9 @@ use crate::fields::{self, Fields};
 use crate::freshness::{
     LifetimeSource, Times, initial_age_ms, is_heuristically_cacheable, lifetime,
 };
+use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
-use crate::policy::{Policy, RequestControl};
+use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
 use crate::stored::{Forms, Stored};
 use crate::tags::{DIALECTS, Tags};
@@ -17,6 +18,7 @@ use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
 use crate::validators::EntityTag;
 use crate::variants::Nominated;
+use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 
 /// Whether the response to `request` may be stored (RFC 9111 §3), and what is kept of it.
@@ -44,13 +46,20 @@ pub fn storable(
         return Err(NotStored::TooLarge);
     }
     let nominated = Nominated::of(headers, request_fields, policy)?;
+    let cookies = match policy.litespeed {
+        FieldUse::Obey => shared_cookies(headers).ok_or(NotStored::SharedCookies)?,
+        FieldUse::Ignore => Vec::new(),
+    };
     let mut stored = keep(status, headers, declared, nominated, times, policy)?;
     stored.tags = tags;
+    for cookie in cookies {
+        stored.headers.append(SET_COOKIE, cookie);
+    }
     is_of_use(stored, policy)
 }
 
 /// The conditions of RFC 9111 §3 that need no arithmetic.
-fn may_store(
+pub(crate) fn may_store(
     request: &RequestFacts<'_>,
     status: StatusCode,
     headers: &HeaderMap,
@@ -81,7 +90,7 @@ fn may_store(
     }
     // A deviation: RFC 9111 §7.3 leaves it to the origin. `no-cache="set-cookie"` does not help,
     // for some application servers add it to whatever sets a cookie.
-    if headers.contains_key(http::header::SET_COOKIE) {
+    if headers.contains_key(SET_COOKIE) {
         return Err(NotStored::SetCookie);
     }
     if request.authorization && !directives.allows_authorization() {
@@ -98,12 +107,12 @@ fn is_understood(status: StatusCode) -> bool {
 }
 
 /// Content-Length, where it is one number.
-fn content_length(headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     fields::digits(fields::first(headers, "content-length")?, u64::MAX)
 }
 
 /// Puts together what is kept.
-fn keep(
+pub(crate) fn keep(
     status: StatusCode,
     headers: &HeaderMap,
     declared: Declared,
@@ -133,10 +142,12 @@ fn keep(
         directives: declared.directives,
         nominated,
         tags: Tags::default(),
+        owner_tags: Tags::default(),
         etag: EntityTag::None,
         forms: Forms::One,
         content_length: content_length(headers),
         internal: internal_fields(headers, policy),
+        litespeed: CacheControl::read(headers).filter(|_| policy.litespeed == FieldUse::Obey),
         modified: None,
         date: times.response,
     };
@@ -157,7 +168,7 @@ fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Po
         kept.remove(name);
     }
     // Written anew on each use, from the store.
-    for name in [http::header::AGE, http::header::CONTENT_LENGTH, http::header::SET_COOKIE] {
+    for name in [http::header::AGE, http::header::CONTENT_LENGTH, SET_COOKIE] {
         kept.remove(name);
     }
     kept
@@ -166,7 +177,7 @@ fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Po
 /// The directives meant for this cache alone, kept apart for when a 304 leaves them out.
 fn internal_fields(headers: &HeaderMap, policy: &Policy) -> HeaderMap {
     let mut kept = HeaderMap::new();
-    for name in policy.internal_fields.iter().filter(|name| !is_tag_field(name.as_str())) {
+    for name in policy.internal_fields.iter().filter(|name| is_needed_again(name.as_str())) {
         for value in headers.get_all(name) {
             kept.append(name, value.clone());
         }
@@ -174,9 +185,9 @@ fn internal_fields(headers: &HeaderMap, policy: &Policy) -> HeaderMap {
     kept
 }
 
-/// Tags are kept as such.
-fn is_tag_field(name: &str) -> bool {
-    DIALECTS.iter().any(|dialect| dialect.field == name)
+/// Tags are kept as such, and what was said to have changed has been taken in.
+fn is_needed_again(name: &str) -> bool {
+    !PURGE_FIELDS.contains(&name) && DIALECTS.iter().all(|dialect| dialect.field != name)
 }
 
 /// Whether it can ever be reused: fresh, or to be validated, or allowed to be used stale.

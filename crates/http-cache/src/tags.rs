@@ -1,9 +1,10 @@
 //! Tags: the names of the data that a page was made from, as responses carry them: `Cache-Groups`
-//! (RFC 9875) and `Surrogate-Key`; and the groups that a write invalidates.
+//! (RFC 9875), and the fields of caches and applications that PHP software writes for; and the groups
+//! that a write invalidates.
 //!
-//! Invariants: one separator for each field, from a table, never guessed; repeated fields are joined;
-//! each tag occurs once. A list over a limit, or one that cannot be read, is refused as a whole: a
-//! page stored under some of its tags would miss changes.
+//! Invariants: one separator for each field, from a table, never guessed (tags have colons, dots and
+//! underscores in them); repeated fields are joined; each tag occurs once. A list over a limit, or one
+//! that cannot be read, is refused as a whole: a page stored under some of its tags would miss changes.
 
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
@@ -36,12 +37,25 @@ pub enum Separator {
     Comma,
     /// Either.
     SpaceOrComma,
+    /// Commas; a leading `public` or `private` is a scope and no tag, and so is `public:` before a tag
+    /// ([`litespeed`](crate::litespeed)).
+    Scoped,
 }
 
-/// The fields that are read.
-pub const DIALECTS: [Dialect; 2] = [
+/// The fields that are read: RFC 9875; Fastly and Pantheon; Cloudflare; Akamai; Varnish's xkey; the
+/// libraries of Symfony (FOSHttpCache); Magento; two modules of Drupal; LiteSpeed.
+pub const DIALECTS: [Dialect; 11] = [
     Dialect { field: "cache-groups", separator: Separator::Strings },
     Dialect { field: "surrogate-key", separator: Separator::Space },
+    Dialect { field: "cache-tag", separator: Separator::Comma },
+    Dialect { field: "edge-cache-tag", separator: Separator::Comma },
+    Dialect { field: "xkey", separator: Separator::SpaceOrComma },
+    Dialect { field: "x-hashtwo", separator: Separator::SpaceOrComma },
+    Dialect { field: "x-cache-tags", separator: Separator::Comma },
+    Dialect { field: "x-magento-tags", separator: Separator::Comma },
+    Dialect { field: "cache-tags", separator: Separator::Space },
+    Dialect { field: "purge-cache-tags", separator: Separator::Space },
+    Dialect { field: "x-litespeed-tag", separator: Separator::Scoped },
 ];
 
 /// Why the tags of a response are refused.
@@ -95,7 +109,7 @@ impl Tags {
         self.ends.is_empty()
     }
 
-    fn push(&mut self, tag: &[u8]) -> Result<(), TagsRefused> {
+    pub(crate) fn push(&mut self, tag: &[u8]) -> Result<(), TagsRefused> {
         if tag.is_empty() {
             return Ok(());
         }
@@ -122,7 +136,7 @@ impl Tags {
     }
 
     /// Drops what occurs twice.
-    fn once(self) -> Tags {
+    pub(crate) fn once(self) -> Tags {
         let mut places: Vec<usize> = (0..self.len()).collect();
         let tags: Vec<&[u8]> = self.iter().collect();
         places.sort_by(|one, other| tags[*one].cmp(tags[*other]).then(one.cmp(other)));
@@ -176,6 +190,9 @@ fn read_dialect(
         Separator::Space => |byte| matches!(byte, b' ' | b'\t'),
         Separator::Comma => |byte| *byte == b',',
         Separator::SpaceOrComma => |byte| matches!(byte, b' ' | b'\t' | b','),
+        Separator::Scoped => {
+            return crate::litespeed::each_tag(headers, |_, tag| tags.push(tag));
+        }
     };
     for line in headers.get_all(dialect.field) {
         for tag in line.as_bytes().split(is_separator) {
@@ -206,95 +223,5 @@ fn read_strings(headers: &HeaderMap, field: &str, tags: &mut Tags) -> Result<(),
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use http::header::{HeaderName, HeaderValue};
-    use proptest::prelude::*;
-
-    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, value) in lines {
-            let value = HeaderValue::from_bytes(value.as_bytes()).expect("a value");
-            headers.append(HeaderName::from_static(name), value);
-        }
-        headers
-    }
-
-    fn list(tags: &Tags) -> Vec<String> {
-        tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect()
-    }
-
-    #[test]
-    fn both_fields_joined_and_each_tag_once() {
-        let tags = read_tags(&headers(&[
-            ("surrogate-key", "news  news:4\tauthor:2"),
-            ("surrogate-key", "news"),
-            ("cache-groups", "\"news:4\", \"a \\\"b\\\", c\";x=1"),
-        ]));
-        let tags = tags.expect("readable");
-        assert_eq!(list(&tags), ["news:4", "a \"b\", c", "news", "author:2"]);
-        assert_eq!(tags.len(), 4);
-        assert!(read_tags(&HeaderMap::new()).expect("none").is_empty());
-    }
-
-    #[test]
-    fn groups_that_are_no_list_of_strings_are_refused() {
-        // RFC 9875 §2, RFC 9651 §4.2.
-        for value in ["news", "\"news", "\"a\" \"b\"", "(\"a\")", "1", "\"\u{e9}\""] {
-            let found = read_tags(&headers(&[("cache-groups", value)]));
-            assert_eq!(found, Err(TagsRefused::Unreadable), "{value}");
-        }
-        assert!(read_tags(&headers(&[("cache-groups", "")])).expect("empty").is_empty());
-    }
-
-    #[test]
-    fn limits() {
-        let read = |value: &str| read_tags(&headers(&[("surrogate-key", value)]));
-        assert_eq!(read(&"x".repeat(TAG_MAX_BYTES)).map(|tags| tags.len()), Ok(1));
-        assert_eq!(read(&"x".repeat(TAG_MAX_BYTES + 1)), Err(TagsRefused::TooLong));
-        let thousand: Vec<String> = (0..1000).map(|at| format!("{at:064}")).collect();
-        assert_eq!(read(&thousand.join(" ")).map(|tags| tags.len()), Ok(1000)); // 64 KB of them.
-        let many: Vec<String> = (0..=TAGS_MAX).map(|at| at.to_string()).collect();
-        assert_eq!(read(&many.join(" ")), Err(TagsRefused::TooLong));
-        let long: Vec<String> = (0..=128).map(|at| format!("{at:01024}")).collect();
-        assert_eq!(read(&long.join(" ")), Err(TagsRefused::TooLong));
-    }
-
-    #[test]
-    fn invalidated_groups() {
-        // RFC 9875 §3.
-        let tags = read_invalidated_groups(&headers(&[
-            ("cache-group-invalidation", "\"a\""),
-            ("cache-group-invalidation", "\"b\", \"a\""),
-        ]));
-        assert_eq!(list(&tags.expect("readable")), ["a", "b"]);
-        let broken = headers(&[("cache-group-invalidation", "a b")]);
-        assert_eq!(read_invalidated_groups(&broken), Err(TagsRefused::Unreadable));
-    }
-
-    #[test]
-    fn each_separator() {
-        let lines = headers(&[("surrogate-key", "a, b c")]);
-        let read = |separator| {
-            let mut tags = Tags::default();
-            let dialect = Dialect { field: "surrogate-key", separator };
-            read_dialect(&lines, &dialect, &mut tags).expect("readable");
-            list(&tags)
-        };
-        assert_eq!(read(Separator::Space), ["a,", "b", "c"]);
-        assert_eq!(read(Separator::Comma), ["a", "b c"]);
-        assert_eq!(read(Separator::SpaceOrComma), ["a", "b", "c"]);
-    }
-
-    proptest! {
-        #[test]
-        fn never_panics_and_stays_bounded(value in "[ -~]{0,200}") {
-            for name in ["cache-groups", "surrogate-key", "cache-group-invalidation"] {
-                let lines = headers(&[(name, &value)]);
-                for found in [read_tags(&lines), read_invalidated_groups(&lines)] {
-                    prop_assert!(found.is_err() || found.is_ok_and(|tags| tags.len() <= 200));
-                }
-            }
-        }
-    }
-}
+#[path = "tags_tests.rs"]
+mod tests;

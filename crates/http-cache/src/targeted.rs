@@ -1,5 +1,6 @@
-//! Which fields of a response speak to this cache: targeted fields (RFC 9213), then
-//! Surrogate-Control and X-Accel-Expires, then Cache-Control with Expires.
+//! Which fields of a response speak to this cache: targeted fields (RFC 9213), and among them
+//! LiteSpeed's behind the one with this cache's own name, then Surrogate-Control and X-Accel-Expires,
+//! then Cache-Control with Expires.
 //!
 //! Invariant: the first that is valid and says something replaces all after it (RFC 9213 §2.2), also
 //! where it says less: `CDN-Cache-Control: none` beside `Cache-Control: no-store` is storable
@@ -9,6 +10,7 @@ use crate::date;
 use crate::directives::{Argument, ResponseDirectives, split};
 use crate::fields;
 use crate::freshness::LifetimeSource;
+use crate::litespeed::CacheControl;
 use crate::policy::{FieldUse, Policy};
 use crate::time::{SECONDS_MAX, Timestamp};
 use http::HeaderMap;
@@ -26,6 +28,7 @@ pub(crate) struct Declared {
 pub(crate) enum DeclaredBy {
     /// A targeted field, RFC 9213.
     Targeted,
+    LiteSpeed,
     SurrogateControl,
     XAccelExpires,
     /// Cache-Control; Expires counts only here (RFC 9213 §2.2).
@@ -37,6 +40,7 @@ impl DeclaredBy {
     pub(crate) fn source(self, otherwise: LifetimeSource) -> LifetimeSource {
         match self {
             DeclaredBy::Targeted => LifetimeSource::Targeted,
+            DeclaredBy::LiteSpeed => LifetimeSource::LiteSpeed,
             DeclaredBy::SurrogateControl => LifetimeSource::SurrogateControl,
             DeclaredBy::XAccelExpires => LifetimeSource::XAccelExpires,
             DeclaredBy::CacheControl => otherwise,
@@ -46,11 +50,19 @@ impl DeclaredBy {
 
 /// Finds the field that counts, and reads it.
 pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> Declared {
+    let litespeed = CacheControl::read(headers)
+        .filter(|control| policy.litespeed == FieldUse::Obey && control.speaks());
     for target in &policy.targets {
+        if litespeed.is_some() && !is_own(target.as_str(), policy) {
+            break; // The others are also for caches elsewhere, LiteSpeed's for the one at the site.
+        }
         let lines = headers.get_all(target).iter().map(|value| value.as_bytes());
         if let Some(directives) = dictionary(lines) {
             return Declared { directives, by: DeclaredBy::Targeted };
         }
+    }
+    if let Some(control) = litespeed {
+        return Declared { directives: control.directives(), by: DeclaredBy::LiteSpeed };
     }
     if policy.surrogate_control == FieldUse::Obey {
         let lines = headers.get_all("surrogate-control").iter().map(|value| value.as_bytes());
@@ -66,6 +78,12 @@ pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> 
     }
     let lines = headers.get_all(http::header::CACHE_CONTROL).iter().map(|value| value.as_bytes());
     Declared { directives: ResponseDirectives::read(lines), by: DeclaredBy::CacheControl }
+}
+
+/// Whether a targeted field is this cache's alone: `Pagewell-Cache-Control`.
+fn is_own(target: &str, policy: &Policy) -> bool {
+    let name = target.strip_suffix("-cache-control");
+    name.is_some_and(|name| name.eq_ignore_ascii_case(&policy.cache_name))
 }
 
 /// A targeted field (RFC 9213 §2.1): a Dictionary whose members are directives; `None` when empty or

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 use crate::validators::{EntityTag, weak_match};
 use http::header::{
     AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderName, IF_MATCH,
-    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+    IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, SET_COOKIE,
 };
 use http::{HeaderMap, StatusCode};
 
@@ -194,6 +194,7 @@ fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
         newer.remove(ETAG); // The same but for weakness, and the stored one was given to clients.
     }
     let mut merged = old.headers.clone();
+    merged.remove(SET_COOKIE); // From lsc-cookie, which is among the internal fields.
     merged.extend(old.internal.clone());
     if matches!(old.etag, EntityTag::Own(_)) {
         merged.remove(ETAG);

@@ -1,21 +1,31 @@
-//! Variants of a page: the fields that `Vary` nominates, and whether a request selects a stored
-//! response by them (RFC 9110 §12.5.5, RFC 9111 §4.1).
+//! Variants of a page: the fields that `Vary` nominates, the cookies that `X-LiteSpeed-Vary` names, and
+//! whether a request selects a stored response by them (RFC 9110 §12.5.5, RFC 9111 §4.1).
 //!
 //! Invariants: nominated fields are sorted by name and occur once; values are compared after the
 //! normalisation that §4.1 permits, and no further: lines combined, white space around members
 //! dropped, case and order only where the field's own grammar gives them no meaning. An absent field
-//! matches an absent one only.
+//! matches an absent one only. So it is with cookies, whose values are compared as they stand.
 
 use crate::fields::{self, Fields, trim};
+use crate::litespeed::{
+    CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, is_same_name, vary_of,
+};
 use crate::policy::{FieldUse, Policy};
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName, VARY};
+
+/// Before the name of a cookie in a variant's key: no field is called so.
+const COOKIE_MARK: &[u8] = b"cookie ";
 
 /// The fields that a response nominated, each with the value its request had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nominated {
     fields: Vec<(HeaderName, Option<Vec<u8>>)>,
+    cookies: Vec<Cookie>,
 }
+
+/// A cookie's name and its value in the request.
+type Cookie = (Vec<u8>, Option<Vec<u8>>);
 
 /// Why no request could select a response by its `Vary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +33,21 @@ pub(crate) enum NotSelectable {
     Star,
     Unreadable,
     TooLong,
+    /// The server's own word, which this request did not get.
+    OtherValue,
+}
+
+impl From<VaryRefused> for NotSelectable {
+    fn from(refused: VaryRefused) -> NotSelectable {
+        match refused {
+            VaryRefused::Unreadable => NotSelectable::Unreadable,
+            VaryRefused::TooLong => NotSelectable::TooLong,
+        }
+    }
 }
 
 impl Nominated {
-    /// The fields that the response's `Vary` nominates, and their values in the request.
+    /// The fields and cookies that the response nominates, and their values in the request.
     pub(crate) fn of(
         response: &HeaderMap,
         request: &dyn Fields,
@@ -55,15 +76,16 @@ impl Nominated {
             let value = normalised(name.as_str(), request);
             (name, value)
         };
-        Ok(Nominated { fields: names.into_iter().map(value).collect() })
+        let cookies = cookies_of(response, request, policy)?;
+        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
     }
 
     /// Whether there are none: every request for the page selects the response.
     pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
+        self.fields.is_empty() && self.cookies.is_empty()
     }
 
-    /// The names, sorted.
+    /// The names of fields, sorted.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
         self.fields.iter().map(|(name, _)| name)
     }
@@ -72,6 +94,7 @@ impl Nominated {
     /// nominated.
     pub fn is_selected_by(&self, request: &dyn Fields) -> bool {
         self.fields.iter().all(|(name, value)| normalised(name.as_str(), request) == *value)
+            && self.cookies.iter().all(|(name, value)| cookie(name, request) == *value)
     }
 
     /// The bytes by which the variant is told from others of the page: names and normalised values.
@@ -80,7 +103,10 @@ impl Nominated {
     pub fn variant_key(&self) -> Vec<u8> {
         let mut key = Vec::new();
         for (name, value) in &self.fields {
-            write_part(&mut key, name.as_str(), value.as_deref());
+            write_part(&mut key, name.as_str().as_bytes(), value.as_deref());
+        }
+        for (name, value) in &self.cookies {
+            write_part(&mut key, &[COOKIE_MARK, name].concat(), value.as_deref());
         }
         key
     }
@@ -91,7 +117,11 @@ impl Nominated {
         let mut key = Vec::new();
         for (name, _) in &self.fields {
             let value = normalised(name.as_str(), request);
-            write_part(&mut key, name.as_str(), value.as_deref());
+            write_part(&mut key, name.as_str().as_bytes(), value.as_deref());
+        }
+        for (name, _) in &self.cookies {
+            let value = cookie(name, request);
+            write_part(&mut key, &[COOKIE_MARK, name].concat(), value.as_deref());
         }
         key
     }
@@ -103,15 +133,74 @@ impl Nominated {
             .iter()
             .map(|(n, v)| n.as_str().len() + v.as_ref().map_or(0, Vec::capacity))
             .sum();
-        self.fields.capacity() * size_of::<(HeaderName, Option<Vec<u8>>)>() + values
+        let in_cookies =
+            |(name, value): &Cookie| name.capacity() + value.as_ref().map_or(0, Vec::capacity);
+        let cookies: usize = self.cookies.iter().map(in_cookies).sum();
+        self.fields.capacity() * size_of::<(HeaderName, Option<Vec<u8>>)>()
+            + self.cookies.capacity() * size_of::<Cookie>()
+            + values
+            + cookies
     }
 }
 
+/// The cookies that `X-LiteSpeed-Vary` names, with their values in the request; none under `no-vary`.
+fn cookies_of(
+    response: &HeaderMap,
+    request: &dyn Fields,
+    policy: &Policy,
+) -> Result<Vec<Cookie>, NotSelectable> {
+    if policy.litespeed == FieldUse::Ignore || !response.contains_key(VARY_FIELD) {
+        return Ok(Vec::new());
+    }
+    let vary = vary_of(response, policy.nominated_max)?;
+    // The word that the server gives a request, as it went to the origin.
+    let given = normalised(VARY_VALUE_FIELD, request);
+    if vary.value.is_some() && vary.value != given {
+        return Err(NotSelectable::OtherValue);
+    }
+    let control = CacheControl::read(response);
+    if control.is_some_and(|control| control.no_vary == Switch::On) {
+        return Ok(Vec::new());
+    }
+    let value = |name: Vec<u8>| {
+        let value = cookie(&name, request);
+        (name, value)
+    };
+    Ok(vary.cookies.into_iter().map(value).collect())
+}
+
+/// The value of a cookie in a request; of several by the same name all, for which counts is the
+/// application's choice. Of a member of an array (`name[key]`) name and value. `None` when there is none.
+fn cookie(name: &[u8], request: &dyn Fields) -> Option<Vec<u8>> {
+    let mut found: Option<Vec<u8>> = None;
+    request.values("cookie", &mut |line| {
+        for pair in line.split(|byte| *byte == b';').map(trim) {
+            let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+            let written = trim(&pair[..equals]);
+            if !is_same_name(written, name) {
+                continue;
+            }
+            let value = match written.contains(&b'[') {
+                true => pair,
+                false => trim(pair.get(equals + 1..).unwrap_or_default()),
+            };
+            match &mut found {
+                None => found = Some(value.to_vec()),
+                Some(all) => {
+                    all.push(b';');
+                    all.extend_from_slice(value);
+                }
+            }
+        }
+    });
+    found
+}
+
 /// Lengths go before the parts, so that no two lists of parts give the same bytes.
-fn write_part(key: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+fn write_part(key: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>) {
     let length = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX - 1).to_le_bytes();
-    key.extend_from_slice(&length(name.as_bytes()));
-    key.extend_from_slice(name.as_bytes());
+    key.extend_from_slice(&length(name));
+    key.extend_from_slice(name);
     match value {
         None => key.extend_from_slice(&u32::MAX.to_le_bytes()),
         Some(value) => {

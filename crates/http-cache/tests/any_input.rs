@@ -7,6 +7,7 @@ mod exchange;
 
 use exchange::{NOW, after, headers, request, store_for};
 use http::Method;
+use http_cache::parts::{Held, Part, joined, range_inside, storable_part};
 use http_cache::{
     Candidate, Policy, RequestControl, Stored, Verdict, decide, freshen, invalidates,
     make_conditional, not_modified_fields,
@@ -68,6 +69,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             default_lifetime_ms: rule,
             stale_while_revalidate_seconds: stale,
             stale_if_error_seconds: stale,
+            stale_if_disconnected_seconds: stale / 2,
             ..Policy::default()
         }
     })
@@ -104,13 +106,13 @@ proptest! {
         check_stored(&stored, seconds);
         let facts = request(&Method::GET, &asked);
         let fields = headers(&asked);
-        let candidates = [Candidate { stored: &stored, marked }].into_iter();
+        let candidates = [Candidate { stored: &stored, marked: marked.then_some(NOW) }].into_iter();
         let verdict = decide(&facts, &fields, candidates, &policy, after(seconds));
         if let Verdict::Forward { validate, fallback, .. } = verdict {
             prop_assert!(validate.is_none() || (validate == fallback && stored.can_be_validated()));
         }
         let now = decide(
-            &facts, &fields, [Candidate { stored: &stored, marked: false }].into_iter(),
+            &facts, &fields, [Candidate { stored: &stored, marked: None }].into_iter(),
             &policy, NOW,
         );
         if stored.may_be_shared(NOW)
@@ -130,6 +132,35 @@ proptest! {
             prop_assert_eq!(new.content_length, stored.content_length);
             prop_assert!(stored.tags.iter().all(|tag| new.tags.iter().any(|other| other == tag)));
         }
+    }
+
+    #[test]
+    fn parts_of_anything(
+        asked in lines(),
+        response in lines(),
+        content_range in "bytes [0-9]{1,3}-[0-9]{1,3}/[0-9]{1,3}|[ -~]{0,30}",
+        range in "bytes=[0-9]{0,3}-[0-9]{0,3}",
+        policy in policies(),
+    ) {
+        let mut lines = borrowed(&response);
+        lines.extend([("content-range", content_range.as_str()), ("etag", "\"1\"")]);
+        let asked = borrowed(&asked);
+        let (facts, fields) = (request(&Method::GET, &asked), headers(&asked));
+        let kept = storable_part(&facts, &fields, &headers(&lines), NOW, NOW, &policy);
+        let Ok((stored, part)) = kept else { return Ok(()) };
+        check_stored(&stored, 0);
+        prop_assert_eq!(Part::of(&stored), Some(part));
+        prop_assert!(part.range.last < part.complete_length);
+        let asked = [("range", range.as_str())];
+        if let Some((range, at)) = range_inside(&request(&Method::GET, &asked), &stored) {
+            prop_assert!(part.range.first <= range.first && range.last <= part.range.last);
+            prop_assert_eq!(at.len() as u64, range.length());
+        }
+        let content = vec![b'x'; part.range.length() as usize];
+        let held = || Held { stored: &stored, content: &content };
+        let (same, bytes) = joined(&held(), &held(), 1 << 20).expect("of one whole");
+        prop_assert_eq!(bytes.len() as u64, part.range.length());
+        prop_assert_eq!(Part::of(&same).is_none(), part.is_whole());
     }
 
     #[test]

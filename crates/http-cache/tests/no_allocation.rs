@@ -55,7 +55,7 @@ fn a_hit_allocates_nothing() {
     let before = ALLOCATIONS.get();
     let facts = RequestFacts::read(&http::Method::GET, browser.iter().copied());
     let fields: &dyn Fields = &browser;
-    let candidates = [Candidate { stored: &page, marked: false }].into_iter();
+    let candidates = [Candidate { stored: &page, marked: None }].into_iter();
     let verdict = decide(&facts, fields, candidates, &policy, after(10));
     let allocated = ALLOCATIONS.get() - before;
     let expected =

@@ -33,7 +33,7 @@ fn fresh_is_reused_for_get_and_head_and_for_nothing_else() {
     let stored = stored(&[("cache-control", "max-age=60")]);
     for method in [Method::GET, Method::HEAD, Method::POST, Method::OPTIONS, Method::DELETE] {
         let facts = request(&method, &[]);
-        let candidates = [Candidate { stored: &stored, marked: false }].into_iter();
+        let candidates = [Candidate { stored: &stored, marked: None }].into_iter();
         let verdict = decide(&facts, &headers(&[]), candidates, &Policy::default(), NOW);
         if matches!(method, Method::GET | Method::HEAD) {
             assert_eq!(verdict, HIT, "{method}");
@@ -75,7 +75,7 @@ fn the_most_recent_of_the_selected_is_used() {
         make("Sun, 06 Nov 1994 08:49:33 GMT", "1"),
     ];
     let lines: Lines<'_> = &[("foo", "1")];
-    let candidates = all.iter().map(|stored| Candidate { stored, marked: false });
+    let candidates = all.iter().map(|stored| Candidate { stored, marked: None });
     let verdict = decide(&request(&Method::GET, lines), &headers(lines), candidates, &policy, NOW);
     assert!(matches!(verdict, Verdict::Reuse { candidate: 2, .. }));
 }
@@ -203,7 +203,7 @@ fn stale_while_revalidate_by_rule() {
 #[test]
 fn a_marked_response_counts_as_stale() {
     let verdict = |stored: &Stored, lines, policy: &Policy| {
-        let candidates = [Candidate { stored, marked: true }].into_iter();
+        let candidates = [Candidate { stored, marked: Some(NOW) }].into_iter();
         decide(&request(&Method::GET, lines), &headers(lines), candidates, policy, NOW)
     };
     let silent = stored(&[("cache-control", "max-age=60")]);
@@ -215,13 +215,60 @@ fn a_marked_response_counts_as_stale() {
     assert!(is_stale_because(found, StaleBecause::WhileRevalidate));
 }
 
+/// It is stale from its mark, however young it is: not for as long as it would have been fresh.
+#[test]
+fn a_marked_response_is_used_for_so_long_from_its_mark() {
+    let verdict = |line: &str, policy: &Policy, seconds| {
+        let stored = stored(&[("cache-control", line), ("etag", "\"1\"")]);
+        let candidates = [Candidate { stored: &stored, marked: Some(after(10)) }].into_iter();
+        let asks = request(&Method::GET, &[]);
+        let verdict = decide(&asks, &headers(&[]), candidates, policy, after(seconds));
+        is_stale_because(verdict, StaleBecause::WhileRevalidate)
+    };
+    let silent = Policy::default();
+    let declared = "max-age=600, stale-while-revalidate=30";
+    assert!(verdict(declared, &silent, 40));
+    assert!(!verdict(declared, &silent, 41));
+    let soft = Policy { soft_seconds: 5, ..Policy::default() };
+    for line in ["max-age=600", "s-maxage=600"] {
+        assert!(verdict(line, &soft, 15), "{line}");
+        assert!(!verdict(line, &soft, 16), "{line}");
+        assert!(!verdict(line, &silent, 10), "{line}");
+    }
+    // The longer of the two; and never for longer than it would have been good.
+    assert!(verdict(declared, &soft, 40));
+    assert!(verdict("max-age=13", &soft, 12));
+    assert!(!verdict("max-age=13", &soft, 13));
+    for line in ["max-age=600, no-cache", "max-age=600, must-revalidate"] {
+        assert!(!verdict(line, &soft, 11), "{line}");
+    }
+}
+
+#[test]
+fn stale_if_error_counts_from_the_mark() {
+    let declared = stored(&[("cache-control", "max-age=600, stale-if-error=30")]);
+    let silent = stored(&[("cache-control", "max-age=600")]);
+    let facts = request(&Method::GET, &[]);
+    let policy = Policy::default();
+    let ask = |seconds| {
+        let marked = Some(after(10));
+        may_use_stale_on(Failure::Refused, &declared, marked, &facts, &policy, after(seconds))
+    };
+    assert_eq!(ask(40), Ok(StaleUse::ByResponse));
+    assert_eq!(ask(41), Err(NoStaleUse::TooStale));
+    // It has not only run out: nobody has asked for what is known to be outdated.
+    let marked = Some(after(10));
+    let outdated = may_use_stale_on(Failure::Refused, &silent, marked, &facts, &policy, after(11));
+    assert_eq!(outdated, Err(NoStaleUse::NotAllowed));
+}
+
 fn on_failure(
     stored: &Stored,
     failure: Failure,
     seconds: u64,
     policy: &Policy,
 ) -> Result<StaleUse, NoStaleUse> {
-    may_use_stale_on(failure, stored, &request(&Method::GET, &[]), policy, after(seconds))
+    may_use_stale_on(failure, stored, None, &request(&Method::GET, &[]), policy, after(seconds))
 }
 
 #[test]
@@ -235,8 +282,33 @@ fn stale_if_error() {
     }
     let gone = Failure::Status(StatusCode::NOT_FOUND);
     assert_eq!(on_failure(&declared, gone, 65, &policy), Err(NoStaleUse::CauseNotChosen));
+}
+
+#[test]
+fn stale_when_disconnected() {
+    // RFC 9111 §4.2.4: a disconnected cache may, unless a directive forbids it.
+    let policy = Policy::default();
     let silent = stored(&[("cache-control", "max-age=60")]);
-    assert_eq!(on_failure(&silent, Failure::Refused, 65, &policy), Err(NoStaleUse::NotAllowed));
+    for failure in Failure::ALL {
+        let expected = match failure.is_disconnection() {
+            true => Ok(StaleUse::Disconnected),
+            false => Err(NoStaleUse::NotAllowed),
+        };
+        assert_eq!(on_failure(&silent, failure, 60 + 3600, &policy), expected, "{failure:?}");
+    }
+    let late = on_failure(&silent, Failure::Refused, 61 + 3600, &policy);
+    assert_eq!(late, Err(NoStaleUse::TooStale));
+    let zero = stored(&[("cache-control", "max-age=0"), ("etag", "\"1\"")]);
+    assert_eq!(on_failure(&zero, Failure::Refused, 1, &policy), Err(NoStaleUse::NotAllowed));
+    let refuses = stored(&[("cache-control", "max-age=60, stale-if-error=0")]);
+    assert_eq!(on_failure(&refuses, Failure::Refused, 61, &policy), Err(NoStaleUse::NotAllowed));
+    let off = Policy { stale_if_disconnected_seconds: 0, ..policy };
+    assert_eq!(on_failure(&silent, Failure::Refused, 61, &off), Err(NoStaleUse::NotAllowed));
+    for line in ["max-age=60, must-revalidate", "max-age=60, proxy-revalidate", "s-maxage=60"] {
+        let bound = stored(&[("cache-control", line)]);
+        let policy = Policy::default();
+        assert_eq!(on_failure(&bound, Failure::Refused, 65, &policy), Err(NoStaleUse::Forbidden));
+    }
 }
 
 #[test]
@@ -262,10 +334,11 @@ fn stale_if_error_by_rule_and_by_cause() {
 fn stale_if_error_by_request() {
     let silent = stored(&[("cache-control", "max-age=60")]);
     let facts = request(&Method::GET, &[("cache-control", "stale-if-error=10")]);
-    let ask =
-        |policy: &Policy| may_use_stale_on(Failure::Refused, &silent, &facts, policy, after(65));
+    let ask = |policy: &Policy| {
+        may_use_stale_on(Failure::Refused, &silent, None, &facts, policy, after(65))
+    };
     assert_eq!(ask(&honouring()), Ok(StaleUse::ByRequest));
-    assert_eq!(ask(&Policy::default()), Err(NoStaleUse::NotAllowed));
+    assert_eq!(ask(&Policy::default()), Ok(StaleUse::Disconnected));
 }
 
 #[test]
@@ -273,7 +346,7 @@ fn a_rule_s_half_second() {
     let policy = Policy { default_lifetime_ms: Some(500), ..Policy::default() };
     let made = store_for(&Method::GET, &[], 200, &[], &policy).expect("storable");
     let at = |ms| {
-        let candidates = [Candidate { stored: &made, marked: false }].into_iter();
+        let candidates = [Candidate { stored: &made, marked: None }].into_iter();
         decide(
             &request(&Method::GET, &[]),
             &headers(&[]),

@@ -307,6 +307,7 @@ fn policies(
     }
     if let Some(text) = &raw.stale_if_error {
         general.stale_if_error_seconds = seconds(text)?;
+        general.stale_if_disconnected_seconds = 0;
     }
     if let Some(words) = &raw.stale_on {
         general.stale_if_error_causes =

@@ -3,6 +3,7 @@
 //! | kind | by default |
 //! |---|---|
 //! | script-only | does not count; does not go to the origin for a page that may be shared |
+//! | vary | is part of the key, and goes to the origin: the application tells copies apart by it |
 //! | session | the request is passed on, its response not stored |
 //! | unknown | see [`Unknown`] |
 //!
@@ -11,6 +12,7 @@
 
 use crate::glob::{Case, Glob, Star};
 use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES};
+use http_cache::litespeed::is_vary_cookie;
 
 /// The cookie by which a visitor who has written is known for a moment. Pagewell's own.
 pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";
@@ -20,6 +22,8 @@ pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";
 pub enum CookieKind {
     /// Scripts in the browser read it, the application does not.
     ScriptOnly,
+    /// The application tells copies of a page apart by it.
+    Vary,
     /// The application knows its visitor by it.
     Session,
     /// Not known.
@@ -136,6 +140,8 @@ impl CookieLists {
             || self.script.have(name)
         {
             CookieKind::ScriptOnly
+        } else if is_vary_cookie(name) {
+            CookieKind::Vary
         } else if self.session.have(name) || is_hash(name) {
             CookieKind::Session
         } else {

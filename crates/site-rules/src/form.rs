@@ -34,6 +34,8 @@ pub struct KeyForm {
     lower_case: bool,
     slash: Slash,
     index: Vec<String>,
+    /// Whether every path stays as it is.
+    keeps_paths: bool,
 }
 
 /// The slash at the end of a path.
@@ -82,6 +84,7 @@ impl KeyForm {
             lower_case: raw.lower_case,
             slash,
             index: raw.index.clone(),
+            keeps_paths: !raw.lower_case && slash == Slash::Keep && raw.index.is_empty(),
         })
     }
 
@@ -89,6 +92,11 @@ impl KeyForm {
     pub fn normal<'a>(&self, path_and_query: &'a str) -> Normal<'a> {
         let (path, query) = match path_and_query.split_once('?') {
             Some((path, query)) => (path, Some(query)),
+            // The way of nearly every hit.
+            None if self.keeps_paths => {
+                let as_it_is = Cow::Borrowed(path_and_query);
+                return Normal { sent: as_it_is.clone(), page: as_it_is };
+            }
             None => (path_and_query, None),
         };
         let path = self.path(path);
@@ -136,6 +144,9 @@ impl KeyForm {
 
     fn path<'a>(&self, path: &'a str) -> Cow<'a, str> {
         let mut path = Cow::Borrowed(path);
+        if self.keeps_paths {
+            return path;
+        }
         if self.lower_case && path.bytes().any(|byte| byte.is_ascii_uppercase()) {
             path = Cow::Owned(path.to_ascii_lowercase());
         }

@@ -147,6 +147,10 @@ pub const SCRIPT_COOKIES: &[&str] = &[
     // Applications: whether cookies or scripts work at all
     "wordpress_test_cookie",
     "has_js",
+    // The crawler of LiteSpeed's plugin shows who it is by it; only with litespeed_role is more meant.
+    "litespeed_hash",
+    // Given to everybody by LiteSpeed's plugin for PrestaShop, whose sessions are called alike.
+    "PrestaShop-lsc",
     "testcookie",
     "cookietest",
 ];
@@ -183,6 +187,7 @@ pub const SESSION_COOKIES: &[&str] = &[
     "bp-*",
     "wishlist_*",
     "yith_*",
+    "litespeed_role",
     // MediaWiki, Moodle, TYPO3, Joomla, Contao, Concrete
     "*UserID",
     "*UserName",
@@ -203,7 +208,6 @@ pub const SESSION_COOKIES: &[&str] = &[
     "frontend_cid",
     "adminhtml",
     "admin",
-    "X-Magento-Vary",
     "mage-*",
     "private_content_version",
     "PrestaShop-*",

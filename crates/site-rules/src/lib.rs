@@ -18,6 +18,7 @@ mod glob;
 mod known;
 mod language;
 mod mark;
+mod owner;
 mod plan;
 pub mod raw;
 mod revise;
@@ -31,6 +32,10 @@ pub use duration::parse_duration;
 pub use form::{KeyForm, Normal};
 pub use known::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 pub use mark::Secret;
+pub use owner::{
+    LITESPEED_OWNERS, NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART,
+    OWNER_VALUE_BYTES_MIN, Owner, OwnerCookies,
+};
 pub use plan::{BypassBecause, Handling, Load, Plan};
 pub use revise::{Ignored, Refusal, Revision};
 pub use view::{Peer, Planned, RequestView};

@@ -17,6 +17,7 @@ use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown, pairs};
 use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
+use http_cache::litespeed::is_vary_cookie;
 use http_cache::{Fields, Policy, Stored};
 
 /// How much the origin has to do.
@@ -84,12 +85,21 @@ pub(crate) struct Found {
     pub(crate) session: bool,
     /// One that is in the key as a session.
     pub(crate) named_session: bool,
+    /// One that tells copies apart.
+    pub(crate) vary: bool,
     /// One that is on no list.
     pub(crate) unknown: bool,
     /// One that the rule has not count.
     pub(crate) withheld: bool,
     /// A good mark of a visitor who has written.
     pub(crate) wrote: bool,
+}
+
+impl Plan {
+    /// Whether the plan tells devices apart, and this visitor's is a phone or a tablet.
+    pub fn is_mobile(&self) -> bool {
+        matches!(self.device, Some(Agent::Phone | Agent::Tablet))
+    }
 }
 
 impl SiteRules {
@@ -166,6 +176,7 @@ impl SiteRules {
                     Some(rule) if rule.names_cookie(pair.name) => {}
                     Some(rule) if rule.ignore_cookies.have(pair.name) => found.withheld = true,
                     _ => match self.lists.kind(pair.name) {
+                        CookieKind::Vary => found.vary = true,
                         CookieKind::Session => found.session = true,
                         CookieKind::Unknown => found.unknown = true,
                         CookieKind::ScriptOnly => {}
@@ -182,7 +193,9 @@ impl SiteRules {
         let rule = plan.rule.map(|at| &self.rules[at]);
         match rule {
             Some(rule) if rule.names_cookie(name) => true,
-            Some(rule) if rule.shared_with_sessions || rule.ignore_cookies.have(name) => false,
+            Some(rule) if rule.ignore_cookies.have(name) => false,
+            _ if self.lists.kind(name) == CookieKind::Vary => true,
+            Some(rule) if rule.shared_with_sessions => false,
             _ => {
                 self.lists.unknown == Unknown::Declared
                     && self.lists.kind(name) == CookieKind::Unknown
@@ -225,6 +238,9 @@ impl SiteRules {
 
     /// Appends to a cache key what the plan tells copies apart by. No URL has a line feed in it.
     pub fn write_key(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
+        if plan.cookies.vary {
+            self.write_vary_cookies(plan, fields, key);
+        }
         let Some(at) = plan.rule else { return };
         let rule = &self.rules[at];
         let mut part = |name: &str, value: &[u8]| {
@@ -256,6 +272,19 @@ impl SiteRules {
         }
     }
 
+    /// The cookies that tell copies apart wherever they occur. What the rule names itself is written
+    /// with its other cookies.
+    fn write_vary_cookies(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
+        fields.values("cookie", &mut |line| {
+            for pair in pairs(line).filter(|pair| is_vary_cookie(pair.name)) {
+                if self.counts(plan, pair.name) {
+                    key.extend_from_slice(VARY_PART);
+                    key.extend_from_slice(pair.written);
+                }
+            }
+        });
+    }
+
     /// The field that the plan's country stands in.
     pub(crate) fn country_header(&self, plan: &Plan) -> Option<&str> {
         plan.country?;
@@ -266,6 +295,9 @@ impl SiteRules {
         self.rules[plan.rule?].languages.get(at).map(|language| &**language)
     }
 }
+
+/// Before a cookie in the key that tells copies apart wherever it occurs.
+const VARY_PART: &[u8] = b"\nvary ";
 
 /// The country of those of whom nobody trusted has said where they are.
 pub(crate) const NOWHERE: [u8; 2] = *b"--";

@@ -6,11 +6,13 @@
 //! made for shared caches, that it is the same for all.
 
 use crate::compile::SiteRules;
+use crate::cookies::{CookieKind, pairs};
 use crate::plan::{Load, Plan};
 use crate::view::RequestView;
 use http::header::{CACHE_CONTROL, COOKIE, EXPIRES, LOCATION, PRAGMA, SET_COOKIE};
 use http::{HeaderMap, HeaderName, StatusCode, Uri};
-use http_cache::{LifetimeSource, Policy, Stored};
+use http_cache::litespeed::LSC_COOKIE;
+use http_cache::{FieldUse, LifetimeSource, Policy, Stored};
 
 /// What is to be done with a response.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,10 @@ pub enum Refusal {
     UnknownCookie,
     /// It redirects to the page itself.
     RedirectToItself,
+    /// It sets a cookie that tells copies apart: it is of another kind than the request was.
+    VaryCookieSet,
+    /// It gives everybody (`lsc-cookie`) a cookie with the name of a session's.
+    SessionForAll,
 }
 
 impl Refusal {
@@ -41,6 +47,8 @@ impl Refusal {
             Refusal::Rule => "rule",
             Refusal::UnknownCookie => "unknown-cookie",
             Refusal::RedirectToItself => "redirect-to-itself",
+            Refusal::VaryCookieSet => "vary-cookie-set",
+            Refusal::SessionForAll => "session-for-all",
         }
     }
 }
@@ -105,21 +113,20 @@ impl SiteRules {
         } else {
             plan.rule
         };
-        let circle = || status.is_redirection() && self.leads_to_itself(view, headers);
+        let against = || {
+            if status.is_redirection() && self.leads_to_itself(view, headers) {
+                return Some(Refusal::RedirectToItself);
+            }
+            self.against_cookies(headers)
+        };
         match at.map(|at| &self.rules[at]) {
-            None => Revision {
-                policy: &self.base,
-                ignored: Ignored::default(),
-                refusal: circle().then_some(Refusal::RedirectToItself),
-            },
+            None => {
+                Revision { policy: &self.base, ignored: Ignored::default(), refusal: against() }
+            }
             Some(rule) => Revision {
                 policy: rule.policies(load).of(status),
                 ignored: rule.ignored,
-                refusal: if rule.bypass {
-                    Some(Refusal::Rule)
-                } else {
-                    circle().then_some(Refusal::RedirectToItself)
-                },
+                refusal: if rule.bypass { Some(Refusal::Rule) } else { against() },
             },
         }
     }
@@ -133,6 +140,22 @@ impl SiteRules {
             true => Err(Refusal::UnknownCookie),
             false => Ok(()),
         }
+    }
+
+    /// What the cookies of a response say against storing it, whatever a rule makes of Set-Cookie.
+    fn against_cookies(&self, headers: &HeaderMap) -> Option<Refusal> {
+        let of = |line: &'_ [u8]| pairs(line).next().map(|pair| self.lists.kind(pair.name));
+        let kinds = |name| headers.get_all(name).iter().filter_map(move |v| of(v.as_bytes()));
+        if kinds(SET_COOKIE.as_str()).any(|kind| kind == CookieKind::Vary) {
+            return Some(Refusal::VaryCookieSet);
+        }
+        let refused = |kind| match kind {
+            CookieKind::Session => Some(Refusal::SessionForAll),
+            CookieKind::Vary => Some(Refusal::VaryCookieSet),
+            CookieKind::ScriptOnly | CookieKind::Unknown => None,
+        };
+        let obeyed = self.base.litespeed == FieldUse::Obey;
+        kinds(LSC_COOKIE).find_map(refused).filter(|_| obeyed)
     }
 
     /// Whether Location names the page that was asked for.
@@ -157,7 +180,7 @@ impl SiteRules {
 }
 
 /// Whether the response says in a word made for shared caches that it is the same for all, or is
-/// selected by the cookie.
+/// selected by all cookies. Cookies named one by one (`X-LiteSpeed-Vary`) say nothing of the others.
 fn is_shareable(stored: &Stored) -> bool {
     let directives = &stored.directives;
     let source = stored.lifetime_source;
@@ -166,6 +189,7 @@ fn is_shareable(stored: &Stored) -> bool {
         || matches!(
             source,
             LifetimeSource::Targeted
+                | LifetimeSource::LiteSpeed
                 | LifetimeSource::SurrogateControl
                 | LifetimeSource::XAccelExpires
         )

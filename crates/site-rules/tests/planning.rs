@@ -364,3 +364,48 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn cookies_that_tell_copies_apart_are_in_the_key() {
+    let plain = rules("");
+    let vary = [("cookie", "_ga=1; _lscache_vary=ab12; X-Magento-Vary=c3"), ("cookie", "x=1")];
+    assert_eq!(handling(&plain, "/", &vary), STORE);
+    assert_eq!(key(&plain, "/", &vary), "\nvary _lscache_vary=ab12\nvary X-Magento-Vary=c3");
+    let went = sent(&plain, "/", &vary, "cookie");
+    assert_eq!(went, ["_lscache_vary=ab12", "X-Magento-Vary=c3", "x=1"]);
+    // PHP takes the one for the other.
+    assert_eq!(key(&plain, "/", &[("cookie", "_lscache.vary=z")]), "\nvary _lscache.vary=z");
+    assert_eq!(key(&plain, "/", &[("cookie", "lscache_vary=z")]), "");
+    // Where the rule names it, or has it not count, or shares with those who are signed in.
+    let ignoring = rules("[[rule]]\nignore_cookies = \"_lscache*\"");
+    assert_eq!(key(&ignoring, "/", &vary), "\nvary X-Magento-Vary=c3");
+    assert_eq!(sent(&ignoring, "/", &vary, "cookie"), ["X-Magento-Vary=c3", "x=1"]);
+    let shared = rules("[[rule]]\nshared_with_sessions = true");
+    let signed_in = [("cookie", "PHPSESSID=s; X-Magento-Vary=c3")];
+    assert_eq!(handling(&plain, "/", &signed_in), SESSION);
+    assert_eq!(key(&shared, "/", &signed_in), "\nvary X-Magento-Vary=c3");
+    assert_eq!(sent(&shared, "/", &signed_in, "cookie"), ["X-Magento-Vary=c3"]);
+}
+
+#[test]
+fn responses_that_set_a_cookie_of_the_key_or_a_session_for_all_are_refused() {
+    let ignoring = rules("[[rule]]\npath = \"/news/**\"\nignore = \"set-cookie\"\nstore = \"1m\"");
+    let none = HeaderMap::new();
+    let view = view("/news/", &none);
+    let of = |rules: &SiteRules, name: &str, value: &str| {
+        let plan = rules.plan(&view, Load::Normal, 0);
+        let lines = headers(&[(name, value)]);
+        rules.revise(&plan, &view, StatusCode::OK, &lines, Load::Normal).refusal
+    };
+    for rules in [&ignoring, &rules("")] {
+        let set = |value| of(rules, "set-cookie", value);
+        assert_eq!(set("X-Magento-Vary=9; path=/"), Some(Refusal::VaryCookieSet));
+        assert_eq!(set("_lscache_vary=deleted"), Some(Refusal::VaryCookieSet));
+        assert_eq!(set("seen=_lscache_vary"), None);
+        let shared = |value| of(rules, "lsc-cookie", value);
+        assert_eq!(shared("PHPSESSID=abc; path=/"), Some(Refusal::SessionForAll));
+        assert_eq!(shared("_lscache_vary=x"), Some(Refusal::VaryCookieSet));
+        assert_eq!(shared("PrestaShop-lsc=guest"), None);
+        assert_eq!(shared("wordpress_test_cookie=WP+Cookie+check"), None);
+    }
+}

@@ -71,6 +71,6 @@ pub fn stored(lines: Lines<'_>) -> Stored {
 /// Decides on a GET, with one stored response, some seconds after it was stored.
 pub fn reuse(stored: &Stored, lines: Lines<'_>, seconds: u64, policy: &Policy) -> Verdict {
     let facts = request(&Method::GET, lines);
-    let candidates = [Candidate { stored, marked: false }];
+    let candidates = [Candidate { stored, marked: None }];
     decide(&facts, &headers(lines), candidates.into_iter(), policy, after(seconds))
 }

@@ -1,0 +1,179 @@
+//! `X-LiteSpeed-Purge` and `X-LiteSpeed-Purge2`: what a response says has changed. They count on every
+//! response, whatever its method and status.
+//!
+//! ```text
+//! header  = segment *( ";" segment )
+//! segment = *( ( "private" / "public" / "stale" ) "," ) item *( "," item )
+//! item    = "/" path [ "?" query ] / [ "tag=" ] name [ "~s" / "~stale" ] / "*"
+//! ```
+//!
+//! Leading words in any order. A segment that begins with `/` is one address to OpenLiteSpeed and several
+//! to Laravel: both are taken. Invariant: a list that cannot be read, or is over the bound, is an error
+//! and never a part of itself: whoever applies it takes it for everything.
+
+use crate::fields::trim;
+use crate::litespeed::Scope;
+use crate::tags::TAG_MAX_BYTES;
+use http::HeaderMap;
+use std::fmt;
+
+/// The fields that are read.
+pub const PURGE_FIELDS: [&str; 2] = ["x-litespeed-purge", "x-litespeed-purge2"];
+/// The most items in all of them together.
+pub const PURGE_ITEMS_MAX: usize = 10_000;
+
+/// One thing that has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purge {
+    /// Whose copies: everybody's, or the requester's own ([`Scope::Private`]).
+    pub scope: Scope,
+    /// Whether the old copy may still be used.
+    pub staleness: Staleness,
+    /// What it is.
+    pub what: Purged,
+}
+
+/// Whether the old copy may still be used while a new one is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staleness {
+    /// It goes.
+    Gone,
+    /// `stale`: as far as the site allows stale copies.
+    Stale,
+}
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purged {
+    /// A tag.
+    Tag(Vec<u8>),
+    /// An address of the site: path and query as they were written.
+    Url(String),
+    /// `*`, or a name with a star in it, which no index can look up: everything of the site.
+    Everything,
+}
+
+/// The list cannot be read, or has too many items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PurgeUnreadable {
+    /// More than [`PURGE_ITEMS_MAX`] items, or a tag longer than [`TAG_MAX_BYTES`].
+    TooLong,
+    /// Leading words and nothing after them, or an address that is no text.
+    Nothing,
+}
+
+impl PurgeUnreadable {
+    /// The reason's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PurgeUnreadable::TooLong => "purge-too-long",
+            PurgeUnreadable::Nothing => "purge-unreadable",
+        }
+    }
+}
+
+impl fmt::Display for PurgeUnreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for PurgeUnreadable {}
+
+/// What a response says has changed, from all its purge fields in their order. Empty where it has none.
+///
+/// # Errors
+/// It cannot be read; everything of the site is to be taken for changed.
+pub fn read_purges(headers: &HeaderMap) -> Result<Vec<Purge>, PurgeUnreadable> {
+    let mut purges = Vec::new();
+    for field in PURGE_FIELDS {
+        for line in headers.get_all(field) {
+            for segment in line.as_bytes().split(|byte| *byte == b';').map(trim) {
+                read_segment(segment, &mut purges)?;
+            }
+        }
+    }
+    Ok(purges)
+}
+
+fn read_segment(segment: &[u8], purges: &mut Vec<Purge>) -> Result<(), PurgeUnreadable> {
+    let (scope, staleness, list) = leading_words(segment);
+    let before = purges.len();
+    if list.starts_with(b"/") && list.contains(&b',') {
+        push(purges, scope, staleness, Purged::Url(address(list)?))?;
+    }
+    for item in list.split(|byte| *byte == b',').map(trim).filter(|item| !item.is_empty()) {
+        let (what, staleness) = read_item(item, staleness)?;
+        push(purges, scope, staleness, what)?;
+    }
+    if purges.len() > before || segment.is_empty() {
+        return Ok(());
+    }
+    match scope {
+        // Whoever says no more than that it is private can mean no more than all of it.
+        Scope::Private => push(purges, scope, staleness, Purged::Everything),
+        _ => Err(PurgeUnreadable::Nothing),
+    }
+}
+
+/// The words before the items, each perhaps, in any order.
+fn leading_words(segment: &[u8]) -> (Scope, Staleness, &[u8]) {
+    let (mut scope, mut staleness, mut rest) = (Scope::Public, Staleness::Gone, segment);
+    loop {
+        let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+        let word = trim(&rest[..end]);
+        let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+        if is("private") {
+            scope = Scope::Private;
+        } else if is("stale") {
+            staleness = Staleness::Stale;
+        } else if !is("public") {
+            return (scope, staleness, rest);
+        }
+        rest = trim(rest.get(end + 1..).unwrap_or_default());
+    }
+}
+
+fn read_item(item: &[u8], staleness: Staleness) -> Result<(Purged, Staleness), PurgeUnreadable> {
+    if item.starts_with(b"/") {
+        return Ok((Purged::Url(address(item)?), staleness));
+    }
+    let (name, staleness) = match item {
+        [name @ .., b'~', b's' | b'S'] => (name, Staleness::Stale),
+        _ => match item.len().checked_sub(6) {
+            Some(at) if item[at..].eq_ignore_ascii_case(b"~stale") => {
+                (&item[..at], Staleness::Stale)
+            }
+            _ => (item, staleness),
+        },
+    };
+    let name = trim(name);
+    let name = match name.get(..4) {
+        Some(prefix) if prefix.eq_ignore_ascii_case(b"tag=") => trim(&name[4..]),
+        _ => name,
+    };
+    match name {
+        [] => Err(PurgeUnreadable::Nothing),
+        // `*`, `name*`, `*name`.
+        [b'*', ..] | [.., b'*'] => Ok((Purged::Everything, staleness)),
+        name if name.len() > TAG_MAX_BYTES => Err(PurgeUnreadable::TooLong),
+        name => Ok((Purged::Tag(name.to_vec()), staleness)),
+    }
+}
+
+fn address(bytes: &[u8]) -> Result<String, PurgeUnreadable> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| PurgeUnreadable::Nothing)
+}
+
+fn push(
+    purges: &mut Vec<Purge>,
+    scope: Scope,
+    staleness: Staleness,
+    what: Purged,
+) -> Result<(), PurgeUnreadable> {
+    if purges.len() == PURGE_ITEMS_MAX {
+        return Err(PurgeUnreadable::TooLong);
+    }
+    purges.push(Purge { scope, staleness, what });
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Tests of private copies: what is kept for one visitor, and what is kept for nobody.
+
+use super::*;
+use crate::request::Method;
+use http::header::HeaderName;
+
+const NOW: Timestamp = Timestamp::from_seconds(1_000_000);
+
+fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        headers.append(name, HeaderValue::from_str(value).expect("a value"));
+    }
+    headers
+}
+
+fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<Stored>, NotStored> {
+    let request: &[(&[u8], &[u8])] = &[];
+    let facts = RequestFacts::read(&http::Method::GET, request.iter().copied());
+    assert_eq!(facts.method, Method::Get);
+    let terms =
+        OwnedTerms { request_time: NOW, response_time: NOW, word, lifetime_max_ms: 600_000 };
+    let policy = Policy { default_lifetime_ms: Some(9_000), ..Policy::default() };
+    storable_for_owner(&facts, &request, StatusCode::OK, &headers(lines), terms, &policy)
+}
+
+fn by_anybody(lines: &[(&str, &str)]) -> Result<Option<u64>, NotStored> {
+    kept(PrivateWord::Anybodys, lines).map(|stored| stored.map(|stored| stored.lifetime_ms))
+}
+
+#[test]
+fn what_says_private_and_how_long_is_kept() {
+    for (line, ms) in [
+        ("private, max-age=60", 60_000),
+        ("max-age=60, private", 60_000),
+        ("private, max-age=3600", 600_000),
+        ("private, max-age=60, s-maxage=5", 60_000),
+    ] {
+        assert_eq!(by_anybody(&[("cache-control", line)]), Ok(Some(ms)), "{line}");
+    }
+    // What PHP's session_cache_limiter("private") sends.
+    let php = [
+        ("expires", "Thu, 19 Nov 1981 08:52:00 GMT"),
+        ("cache-control", "private, max-age=120"),
+        ("last-modified", "Thu, 01 Jan 1970 00:00:01 GMT"),
+    ];
+    assert_eq!(by_anybody(&php), Ok(Some(120_000)));
+}
+
+#[test]
+fn what_does_not_say_private_is_nobodys_copy() {
+    for line in ["max-age=60", "public, max-age=60", "private=\"set-cookie\", max-age=60", ""] {
+        assert_eq!(by_anybody(&[("cache-control", line)]), Ok(None), "{line}");
+    }
+    let mixed = [("cache-control", "private"), ("x-litespeed-cache-control", "public,max-age=9")];
+    assert_eq!(by_anybody(&mixed), Ok(None));
+}
+
+#[test]
+fn what_stands_against_it() {
+    let cc = |line: &'static str| ("cache-control", line);
+    for (lines, why) in [
+        (vec![cc("private")], NotStored::NoLifetime),
+        (vec![cc("private, s-maxage=60")], NotStored::NoLifetime),
+        (vec![cc("private, max-age=0")], NotStored::NeverReusable),
+        (vec![cc("private, max-age=soon")], NotStored::NeverReusable),
+        (vec![cc("private, no-store, max-age=60")], NotStored::NoStore),
+        (vec![cc("private, no-store, must-understand, max-age=60")], NotStored::NoStore),
+        (vec![cc("private, no-cache, max-age=60")], NotStored::NeverReusable),
+        (vec![cc("private, max-age=60"), ("set-cookie", "a=1")], NotStored::SetCookie),
+        (vec![cc("private, max-age=60"), ("vary", "*")], NotStored::VaryStar),
+        (vec![cc("private, max-age=60"), ("cache-groups", "?")], NotStored::TagsUnreadable),
+        (
+            vec![cc("private"), ("last-modified", "Thu, 01 Jan 1970 00:00:01 GMT")],
+            NotStored::NoLifetime,
+        ),
+    ] {
+        assert_eq!(by_anybody(&lines), Err(why), "{lines:?}");
+    }
+}
+
+#[test]
+fn an_answer_to_authorization_is_kept_for_nobody() {
+    let request: &[(&[u8], &[u8])] = &[(b"authorization", b"Basic eA==")];
+    let facts = RequestFacts::read(&http::Method::GET, request.iter().copied());
+    let word = PrivateWord::Anybodys;
+    let terms = OwnedTerms { request_time: NOW, response_time: NOW, word, lifetime_max_ms: 1_000 };
+    let lines = headers(&[("cache-control", "private, must-revalidate, max-age=60")]);
+    let found =
+        storable_for_owner(&facts, &request, StatusCode::OK, &lines, terms, &Policy::default());
+    assert_eq!(found.map(|stored| stored.is_some()), Err(NotStored::Authorization));
+}
+
+#[test]
+fn litespeeds_word_alone_may_count() {
+    let private = [("cache-control", "private, max-age=60")];
+    assert!(matches!(kept(PrivateWord::LiteSpeeds, &private), Ok(None)));
+    for line in ["private,max-age=60", "shared,private,max-age=60"] {
+        let litespeed = [("x-litespeed-cache-control", line)];
+        let stored = kept(PrivateWord::LiteSpeeds, &litespeed).expect("storable").expect("private");
+        assert!(stored.is_private());
+        // Nobody between here and the visitor may keep it for others.
+        assert_eq!(stored.headers["cache-control"], "private", "{line}");
+    }
+    let contradicts = [
+        ("cache-control", "public, max-age=60"),
+        ("x-litespeed-cache-control", "private,max-age=60"),
+    ];
+    let stored = kept(PrivateWord::LiteSpeeds, &contradicts).expect("storable").expect("private");
+    assert_eq!(stored.headers["cache-control"], "private");
+    let no_store =
+        [("cache-control", "no-store"), ("x-litespeed-cache-control", "private,max-age=60")];
+    let stored = kept(PrivateWord::LiteSpeeds, &no_store).expect("storable").expect("private");
+    assert_eq!(stored.headers["cache-control"], "no-store");
+}
+
+#[test]
+fn tags_are_the_owners_or_everybodys() {
+    let lines = [
+        ("cache-control", "private, max-age=60"),
+        ("cache-groups", "\"news\""),
+        ("x-litespeed-tag", "mine,public:whole"),
+    ];
+    let stored = kept(PrivateWord::Anybodys, &lines).expect("storable").expect("private");
+    let list =
+        |tags: &crate::tags::Tags| -> Vec<Vec<u8>> { tags.iter().map(<[u8]>::to_vec).collect() };
+    assert_eq!(list(&stored.tags), [b"news".to_vec(), b"whole".to_vec()]);
+    assert_eq!(list(&stored.owner_tags), [b"mine".to_vec()]);
+}
