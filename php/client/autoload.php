@@ -14,9 +14,14 @@ spl_autoload_register(static function (string $class): void {
     if (!str_starts_with($class, 'Pagewell\\')) {
         return;
     }
-    $file = __DIR__ . '/src/' . strtr(substr($class, strlen('Pagewell\\')), '\\', '/') . '.php';
-    if (is_file($file)) {
-        require $file;
+    $name = strtr(substr($class, strlen('Pagewell\\')), '\\', '/');
+    // The glue for frameworks stands beside this directory.
+    $glue = preg_match('~^(Symfony|Laravel)/(.+)$~D', $name, $found) === 1 ? __DIR__ . '/../' . strtolower($found[1]) . "/src/{$found[2]}.php" : '';
+    foreach ([__DIR__ . "/src/$name.php", $glue] as $file) {
+        if (is_file($file)) {
+            require $file;
+            return;
+        }
     }
 });
 

@@ -54,6 +54,12 @@ final class Request
         return new self($this->method, $this->path, $this->query, $this->form, array_map('rawurldecode', $named), $this->origin);
     }
 
+    /** @return array<string, string> what the pattern of the route matched, by name */
+    public function parameters(): array
+    {
+        return $this->matched;
+    }
+
     /** A number from the path; the patterns let only digits through. */
     public function number(string $name): int
     {

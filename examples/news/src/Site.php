@@ -4,8 +4,8 @@
  * From a request to a response: finds the controller, has it declare what its page is made
  * from, asks it for the page, and turns what goes wrong into an answer.
  *
- * This is the one place that joins the site to Pagewell: a controller that implements
- * Declares is cached, one that does not works all the same and is made anew each time.
+ * This is the one place that joins the site to Pagewell: what a controller says by #[Uses] is what
+ * its pages are made from. One that says nothing works all the same and is made anew each time.
  */
 
 declare(strict_types=1);
@@ -14,6 +14,8 @@ namespace News;
 
 use News\Libraries\Database;
 use News\Libraries\DatabaseAway;
+
+use function Pagewell\usesOf;
 
 /** The site. */
 final class Site
@@ -59,9 +61,7 @@ final class Site
 
     private function ask(Controller $controller, Request $request): Response
     {
-        if ($controller instanceof Declares) {
-            $controller->madeFrom($request);
-        }
+        usesOf($controller, $request->parameters());
         return $controller->answer($request);
     }
 

@@ -3,7 +3,7 @@
 /**
  * Which controller answers what: method, path, how the controller is made.
  *
- * Beside each: what its pages are made from (see its madeFrom()), or what it writes.
+ * Beside each: what its pages are made from (its #[Uses] says so too), or what it writes.
  */
 
 declare(strict_types=1);

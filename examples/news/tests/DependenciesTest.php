@@ -11,12 +11,16 @@ declare(strict_types=1);
 
 namespace News\Tests;
 
-use News\Declares;
 use News\Libraries\Database;
 use News\Request;
+use Pagewell\Dependencies\DependencyList;
+use Pagewell\Dependencies\Finder;
+use Pagewell\Dependencies\Reader;
 use Pagewell\Outgoing;
 use Pagewell\RecordingWire;
 use PHPUnit\Framework\TestCase;
+
+use function Pagewell\usesOf;
 
 final class DependenciesTest extends TestCase
 {
@@ -51,8 +55,7 @@ final class DependenciesTest extends TestCase
     {
         $wire = RecordingWire::install();
         [$controller, $request] = self::controller($path);
-        self::assertInstanceOf(Declares::class, $controller);
-        $controller->madeFrom($request);
+        usesOf($controller, $request->parameters());
         $wire->send();
         self::assertSame(["Cache-Groups: $groups", "Pagewell-Cache-Control: max-age=$seconds", 'Cache-Control: no-cache'], $wire->lines());
     }
@@ -68,7 +71,36 @@ final class DependenciesTest extends TestCase
     /** @dataProvider undeclared */
     public function testAPageThatDoesNot(string $path): void
     {
-        self::assertNotInstanceOf(Declares::class, self::controller($path)[0]);
+        $wire = RecordingWire::install();
+        [$controller, $request] = self::controller($path);
+        usesOf($controller, $request->parameters());
+        $wire->send();
+        self::assertSame([], $wire->lines());
+        self::assertNotNull(Reader::of($controller::class)->notCached, 'it is a decision');
+    }
+
+    public function testNoControllerIsUndeclared(): void
+    {
+        $list = Finder::inRoutes(require __DIR__ . '/../pages.php');
+        self::assertSame([], $list->undeclared());
+        self::assertSame(['comments', 'news'], array_keys($list->kinds()));
+        $directory = Finder::inDirectory(__DIR__ . '/../src/Controllers');
+        self::assertSame([], $directory->undeclared());
+    }
+
+    public function testACompiledListSaysTheSame(): void
+    {
+        $file = tempnam(sys_get_temp_dir(), 'pagewell');
+        file_put_contents($file, Finder::inRoutes(require __DIR__ . '/../pages.php')->compile());
+        try {
+            DependencyList::useCompiled($file);
+            foreach (self::DECLARED as $path => [$groups, $seconds]) {
+                $this->testAPageThatDeclares($path, $groups, $seconds);
+            }
+        } finally {
+            DependencyList::useCompiled(null);
+            unlink($file);
+        }
     }
 
     /** @return iterable<string, array{string}> */

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * A change was named in answer to a GET, HEAD, OPTIONS or TRACE.
+ * A change was named in answer to a GET, HEAD, OPTIONS or TRACE, and the control interface is off.
  *
  * Blame: the program. Such a request may be answered from memory, repeated or guessed by
  * anybody, and a cache must ignore an invalidation on its response (RFC 9875 section 3).

@@ -16,14 +16,22 @@ namespace Pagewell;
 /** Collects what a request has changed. */
 final class Changes
 {
-    /** The most ids of one kind that are named; from there on `kind:*` stands for all of them. */
+    /** The most ids of one kind that a response names; from there on `kind:*` stands for all of them. */
     public const IDS_MAX = 200;
+
+    /** The same for the control interface, whose calls may be long. */
+    public const IDS_MAX_BY_CONTROL = 5000;
 
     /** @var array<string, true> tags of kinds, `news` */
     private array $kinds = [];
 
     /** @var array<string, array<string, true>> tags of single ones by kind; the key `news:*` alone once there are too many */
     private array $ids = [];
+
+    /** @param int $idsMax the most ids of one kind that are named */
+    public function __construct(private readonly int $idsMax = self::IDS_MAX)
+    {
+    }
 
     /**
      * Something of a kind was written: this one, or (null) nobody knows which.
@@ -43,9 +51,44 @@ final class Changes
         }
         $this->kinds[Tag::whole($kind)] = true;
         foreach ($tags as [$name, $tag]) {
-            $this->add($name, $tag);
+            $this->name($name, $tag);
         }
         return $this;
+    }
+
+    /**
+     * Pages with these tags, as they are: for applications that have tags of their own.
+     *
+     * @throws InvalidTag a tag is empty
+     */
+    public function tagged(string ...$tags): self
+    {
+        $this->kinds += array_fill_keys(array_map(Tag::raw(...), array_values($tags)), true);
+        return $this;
+    }
+
+    /** These changes too. */
+    public function add(self $others): self
+    {
+        $this->kinds += $others->kinds;
+        foreach ($others->ids as $kind => $ids) {
+            foreach (array_keys($ids) as $tag) {
+                $this->name((string) $kind, (string) $tag);
+            }
+        }
+        return $this;
+    }
+
+    /** Whether nothing has changed. */
+    public function isEmpty(): bool
+    {
+        return $this->kinds === [] && $this->ids === [];
+    }
+
+    /** How many tags there are. */
+    public function count(): int
+    {
+        return count($this->kinds) + array_sum(array_map('count', $this->ids));
     }
 
     /**
@@ -68,11 +111,15 @@ final class Changes
         return Tag::lines('Cache-Group-Invalidation', $this->tags());
     }
 
-    private function add(string $kind, string $tag): void
+    private function name(string $kind, string $tag): void
     {
         $any = Tag::any($kind);
-        $ids = $this->ids[$kind] ?? [];
-        $ids[$tag] = true;
-        $this->ids[$kind] = isset($ids[$any]) || count($ids) > self::IDS_MAX ? [$any => true] : $ids;
+        if (isset($this->ids[$kind][$any])) {
+            return;
+        }
+        $this->ids[$kind][$tag] = true;
+        if ($tag === $any || count($this->ids[$kind]) > $this->idsMax) {
+            $this->ids[$kind] = [$any => true];
+        }
     }
 }

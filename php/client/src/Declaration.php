@@ -56,6 +56,38 @@ final class Declaration
     }
 
     /**
+     * The page shows these of a set (a search, a list by date), and may be behind by so many seconds
+     * with what should newly be in it. More ids than fit become the kind as a whole.
+     *
+     * @param list<int|string> $ids     what is shown; may be none
+     * @param int              $seconds how long the page lives at most
+     *
+     * @throws InvalidTag|InvalidLifetime as uses() and freshFor()
+     */
+    public function usesShown(string $kind, array $ids, int $seconds): self
+    {
+        if (count($ids) > self::TAGS_MAX - 100) {
+            $this->uses($kind);
+        } elseif ($ids !== []) {
+            $this->uses($kind, ...array_values($ids));
+        }
+        return $this->freshFor($seconds);
+    }
+
+    /**
+     * The page has these tags, as they are: for applications that have tags of their own.
+     *
+     * @throws InvalidTag a tag is empty
+     */
+    public function tagged(string ...$tags): self
+    {
+        foreach (array_map(Tag::raw(...), array_values($tags)) as $tag) {
+            $this->add($tag);
+        }
+        return $this;
+    }
+
+    /**
      * The page lives for so many seconds at most. The shortest of several times counts.
      *
      * @throws InvalidLifetime the time is negative

@@ -3,14 +3,16 @@
 /**
  * The running request's declaration and changes, and when they go out.
  *
- *     state    uses(), freshFor()               changed()
- *     open     collected; set when sending      set at once, and again when sending
- *     sent     UseAfterHeaders                  ChangeAfterHeaders
+ *     state                         uses(), freshFor()           changed()
+ *     open, an unsafe method        collected; set when sending  set at once, and again when sending
+ *     open, GET or HEAD             the same                     by the control interface, at the end
+ *     sent, or a command            UseAfterHeaders              by the control interface, at the end
+ *     a transaction is open         the same                     held until its commit, then as above
  *
- * What a page uses is set at the last moment, because only then it is known whether the
- * page may be stored at all. What has changed is set at once: if anything goes wrong after
- * the write, the response to it still says so. Sending ends the state, so that in a PHP that
- * serves several requests in one process each begins with nothing.
+ * What a page uses is set at the last moment, because only then it is known whether the page may
+ * be stored at all. What has changed is set at once: if anything goes wrong after the write, the
+ * response to it still says so. A safe method's response cannot say it (RFC 9875 section 3).
+ * Sending ends the state, so that in a PHP that serves several requests each begins with nothing.
  */
 
 declare(strict_types=1);
@@ -20,21 +22,39 @@ namespace Pagewell;
 /** Collects for the running request. */
 final class Outgoing
 {
-    /** Safe methods, RFC 9110 section 9.2.1. */
-    private const SAFE = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
-
     private static ?self $current = null;
 
     private Declaration $declaration;
 
     private Changes $changes;
 
+    private readonly Teller $teller;
+
     private bool $registered = false;
 
-    /** @param Wire $wire where the lines go */
-    public function __construct(private readonly Wire $wire)
+    /**
+     * @param Wire               $wire    where the lines go
+     * @param Control|false|null $control who is told what no response can carry; false: nobody; null: as configured
+     */
+    public function __construct(private readonly Wire $wire, Control|false|null $control = null)
     {
+        $this->teller = new Teller($wire, $control, function (Changes $changes): void {
+            $this->changes->add($changes);
+            $this->setChanges();
+            $this->register();
+        });
         $this->reset();
+    }
+
+    /**
+     * For the whole process: whom to call when no response can carry a change, and where to say
+     * what went wrong. Without it the environment says whom (see SocketControl), and PHP's log is used.
+     *
+     * @param Control|false|null $control false: nobody is called, and what no response can carry is refused
+     */
+    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null): void
+    {
+        Teller::configure($control, new Log($log));
     }
 
     /** That of the running request. */
@@ -43,10 +63,11 @@ final class Outgoing
         return self::$current ??= new self(new PhpWire());
     }
 
-    /** Begins anew: for a server that runs many requests in one process, and for tests. */
-    public static function begin(?Wire $wire = null): self
+    /** Begins anew, and tells what the request before has left: for a server that runs many requests in one process, and for tests. */
+    public static function begin(?Wire $wire = null, Control|false|null $control = null): self
     {
-        return self::$current = new self($wire ?? new PhpWire());
+        self::$current?->end();
+        return self::$current = new self($wire ?? new PhpWire(), $control);
     }
 
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\uses() */
@@ -54,6 +75,30 @@ final class Outgoing
     {
         $this->mustNotBeSent("uses('$kind')");
         $this->declaration->uses($kind, ...$ids);
+        $this->register();
+    }
+
+    /**
+     * @param list<int|string> $ids
+     *
+     * @throws InvalidTag|InvalidLifetime|UseAfterHeaders see Pagewell\usesShown()
+     */
+    public function usesShown(string $kind, array $ids, int $seconds): void
+    {
+        $this->mustNotBeSent("usesShown('$kind')");
+        $this->declaration->usesShown($kind, $ids, $seconds);
+        $this->register();
+    }
+
+    /**
+     * The page has these tags, as they are: for applications that have tags of their own.
+     *
+     * @throws InvalidTag|UseAfterHeaders as uses()
+     */
+    public function tagged(string ...$tags): void
+    {
+        $this->mustNotBeSent('tagged()');
+        $this->declaration->tagged(...$tags);
         $this->register();
     }
 
@@ -68,21 +113,73 @@ final class Outgoing
     /** @throws PagewellException see Pagewell\changed() */
     public function changed(string $kind, int|string|null $id = null, int|string ...$of): void
     {
-        $changes = (clone $this->changes)->changed($kind, $id, ...$of);
-        $method = $this->wire->method();
-        if ($method === null) {
-            throw new ChangeOutsideRequest("changed('$kind') outside a web request has no response to travel on. Run: pagewell invalidate --tag "
-                . implode(' --tag ', array_map('escapeshellarg', $changes->tags())));
+        $changes = (new Changes())->changed($kind, $id, ...$of);
+        $this->teller->say("changed('$kind')", Held::one($changes));
+    }
+
+    /**
+     * Pages with these tags are outdated: for applications that have tags of their own.
+     *
+     * @throws PagewellException as changed()
+     */
+    public function changedTagged(string ...$tags): void
+    {
+        $this->teller->say('changedTagged()', Held::one((new Changes())->tagged(...$tags)));
+    }
+
+    /** @throws PagewellException see Pagewell\changedSoftly() */
+    public function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
+    {
+        $changes = (new Changes())->changed($kind, $id, ...$of);
+        $this->teller->say("changedSoftly('$kind')", Held::one($changes, soft: true));
+    }
+
+    /** @throws PagewellException see Pagewell\changedNow() */
+    public function changedNow(string $kind, int|string|null $id = null, int|string ...$of): int
+    {
+        $changes = (new Changes())->changed($kind, $id, ...$of);
+        if ($this->teller->isInTransaction()) {
+            throw new ChangeBeforeCommit("changedNow('$kind') while a transaction is open. Call it after the commit, or call changed(), which waits for it.");
         }
-        if (in_array($method, self::SAFE, true)) {
-            throw new ChangeOnSafeMethod("changed('$kind') in answer to a $method: caches ignore it there. Write in answer to a POST.");
-        }
-        if ($this->wire->isSent()) {
-            throw new ChangeAfterHeaders("changed('$kind') came after the header section was sent. Write first, answer afterwards.");
-        }
-        $this->changes = $changes;
-        $this->setChanges();
-        $this->register();
+        return $this->invalidate(new Invalidation($changes->tags()))->pages;
+    }
+
+    /** @throws PagewellException see Pagewell\invalidate() */
+    public function invalidate(Invalidation $invalidation): Dropped
+    {
+        return $this->teller->invalidate($invalidation);
+    }
+
+    /** The transaction of a connection; of the only one, unless named. */
+    public function transaction(string $connection = ''): Transaction
+    {
+        return $this->teller->transaction($connection);
+    }
+
+    /** @throws PagewellException see Pagewell\tell() */
+    public function tell(): int
+    {
+        return $this->teller->tell();
+    }
+
+    /** As tell(); what goes wrong is logged. */
+    public function flush(): void
+    {
+        $this->teller->flush();
+    }
+
+    /** The response that the changes were put on will never be sent: they are told by the control interface. */
+    public function responseLost(): void
+    {
+        $changes = $this->changes;
+        $this->reset();
+        $this->teller->late(Held::one($changes));
+    }
+
+    /** The request or command is over: everything is told. A transaction that is still open is taken as committed. */
+    public function end(): void
+    {
+        $this->teller->end();
     }
 
     /** Why the page as it stands would not be offered for storing; null when it would be. */

@@ -3,15 +3,17 @@
 /**
  * What all exceptions of the library have in common, for one who wants to catch any of them.
  *
- * Each cause has a class of its own. All of them are faults of the program, found the first
- * time that the line runs; none depends on whether Pagewell is there.
+ * Each cause has a class of its own. uses(), freshFor() and changed() throw faults of the program
+ * only, found the first time that the line runs. What depends on whether Pagewell is there
+ * (ControlAway, ControlRefused, ControlUnreadable, InvalidControl) is thrown by those alone that
+ * are asked to do something at once.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Thrown by uses(), freshFor() and changed(). */
+/** Thrown by this library. */
 interface PagewellException extends \Throwable
 {
 }

@@ -64,6 +64,12 @@ final class PhpWire implements Wire
         register_shutdown_function($once);
     }
 
+    /** Runs also after exit() and a fatal error; a signal that kills PHP leaves no time for it. */
+    public function atEnd(callable $then): void
+    {
+        register_shutdown_function($then);
+    }
+
     /** Also true after session_write_close(): the page was made with it all the same. */
     private function sessionWasOpen(): bool
     {

@@ -21,17 +21,22 @@ final class RecordingWire implements Wire
     /** @var (callable(): void)|null */
     private $then = null;
 
+    /** @var list<callable(): void> */
+    private array $atEnd = [];
+
     private bool $sent = false;
 
     /**
      * @param string|null $method  of the pretended request; null pretends that there is none
      * @param int         $status  of its response
      * @param bool        $session whether a session is open
+     * @param RecordingControl $control keeps what would be told by the control interface
      */
     public function __construct(
         private readonly ?string $method = 'GET',
         private readonly int $status = 200,
         private readonly bool $session = false,
+        public readonly RecordingControl $control = new RecordingControl(),
     ) {
     }
 
@@ -39,7 +44,7 @@ final class RecordingWire implements Wire
     public static function install(?string $method = 'GET', int $status = 200, bool $session = false): self
     {
         $wire = new self($method, $status, $session);
-        Outgoing::begin($wire);
+        Outgoing::begin($wire, $wire->control);
         return $wire;
     }
 
@@ -50,6 +55,15 @@ final class RecordingWire implements Wire
             ($this->then)();
         }
         $this->sent = true;
+    }
+
+    /** Pretends that the request, or the command, ends. */
+    public function end(): void
+    {
+        for ($n = 0; $n < count($this->atEnd); $n++) {
+            ($this->atEnd[$n])();
+        }
+        $this->atEnd = [];
     }
 
     /**
@@ -87,5 +101,10 @@ final class RecordingWire implements Wire
     public function beforeSending(callable $then): void
     {
         $this->then = $then;
+    }
+
+    public function atEnd(callable $then): void
+    {
+        $this->atEnd[] = $then;
     }
 }

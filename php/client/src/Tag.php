@@ -66,6 +66,21 @@ final class Tag
     }
 
     /**
+     * A tag that an application has already, as it is: Drupal's `node:4`. Other bytes than printable
+     * ASCII are percent-encoded, and one that is too long is replaced by its SHA-256.
+     *
+     * @throws InvalidTag it is empty
+     */
+    public static function raw(string $tag): string
+    {
+        if ($tag === '') {
+            throw new InvalidTag('A tag was empty.');
+        }
+        $encoded = self::encode($tag, '');
+        return strlen($encoded) > self::BYTES_MAX ? '%sha256-' . hash('sha256', $tag) : $encoded;
+    }
+
+    /**
      * The tag that every page carries which uses some of a kind by id: `news:*`.
      *
      * @throws InvalidTag as whole()
@@ -103,7 +118,7 @@ final class Tag
     /** Percent-encodes what is not printable ASCII, and the given bytes that mean something in a tag. */
     private static function encode(string $name, string $reserved): string
     {
-        $pattern = '/[^\x20-\x7e]|[' . preg_quote($reserved, '/') . ']/';
+        $pattern = '/[^\x20-\x7e]' . ($reserved === '' ? '' : '|[' . preg_quote($reserved, '/') . ']') . '/';
         return (string) preg_replace_callback($pattern, static fn (array $byte): string => sprintf('%%%02X', ord($byte[0])), $name);
     }
 }

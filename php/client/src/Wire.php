@@ -3,8 +3,8 @@
 /**
  * Where the field lines of the running request go.
  *
- * Two forms: PhpWire speaks to PHP itself, RecordingWire keeps what it is told, for tests.
- * A framework with response objects can do without: Declaration and Changes make lines.
+ * Three forms: PhpWire speaks to PHP itself, ResponseWire waits for the response of a framework
+ * that makes one as a value, RecordingWire keeps what it is told, for tests.
  */
 
 declare(strict_types=1);
@@ -37,4 +37,11 @@ interface Wire
      * @param callable(): void $then
      */
     public function beforeSending(callable $then): void;
+
+    /**
+     * Has a function called once, when the request or the command ends.
+     *
+     * @param callable(): void $then
+     */
+    public function atEnd(callable $then): void;
 }

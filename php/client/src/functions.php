@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The three words of the library: uses, freshFor and changed.
+ * The words of the library: uses, freshFor and changed, and a few for changes outside a request.
  *
  * A page says what it is made from, a write says what it has changed; both are collected
  * while the request runs and travel as fields of its response, so that neither costs a
@@ -47,23 +47,137 @@ function freshFor(int $seconds): void
 }
 
 /**
- * Says what this request has changed, once it is written.
+ * Says which of a set the page shows: a search, a list by date.
+ *
+ *     usesShown('news', $ids, 60);
+ *
+ * A change of what is shown is seen at once; what newly belongs into the set, within the time.
+ *
+ * @param list<int|string> $ids     what is shown; may be none
+ * @param int              $seconds how long the page lives at most
+ *
+ * @throws InvalidTag      an id is empty
+ * @throws InvalidLifetime the time is negative
+ * @throws UseAfterHeaders the header section has been sent
+ */
+function usesShown(string $kind, array $ids, int $seconds): void
+{
+    Outgoing::current()->usesShown($kind, $ids, $seconds);
+}
+
+/**
+ * Says what has been changed, once it is written.
  *
  *     changed('news', 4);           // news 4: pages made from it, and from the kind as a whole
  *     changed('news');              // some of them, nobody knows which: every page with news in it
  *     changed('comments', news: 4); // a comment, on news 4: every page with comments in it,
  *                                   // and the pages made from news 4 (but no list of news)
  *
+ * In answer to a POST, PUT, PATCH or DELETE it travels on the response. Elsewhere (a command, a
+ * GET, after the header section) the control interface is called at the end; if Pagewell is away,
+ * the log says so. While a transaction is open that the library knows of, it waits for the commit.
+ *
  * @param string          $kind  the kind that was written
  * @param int|string|null $id    which one; null when that is not known
  * @param int|string      ...$of what else shows it: kind: id
  *
  * @throws InvalidTag           a name is empty, or something in $of came without its kind
- * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE
- * @throws ChangeAfterHeaders   the header section has been sent
- * @throws ChangeOutsideRequest there is no response to say it on (a command, a cron job)
+ * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE, and the control interface is switched off
+ * @throws ChangeAfterHeaders   the header section has been sent, and the control interface is switched off
+ * @throws ChangeOutsideRequest there is no response (a command, a cron job), and the control interface is switched off
  */
 function changed(string $kind, int|string|null $id = null, int|string ...$of): void
 {
     Outgoing::current()->changed($kind, $id, ...$of);
+}
+
+/**
+ * The same, but pages may be shown for a moment longer, as stale, while they are made anew.
+ *
+ * For what changes often and matters little: a count of views, an import of prices. Always told by
+ * the control interface, at the end. Where that is switched off it is as good as changed().
+ *
+ * @throws PagewellException as changed()
+ */
+function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
+{
+    Outgoing::current()->changedSoftly($kind, $id, ...$of);
+}
+
+/**
+ * The same as changed(), at once: the pages are gone when it returns.
+ *
+ * @return int how many pages were dropped
+ *
+ * @throws InvalidTag         as changed()
+ * @throws ChangeBeforeCommit a transaction is open
+ * @throws PagewellException  ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
+ */
+function changedNow(string $kind, int|string|null $id = null, int|string ...$of): int
+{
+    return Outgoing::current()->changedNow($kind, $id, ...$of);
+}
+
+/**
+ * Drops pages by address, by tag, or all of them, at once: after a deployment, for instance.
+ *
+ *     invalidate(urls: ['/about/']);
+ *     invalidate(all: true);
+ *
+ * @param list<string> $urls paths with their query, or whole URLs
+ * @param list<string> $tags as Tag makes them
+ * @param bool         $soft mark as stale rather than drop
+ *
+ * @return int how many pages were dropped
+ *
+ * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
+ */
+function invalidate(array $urls = [], array $tags = [], bool $all = false, bool $soft = false): int
+{
+    return Outgoing::current()->invalidate(new Invalidation($tags, $urls, $all, $soft))->pages;
+}
+
+/**
+ * Tells at once what waits for the end: after each job of a worker that never ends.
+ *
+ * @return int how many pages were dropped
+ *
+ * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl; what was not told goes on waiting
+ */
+function tell(): int
+{
+    return Outgoing::current()->tell();
+}
+
+/**
+ * The transaction of a database connection, for those whose connection is no Pagewell\Pdo.
+ *
+ *     transaction()->begin();      // after BEGIN
+ *     transaction()->commit();     // after COMMIT: what changed() said meanwhile is told now
+ *     transaction()->rollBack();   // after ROLLBACK: it is forgotten
+ *
+ * @param string $connection its name, where there are several
+ */
+function transaction(string $connection = ''): Transaction
+{
+    return Outgoing::current()->transaction($connection);
+}
+
+/**
+ * Says what the page being made is made from, as its controller's attributes say.
+ *
+ *     usesOf($controller, ['id' => 4]);                  // #[Uses('news:{id}')] on its class
+ *     usesOf(NewsController::class . '::show', $route);  // on its method
+ *
+ * A controller that states nothing declares nothing: its page is not kept.
+ *
+ * @param object|string        $controller an instance, `Class`, or `Class::method`
+ * @param array<string, mixed> $parameters of the route, by name
+ *
+ * @throws UnknownParameter a name in braces is not among the parameters
+ * @throws UseAfterHeaders  the header section has been sent
+ */
+function usesOf(object|string $controller, array $parameters = []): void
+{
+    Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(Outgoing::current(), $parameters);
 }

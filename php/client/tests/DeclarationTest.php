@@ -61,6 +61,13 @@ final class DeclarationTest extends TestCase
         self::assertCount(Declaration::TAGS_MAX + 1, $page->tags(), 'what is collected is bounded');
     }
 
+    public function testMoreThanFitsOfASetIsTheKindAsAWhole(): void
+    {
+        $page = (new Declaration())->usesShown('news', range(1, 5000), 60);
+        self::assertSame(['news'], $page->tags());
+        self::assertNull($page->refusal(new Response()));
+    }
+
     public function testTooManyBytesAreRefused(): void
     {
         $page = new Declaration();

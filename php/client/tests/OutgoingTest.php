@@ -58,9 +58,9 @@ final class OutgoingTest extends TestCase
     }
 
     /** @dataProvider safeMethods */
-    public function testAChangeOnASafeMethodIsRefused(string $method): void
+    public function testAChangeOnASafeMethodIsRefusedWithoutTheControlInterface(string $method): void
     {
-        RecordingWire::install($method);
+        Outgoing::begin(new RecordingWire($method), control: false);
         $this->expectException(ChangeOnSafeMethod::class);
         changed('news', 4);
     }
@@ -71,16 +71,18 @@ final class OutgoingTest extends TestCase
         yield from [['GET'], ['HEAD'], ['OPTIONS'], ['TRACE']];
     }
 
-    public function testAChangeAfterTheHeadersIsRefused(): void
+    public function testAChangeAfterTheHeadersIsRefusedWithoutTheControlInterface(): void
     {
-        RecordingWire::install('POST')->send();
+        $wire = new RecordingWire('POST');
+        $wire->send();
+        Outgoing::begin($wire, control: false);
         $this->expectException(ChangeAfterHeaders::class);
         changed('news', 4);
     }
 
     public function testAChangeOutsideARequestSaysWhatToRunInstead(): void
     {
-        RecordingWire::install(null);
+        Outgoing::begin(new RecordingWire(null), control: false);
         $this->expectException(ChangeOutsideRequest::class);
         $this->expectExceptionMessage("pagewell invalidate --tag 'comments' --tag 'comments:*' --tag 'news:4'");
         changed('comments', news: 4);
@@ -88,7 +90,7 @@ final class OutgoingTest extends TestCase
 
     public function testACommandIsOutsideARequest(): void
     {
-        Outgoing::begin();
+        Outgoing::begin(control: false);
         $this->expectException(ChangeOutsideRequest::class);
         changed('news', 4);
     }

@@ -14,24 +14,18 @@ declare(strict_types=1);
 namespace News\Controllers;
 
 use News\Controller;
-use News\Declares;
 use News\Libraries\Comments;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-
-use function Pagewell\uses;
+use Pagewell\Uses;
 
 /** One article. */
-final class Article implements Controller, Declares
+#[Uses('news:{id}')]
+final class Article implements Controller
 {
     public function __construct(private readonly News $news, private readonly Comments $comments)
     {
-    }
-
-    public function madeFrom(Request $request): void
-    {
-        uses('news', $request->number('id'));
     }
 
     public function answer(Request $request): Response

@@ -11,24 +11,18 @@ declare(strict_types=1);
 namespace News\Controllers;
 
 use News\Controller;
-use News\Declares;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
 use News\Template;
-
-use function Pagewell\uses;
+use Pagewell\Uses;
 
 /** The feed. */
-final class Feed implements Controller, Declares
+#[Uses('news')]
+final class Feed implements Controller
 {
     public function __construct(private readonly News $news)
     {
-    }
-
-    public function madeFrom(Request $request): void
-    {
-        uses('news');
     }
 
     public function answer(Request $request): Response

@@ -12,25 +12,19 @@ declare(strict_types=1);
 namespace News\Controllers;
 
 use News\Controller;
-use News\Declares;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-
-use function Pagewell\uses;
+use Pagewell\Uses;
 
 /** The list of articles. */
-final class FrontPage implements Controller, Declares
+#[Uses('news')]
+final class FrontPage implements Controller
 {
     private const A_PAGE = 21;
 
     public function __construct(private readonly News $news)
     {
-    }
-
-    public function madeFrom(Request $request): void
-    {
-        uses('news');
     }
 
     public function answer(Request $request): Response

@@ -12,26 +12,19 @@ declare(strict_types=1);
 namespace News\Controllers;
 
 use News\Controller;
-use News\Declares;
 use News\Libraries\Comments;
 use News\Request;
 use News\Response;
-
-use function Pagewell\uses;
+use Pagewell\Uses;
 
 /** The latest comments. */
-final class Letters implements Controller, Declares
+#[Uses('comments', 'news')]
+final class Letters implements Controller
 {
     private const SHOWN = 30;
 
     public function __construct(private readonly Comments $comments)
     {
-    }
-
-    public function madeFrom(Request $request): void
-    {
-        uses('comments');
-        uses('news');
     }
 
     public function answer(Request $request): Response

@@ -15,8 +15,10 @@ use News\Controller;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
+use Pagewell\NotCached;
 
 /** A lucky dip. */
+#[NotCached('everybody gets a pick of their own')]
 final class Random implements Controller
 {
     public function __construct(private readonly News $news)

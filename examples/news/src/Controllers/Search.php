@@ -20,28 +20,21 @@ declare(strict_types=1);
 namespace News\Controllers;
 
 use News\Controller;
-use News\Declares;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-
-use function Pagewell\freshFor;
-use function Pagewell\uses;
+use Pagewell\FreshFor;
+use Pagewell\Uses;
 
 /** The search. */
-final class Search implements Controller, Declares
+#[Uses('news'), FreshFor(86_400)]
+final class Search implements Controller
 {
     private const SHOWN = 50;
     private const CHARACTERS_MAX = 60;
 
     public function __construct(private readonly News $news)
     {
-    }
-
-    public function madeFrom(Request $request): void
-    {
-        uses('news');
-        freshFor(86_400);
     }
 
     public function answer(Request $request): Response

@@ -16,8 +16,10 @@ use News\Libraries\Comments;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
+use Pagewell\Writes;
 
 /** Adds a comment. */
+#[Writes('comments', 'news:{id}')]
 final class WriteComment implements Controller
 {
     private const AUTHOR_CHARACTERS_MAX = 60;

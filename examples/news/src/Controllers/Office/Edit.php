@@ -14,8 +14,10 @@ use News\Libraries\News;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
+use Pagewell\NotCached;
 
 /** The form. */
+#[NotCached('the office is for those who have signed in')]
 final class Edit implements Controller
 {
     private const EMPTY = ['id' => 0, 'topic' => 'Harbour', 'title' => '', 'summary' => '', 'body' => '', 'author' => '', 'published' => null];

@@ -15,8 +15,10 @@ use News\Libraries\News;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
+use Pagewell\NotCached;
 
 /** The desk. */
+#[NotCached('the office is for those who have signed in')]
 final class Overview implements Controller
 {
     private const A_PAGE = 30;

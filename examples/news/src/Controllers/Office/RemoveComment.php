@@ -13,8 +13,10 @@ use News\Libraries\Comments;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
+use Pagewell\Writes;
 
 /** Removes a comment. */
+#[Writes('comments', 'news:{id}')]
 final class RemoveComment implements Controller
 {
     public function __construct(private readonly Office $office, private readonly Comments $comments)

@@ -15,8 +15,10 @@ use News\Libraries\News;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
+use Pagewell\Writes;
 
 /** Writes an article. */
+#[Writes('news:{id}')]
 final class Save implements Controller
 {
     /** The most characters of each field, as the table has it; the body in bytes, as TEXT has it. */

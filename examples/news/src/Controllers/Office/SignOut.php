@@ -12,8 +12,10 @@ use News\Controller;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
+use Pagewell\NotCached;
 
 /** Signs out. */
+#[NotCached('the office is for those who have signed in')]
 final class SignOut implements Controller
 {
     public function __construct(private readonly Office $office)

@@ -1,0 +1,113 @@
+<?php
+
+/**
+ * What one controller states: made by Reader from its attributes, or from a compiled list.
+ *
+ * A value. Applied to a request it calls uses() and freshFor(), with the parameters of the route
+ * in the place of `{id}`.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Dependencies;
+
+use Pagewell\Outgoing;
+use Pagewell\UnknownParameter;
+
+/** A controller's own words. */
+final class Statement
+{
+    /**
+     * @param list<string> $uses      `news`, `news:{id}`
+     * @param list<string> $writes    the same
+     * @param int|null     $freshFor  seconds
+     * @param string|null  $notCached why
+     * @param list<string> $pages     addresses
+     */
+    public function __construct(
+        public readonly array $uses = [],
+        public readonly array $writes = [],
+        public readonly ?int $freshFor = null,
+        public readonly ?string $notCached = null,
+        public readonly array $pages = [],
+    ) {
+    }
+
+    /** Whether it says anything about keeping its pages. */
+    public function isDeclared(): bool
+    {
+        return $this->uses !== [] || $this->writes !== [] || $this->freshFor !== null || $this->notCached !== null;
+    }
+
+    /** The same with these addresses. */
+    public function at(string ...$pages): self
+    {
+        return new self($this->uses, $this->writes, $this->freshFor, $this->notCached, array_values($pages));
+    }
+
+    /** What a class and its method state together: the method's own word on keeping counts, what is used adds up. */
+    public function and(self $method): self
+    {
+        $kept = $method->uses !== [] || $method->freshFor !== null;
+        return new self(
+            array_values(array_unique([...$this->uses, ...$method->uses])),
+            array_values(array_unique([...$this->writes, ...$method->writes])),
+            $method->freshFor ?? $this->freshFor,
+            $method->notCached ?? ($kept ? null : $this->notCached),
+            $method->pages === [] ? $this->pages : $method->pages,
+        );
+    }
+
+    /**
+     * Declares it for the running request.
+     *
+     * @param array<string, mixed> $parameters of the route, by name: ids, or the rows they were turned into
+     *
+     * @throws UnknownParameter a name in braces is not among them
+     */
+    public function apply(Outgoing $outgoing, array $parameters): void
+    {
+        if ($this->notCached !== null) {
+            return;
+        }
+        $named = array_map(static fn (string $name): array => self::filled($name, $parameters), $this->uses);
+        foreach ($named as $arguments) {
+            $outgoing->uses(...$arguments);
+        }
+        if ($this->freshFor !== null) {
+            $outgoing->freshFor($this->freshFor);
+        }
+    }
+
+    /**
+     * @param array<string, mixed> $parameters
+     *
+     * @return array{0: string, 1?: string} the kind, and an id if there is one
+     */
+    private static function filled(string $name, array $parameters): array
+    {
+        [$kind, $id] = explode(':', $name, 2) + [1 => null];
+        if ($id === null) {
+            return [$kind];
+        }
+        return [$kind, (string) preg_replace_callback(
+            '/\{(\w+)\}/',
+            static fn (array $found): string => self::id($parameters[$found[1]] ?? null)
+                ?? throw new UnknownParameter("#[Uses('$name')]: the route has no parameter '{$found[1]}' with an id."),
+            $id,
+        )];
+    }
+
+    /** Of a row that a framework has already fetched its key. */
+    private static function id(mixed $value): ?string
+    {
+        $id = match (true) {
+            !is_object($value) => $value,
+            method_exists($value, 'getKey') => $value->getKey(),
+            method_exists($value, 'getId') => $value->getId(),
+            $value instanceof \BackedEnum => $value->value,
+            default => $value->id ?? ($value instanceof \Stringable ? (string) $value : null),
+        };
+        return is_int($id) || (is_string($id) && $id !== '') ? (string) $id : null;
+    }
+}

@@ -1,0 +1,82 @@
+<?php
+
+/**
+ * Doctrine DBAL (3 and 4): changes wait for the commit, savepoints included.
+ *
+ *     $configuration->setMiddlewares([new Pagewell\DoctrineMiddleware()]);
+ *
+ * In Symfony the bundle does it. Doctrine nests transactions by savepoints, which pass through
+ * exec(); a commit that fails is told, for nobody knows whether it was made.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Doctrine\DBAL\Driver;
+use Doctrine\DBAL\Driver\Connection;
+use Doctrine\DBAL\Driver\Middleware;
+use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
+use Doctrine\DBAL\Driver\Middleware\AbstractDriverMiddleware;
+
+/** Wraps each connection. */
+final class DoctrineMiddleware implements Middleware
+{
+    public function wrap(Driver $driver): Driver
+    {
+        return new class ($driver) extends AbstractDriverMiddleware {
+            public function connect(array $params): Connection
+            {
+                return DoctrineMiddleware::connection(parent::connect($params));
+            }
+        };
+    }
+
+    /** A connection that knows of Pagewell. */
+    public static function connection(Connection $connection): Connection
+    {
+        return new class ($connection) extends AbstractConnectionMiddleware {
+            private const SAVEPOINTS = '/^\s*(?:(?<mark>SAVEPOINT)|(?<release>RELEASE\s+SAVEPOINT)|ROLLBACK\s+TO(?:\s+SAVEPOINT)?)\s+(?<name>\S+?);?\s*$/i';
+
+            public function beginTransaction(): void
+            {
+                parent::beginTransaction();
+                $this->changes()->commitAll(); // What an end unseen has left.
+                $this->changes()->begin();
+            }
+
+            public function commit(): void
+            {
+                try {
+                    parent::commit();
+                } finally {
+                    $this->changes()->commitAll();
+                }
+            }
+
+            public function rollBack(): void
+            {
+                parent::rollBack();
+                $this->changes()->rollBackAll();
+            }
+
+            public function exec(string $sql): int
+            {
+                $done = (int) parent::exec($sql);
+                if (preg_match(self::SAVEPOINTS, $sql, $found) === 1) {
+                    match (true) {
+                        $found['mark'] !== '' => $this->changes()->savepoint($found['name']),
+                        $found['release'] !== '' => $this->changes()->release($found['name']),
+                        default => $this->changes()->rollBackTo($found['name']),
+                    };
+                }
+                return $done;
+            }
+
+            private function changes(): Transaction
+            {
+                return Outgoing::current()->transaction('doctrine ' . spl_object_id($this));
+            }
+        };
+    }
+}

@@ -1,0 +1,80 @@
+<?php
+
+/**
+ * One call to `POST /v1/invalidate`: tags, URLs, or everything.
+ *
+ * A value. What one call names is one change. Hard: the pages are gone when the call returns.
+ * Soft: they are stale, and may be shown for a moment while one render makes them anew, where
+ * the site allows that. At most TAGS_MAX tags; batches() makes several calls of more.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** What to drop. */
+final class Invalidation
+{
+    /** The most tags and URLs of one call. Pagewell takes 16 MiB: twice as many of the longest tags. */
+    public const TAGS_MAX = 5000;
+
+    /**
+     * @param list<string> $tags tags as Changes::tags() and Tag make them, not kinds and ids
+     * @param list<string> $urls paths with their query, `/news/4/`, or whole URLs
+     * @param bool         $all  every page
+     * @param bool         $soft mark as stale rather than drop
+     * @param string|null  $site only of the site with this host; null means every site
+     */
+    public function __construct(
+        public readonly array $tags = [],
+        public readonly array $urls = [],
+        public readonly bool $all = false,
+        public readonly bool $soft = false,
+        public readonly ?string $site = null,
+    ) {
+    }
+
+    /** Whether it names nothing. */
+    public function isEmpty(): bool
+    {
+        return $this->tags === [] && $this->urls === [] && !$this->all;
+    }
+
+    /** The same for one site. */
+    public function for(?string $site): self
+    {
+        return new self($this->tags, $this->urls, $this->all, $this->soft, $site);
+    }
+
+    /**
+     * @return list<self> the same in calls of at most TAGS_MAX tags and TAGS_MAX URLs; none for nothing
+     */
+    public function batches(): array
+    {
+        $tags = array_chunk($this->tags, self::TAGS_MAX);
+        $urls = array_chunk($this->urls, self::TAGS_MAX);
+        $batches = [];
+        for ($at = 0; $at < max(count($tags), count($urls), (int) $this->all); $at++) {
+            $batches[] = new self($tags[$at] ?? [], $urls[$at] ?? [], $this->all && $at === 0, $this->soft, $this->site);
+        }
+        return $batches;
+    }
+
+    /**
+     * The body of the call. Fields that say nothing are left out.
+     *
+     * @throws InvalidTag a tag or URL is not UTF-8; those that Tag makes always are
+     */
+    public function json(): string
+    {
+        $fields = array_filter(
+            ['tags' => $this->tags, 'urls' => $this->urls, 'all' => $this->all, 'soft' => $this->soft, 'site' => $this->site],
+            static fn (mixed $value): bool => $value !== [] && $value !== false && $value !== null,
+        );
+        try {
+            return json_encode((object) $fields, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE);
+        } catch (\JsonException $fault) {
+            throw new InvalidTag('A tag or URL cannot be said in JSON: ' . $fault->getMessage(), 0, $fault);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+<?php
+
+/**
+ * PDO that holds changes back until they are committed.
+ *
+ *     $db = new Pagewell\Pdo($dsn, $user, $password);    // wherever `new PDO` stood
+ *
+ * What changed() says within a transaction is told after its commit, and forgotten when it is
+ * rolled back; savepoints too. Statements that begin and end transactions are seen in exec() and
+ * query() (`COMMIT`, `SAVEPOINT a`), not in prepare(). Where a transaction ended unseen (MariaDB
+ * commits before `ALTER TABLE`), or nobody knows whether a commit was made (the connection broke),
+ * nothing is forgotten.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** A connection that knows of Pagewell. */
+class Pdo extends \PDO
+{
+    private const STATEMENT = '/^\s*(?:(?<begin>BEGIN|START\s+TRANSACTION)\b|SAVEPOINT\s+(?<mark>\S+)|RELEASE\s+(?:SAVEPOINT\s+)?(?<release>\S+)'
+        . '|ROLLBACK\s+(?:TRANSACTION\s+|WORK\s+)?TO\s+(?:SAVEPOINT\s+)?(?<back>\S+)|(?<end>COMMIT|ROLLBACK|END)\b)/i';
+
+    public function beginTransaction(): bool
+    {
+        $begun = parent::beginTransaction();
+        $this->begun($this->changes());
+        return $begun;
+    }
+
+    public function commit(): bool
+    {
+        try {
+            $committed = parent::commit();
+        } catch (\PDOException $fault) {
+            $this->unsure();
+            throw $fault;
+        }
+        $committed ? $this->changes()->commitAll() : $this->unsure();
+        return $committed;
+    }
+
+    public function rollBack(): bool
+    {
+        // Without a transaction to roll back it was committed by something else, unseen.
+        $open = $this->inTransaction();
+        try {
+            $rolledBack = parent::rollBack();
+        } finally {
+            $open && !$this->inTransaction() ? $this->changes()->rollBackAll() : $this->unsure();
+        }
+        return $rolledBack;
+    }
+
+    public function exec(string $statement): int|false
+    {
+        $done = parent::exec($statement);
+        if ($done !== false) {
+            $this->saw($statement);
+        }
+        return $done;
+    }
+
+    public function query(string $query, ?int $fetchMode = null, mixed ...$fetchModeArgs): \PDOStatement|false
+    {
+        $statement = parent::query($query, $fetchMode, ...$fetchModeArgs);
+        if ($statement !== false) {
+            $this->saw($query);
+        }
+        return $statement;
+    }
+
+    private function changes(): Transaction
+    {
+        return Outgoing::current()->transaction('pdo ' . spl_object_id($this));
+    }
+
+    private function saw(string $statement): void
+    {
+        if (preg_match(self::STATEMENT, $statement, $found) !== 1) {
+            return;
+        }
+        $found = array_filter($found, static fn (string $part): bool => $part !== '') + ['begin' => '', 'mark' => '', 'release' => '', 'back' => ''];
+        $name = strtolower(trim($found['mark'] . $found['release'] . $found['back'], " \t\n\r;\"'`[]"));
+        $changes = $this->changes();
+        match (true) {
+            $found['begin'] !== '' => $this->begun($changes),
+            $found['mark'] !== '' => $changes->savepoint($name),
+            $found['release'] !== '' => $changes->release($name),
+            $found['back'] !== '' => $changes->rollBackTo($name),
+            strcasecmp($found['end'], 'ROLLBACK') === 0 => $changes->rollBackAll(),
+            default => $changes->commitAll(),
+        };
+        if (isset($found['end']) && preg_match('/\bAND\s+CHAIN\b/i', $statement) === 1) {
+            $changes->begin();
+        }
+    }
+
+    /** What was held before ended unseen, or by this (MariaDB commits before a BEGIN). */
+    private function begun(Transaction $changes): void
+    {
+        $changes->commitAll();
+        $changes->begin();
+    }
+
+    /** Nobody knows whether it was committed: told now, and again if it still can be. */
+    private function unsure(): void
+    {
+        $this->inTransaction() ? $this->changes()->tellEarly() : $this->changes()->commitAll();
+    }
+}

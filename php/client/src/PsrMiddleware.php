@@ -1,0 +1,50 @@
+<?php
+
+/**
+ * PSR-15 middleware: what the application says with uses() and changed() goes onto its response.
+ *
+ *     $app->pipe(new Pagewell\PsrMiddleware());     // the outermost but for what sets cookies
+ *
+ * A response that sets a cookie, or was made in a PHP session, is not offered for storing. If the
+ * application throws, the changes made until then are told by the control interface.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\MiddlewareInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+
+/** Puts declarations and changes onto PSR-7 responses. */
+final class PsrMiddleware implements MiddlewareInterface
+{
+    /** @param Control|false|null $control as Outgoing::begin() takes it */
+    public function __construct(private readonly Control|false|null $control = null)
+    {
+    }
+
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    {
+        $wire = ResponseWire::begin($request->getMethod(), $this->control);
+        try {
+            $response = $handler->handle($request);
+        } catch (\Throwable $fault) {
+            $wire->lose();
+            throw $fault;
+        }
+        $lines = [];
+        foreach ($response->getHeaders() as $name => $values) {
+            foreach ($values as $value) {
+                $lines[] = "$name: $value";
+            }
+        }
+        foreach ($wire->finish($response->getStatusCode(), $lines, session_status() === PHP_SESSION_ACTIVE || isset($_SESSION)) as $line) {
+            [$name, $value] = explode(': ', $line, 2);
+            $response = $response->withAddedHeader($name, $value);
+        }
+        return $response;
+    }
+}

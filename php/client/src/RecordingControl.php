@@ -1,0 +1,51 @@
+<?php
+
+/**
+ * A control interface that is never called: for the tests of an application.
+ *
+ *     $wire = RecordingWire::install(method: null);            // a command
+ *     $import->run();                                           // calls changed('news', 4)
+ *     $wire->end();
+ *     self::assertSame(['news', 'news:4'], $wire->control->tags());
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Keeps what it is told. */
+final class RecordingControl implements Control
+{
+    /** @var list<Invalidation> */
+    private array $calls = [];
+
+    private ?PagewellException $failure = null;
+
+    /** From here on every call throws this; null ends it. The calls are kept all the same. */
+    public function fail(?PagewellException $failure): void
+    {
+        $this->failure = $failure;
+    }
+
+    public function invalidate(Invalidation $invalidation): Dropped
+    {
+        $this->calls[] = $invalidation;
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        return new Dropped(0, count($this->calls));
+    }
+
+    /** @return list<Invalidation> the calls so far */
+    public function calls(): array
+    {
+        return $this->calls;
+    }
+
+    /** @return list<string> the tags of all calls so far, each once */
+    public function tags(): array
+    {
+        $tags = array_map(static fn (Invalidation $call): array => $call->tags, $this->calls);
+        return array_values(array_unique(array_merge(...$tags)));
+    }
+}

@@ -1,0 +1,107 @@
+<?php
+
+/**
+ * The response of a framework that makes it as a value: lines wait until there is one.
+ *
+ *     $wire = ResponseWire::begin($request->getMethod());
+ *     …the application makes its response…
+ *     foreach ($wire->finish($status, $lines, $session) as $line) { … add it … }
+ *
+ * Begins the request's state, so it serves processes that answer many requests. What is said after
+ * finish() takes the control interface. Where the response never comes, lose() sees to it that
+ * what has changed is told all the same.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Lines for a response to come. */
+final class ResponseWire implements Wire
+{
+    private Response $response;
+
+    /** @var list<string> */
+    private array $lines = [];
+
+    /** @var (callable(): void)|null */
+    private $then = null;
+
+    private bool $sent = false;
+
+    private function __construct(private readonly string $method)
+    {
+        $this->response = new Response($method);
+    }
+
+    /**
+     * Begins a request of this method.
+     *
+     * @param Control|false|null $control as Outgoing::begin() takes it
+     */
+    public static function begin(string $method, Control|false|null $control = null): self
+    {
+        $wire = new self(strtoupper($method));
+        Outgoing::begin($wire, $control);
+        return $wire;
+    }
+
+    /**
+     * The response is there. What the control interface has to be told is told now, before it is sent.
+     *
+     * @param list<string> $lines   its fields, `Name: value`
+     * @param bool         $session whether it was made in a session
+     *
+     * @return list<string> the lines to add
+     */
+    public function finish(int $status, array $lines, bool $session = false): array
+    {
+        $this->response = new Response($this->method, $status, $lines, $session);
+        if ($this->then !== null && !$this->sent) {
+            ($this->then)();
+        }
+        $this->sent = true;
+        Outgoing::current()->flush();
+        return $this->lines;
+    }
+
+    /** There will be no response of this request that could carry anything. */
+    public function lose(): void
+    {
+        if (!$this->sent) {
+            $this->sent = true;
+            Outgoing::current()->responseLost();
+        }
+    }
+
+    public function method(): ?string
+    {
+        return $this->method;
+    }
+
+    public function isSent(): bool
+    {
+        return $this->sent;
+    }
+
+    public function response(): Response
+    {
+        return $this->response;
+    }
+
+    public function set(array $lines, ?string $replace = null): void
+    {
+        $other = static fn (string $line): bool => $replace === null || strcasecmp(explode(':', $line, 2)[0], $replace) !== 0;
+        $this->lines = [...array_values(array_filter($this->lines, $other)), ...$lines];
+    }
+
+    public function beforeSending(callable $then): void
+    {
+        $this->then = $then;
+    }
+
+    public function atEnd(callable $then): void
+    {
+        register_shutdown_function($then);
+    }
+}

@@ -1,0 +1,170 @@
+<?php
+
+/**
+ * Calls Pagewell's control interface: over a Unix socket, or TCP with a token.
+ *
+ *     PAGEWELL_ADMIN       127.0.0.1:8081 (when not given), unix:/run/pagewell/admin.sock, or off
+ *     PAGEWELL_TOKEN_FILE  a file with the token, where Pagewell asks for one
+ *     PAGEWELL_SITE        the host of the site, where Pagewell serves several
+ *
+ * One connection a call, HTTP/1.1 (RFC 9112), no redirect followed. A call has one deadline for
+ * everything: connecting, sending, the answer. Needs no extension; does not know of TLS.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** The control interface by socket. */
+final class SocketControl implements Control
+{
+    /** Where Pagewell's control interface is unless told otherwise. */
+    public const ADDRESS = '127.0.0.1:8081';
+
+    /** The longest answer that is read, in bytes; Pagewell's are under a hundred. */
+    private const ANSWER_BYTES_MAX = 65_536;
+
+    /**
+     * @param string      $address        `127.0.0.1:8081`, `[::1]:8081`, `unix:/run/pagewell/admin.sock`
+     * @param string|null $tokenFile      read at each call, so that a new token needs no restart
+     * @param string|null $site           host of the site that calls are for; null means every site
+     * @param float       $timeoutSeconds the most a call may take
+     */
+    public function __construct(
+        private readonly string $address = self::ADDRESS,
+        private readonly ?string $tokenFile = null,
+        private readonly ?string $site = null,
+        private readonly float $timeoutSeconds = 2.0,
+    ) {
+    }
+
+    /** As the environment says; null when it says `off`. */
+    public static function fromEnvironment(): ?self
+    {
+        $value = static fn (string $name): ?string => in_array($said = getenv($name), [false, ''], true) ? null : $said;
+        $address = $value('PAGEWELL_ADMIN') ?? self::ADDRESS;
+        return $address === 'off' ? null : new self($address, $value('PAGEWELL_TOKEN_FILE'), $value('PAGEWELL_SITE'));
+    }
+
+    public function invalidate(Invalidation $invalidation): Dropped
+    {
+        $dropped = new Dropped();
+        foreach ($invalidation->for($invalidation->site ?? $this->site)->batches() as $batch) {
+            $dropped = $dropped->and($this->tell($batch));
+        }
+        return $dropped;
+    }
+
+    /** A Pagewell that does not know of soft ones cannot read the call: dropping is then the safe thing. */
+    private function tell(Invalidation $batch): Dropped
+    {
+        try {
+            return $this->call($batch->json());
+        } catch (ControlRefused $refused) {
+            if (!$batch->soft || $refused->reason !== 'unreadable') {
+                throw $refused;
+            }
+            return $this->call((new Invalidation($batch->tags, $batch->urls, $batch->all, site: $batch->site))->json());
+        }
+    }
+
+    private function call(string $body): Dropped
+    {
+        $token = $this->token();
+        $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
+        $socket = $this->connect();
+        try {
+            $this->send($socket, $this->request($body, $token), $deadline);
+            return self::read($this->answer($socket, $deadline));
+        } finally {
+            fclose($socket);
+        }
+    }
+
+    /** A name as Host would be refused: anybody can have one point here. So the address, or `localhost`. */
+    private function request(string $body, ?string $token): string
+    {
+        return "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            . ($token === null ? '' : "Authorization: Bearer $token\r\n")
+            . 'Content-Length: ' . strlen($body) . "\r\n\r\n$body";
+    }
+
+    private function token(): ?string
+    {
+        if ($this->tokenFile === null) {
+            return null;
+        }
+        $token = trim((string) @file_get_contents($this->tokenFile, false, null, 0, 4096));
+        if (preg_match('/^[\x21-\x7e]+$/D', $token) !== 1) {
+            throw new InvalidControl("{$this->tokenFile} cannot be read, or is no token.");
+        }
+        return $token;
+    }
+
+    /** @return resource */
+    private function connect()
+    {
+        $unix = str_starts_with($this->address, 'unix:');
+        if (!$unix && preg_match('/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5}$/D', $this->address) !== 1) {
+            throw new InvalidControl("'{$this->address}' is not an address: write 127.0.0.1:8081 or unix:/run/pagewell/admin.sock.");
+        }
+        $remote = $unix ? 'unix://' . substr($this->address, 5) : "tcp://{$this->address}";
+        $socket = @stream_socket_client($remote, $code, $text, $this->timeoutSeconds);
+        if ($socket === false) {
+            throw new ControlAway("Pagewell is not at {$this->address}: $text", $code);
+        }
+        stream_set_blocking($socket, false);
+        return $socket;
+    }
+
+    /** @param resource $socket */
+    private function send($socket, string $bytes, int $deadline): void
+    {
+        for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
+            $this->wait($socket, true, $deadline);
+            // By pieces: what is left of a large call is not copied again for each.
+            $written = @fwrite($socket, substr($bytes, $sent, self::ANSWER_BYTES_MAX));
+            if ($written === false) {
+                return; // Perhaps it has answered already: that a call is too long, for instance.
+            }
+        }
+    }
+
+    /** @param resource $socket */
+    private function answer($socket, int $deadline): string
+    {
+        $answer = '';
+        while (strlen($answer) < self::ANSWER_BYTES_MAX && !feof($socket)) {
+            $this->wait($socket, false, $deadline);
+            $answer .= (string) @fread($socket, 8192);
+        }
+        return $answer;
+    }
+
+    /** @param resource $socket */
+    private function wait($socket, bool $toWrite, int $deadline): void
+    {
+        $left = intdiv(max(0, $deadline - hrtime(true)), 1000);
+        [$read, $write, $none] = $toWrite ? [[], [$socket], []] : [[$socket], [], []];
+        if ($left === 0 || @stream_select($read, $write, $none, intdiv($left, 1_000_000), $left % 1_000_000) === 0) {
+            throw new ControlAway("Pagewell at {$this->address} did not answer within {$this->timeoutSeconds} seconds.");
+        }
+    }
+
+    private static function read(string $answer): Dropped
+    {
+        [$head, $content] = explode("\r\n\r\n", $answer, 2) + ['', ''];
+        if (preg_match('~^HTTP/1\.[01] ([0-9]{3})[ \r]~', "$head\r", $found) !== 1) {
+            throw $answer === '' ? new ControlAway('Pagewell closed the connection without an answer.') : new ControlUnreadable('What answered does not speak HTTP.');
+        }
+        $said = json_decode($content, true, 16);
+        $said = is_array($said) ? $said : [];
+        if ($found[1] === '200' && is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)) {
+            return new Dropped($said['dropped'], $said['number']);
+        }
+        if ($found[1] !== '200' && is_string($said['error'] ?? null)) {
+            throw new ControlRefused($said['error'], (string) ($said['explanation'] ?? ''), (int) $found[1]);
+        }
+        throw new ControlUnreadable("What answered, with status {$found[1]}, is not Pagewell.");
+    }
+}

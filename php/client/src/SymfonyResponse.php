@@ -1,0 +1,48 @@
+<?php
+
+/**
+ * Puts lines onto a response of Symfony's HttpFoundation, which Laravel and Drupal have too.
+ *
+ * HttpFoundation makes up `Cache-Control: no-cache, private` where an application sets none: that
+ * is not the application's word, and does not keep a declared page from being stored. Its own
+ * `private` or `no-store`, and that of a session in use, does.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response as FoundationResponse;
+use Symfony\Component\HttpFoundation\ResponseHeaderBag;
+
+/** Between a wire and a response of HttpFoundation. */
+final class SymfonyResponse
+{
+    private function __construct()
+    {
+    }
+
+    /** Ends the wire with this response, and puts its lines onto it. */
+    public static function finish(ResponseWire $wire, Request $request, FoundationResponse $response): void
+    {
+        $session = $request->hasSession() && $request->getSession()->isStarted();
+        $own = self::hasOwnCacheControl($response->headers);
+        $lines = [];
+        foreach ($response->headers->all() as $name => $values) {
+            foreach ($own || $name !== 'cache-control' ? $values : [] as $value) {
+                $lines[] = "$name: $value";
+            }
+        }
+        foreach ($wire->finish($response->getStatusCode(), $lines, $session) as $line) {
+            [$name, $value] = explode(': ', $line, 2);
+            $response->headers->set($name, $value, $name === 'Cache-Control');
+        }
+    }
+
+    /** The bag keeps what it was told apart from what it makes up of it, and shows the latter only. */
+    private static function hasOwnCacheControl(ResponseHeaderBag $headers): bool
+    {
+        return (fn (): bool => $this->cacheControl !== [])->call($headers);
+    }
+}

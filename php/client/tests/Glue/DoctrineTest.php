@@ -1,0 +1,76 @@
+<?php
+
+/**
+ * Doctrine DBAL's own connection, nested transactions included, on SQLite.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Doctrine\DBAL\Configuration;
+use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\DriverManager;
+use Pagewell\DoctrineMiddleware;
+use Pagewell\Outgoing;
+use Pagewell\RecordingWire;
+use PHPUnit\Framework\TestCase;
+
+use function Pagewell\changed;
+
+final class DoctrineTest extends TestCase
+{
+    private RecordingWire $wire;
+
+    private Connection $connection;
+
+    public static function setUpBeforeClass(): void
+    {
+        if (stream_resolve_include_path('Doctrine/DBAL/autoload.php') === false) {
+            self::markTestSkipped('Doctrine/DBAL/autoload.php is not installed');
+        }
+        require_once 'Doctrine/DBAL/autoload.php';
+    }
+
+    protected function setUp(): void
+    {
+        $configuration = new Configuration();
+        $configuration->setMiddlewares([new DoctrineMiddleware()]);
+        $this->connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true], $configuration);
+        $this->connection->setNestTransactionsWithSavepoints(true);
+        $this->connection->executeStatement('CREATE TABLE news (id)');
+        $this->wire = RecordingWire::install('POST');
+    }
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin();
+    }
+
+    public function testCommitAndRollback(): void
+    {
+        $this->connection->transactional(function (): void {
+            changed('a');
+            self::assertSame([], $this->wire->lines());
+        });
+        $this->connection->beginTransaction();
+        changed('b');
+        $this->connection->rollBack();
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+    }
+
+    public function testNestedOnes(): void
+    {
+        $this->connection->beginTransaction();
+        changed('a');
+        $this->connection->beginTransaction();
+        changed('b');
+        $this->connection->rollBack();
+        $this->connection->beginTransaction();
+        changed('c');
+        $this->connection->commit();
+        self::assertSame([], $this->wire->lines());
+        $this->connection->commit();
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->wire->lines());
+    }
+}

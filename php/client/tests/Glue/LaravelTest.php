@@ -1,0 +1,150 @@
+<?php
+
+/**
+ * Laravel's own router, events, database and Eloquent: the middleware, transactions, models.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Illuminate\Container\Container;
+use Illuminate\Contracts\Http\Kernel;
+use Illuminate\Database\Capsule\Manager;
+use Illuminate\Database\Connection;
+use Illuminate\Database\Eloquent\Model;
+use Illuminate\Events\Dispatcher;
+use Illuminate\Http\Request;
+use Illuminate\Http\Response;
+use Illuminate\Pipeline\Pipeline;
+use Illuminate\Routing\Router;
+use Pagewell\Laravel\Declaring;
+use Pagewell\Laravel\PagewellProvider;
+use Pagewell\Outgoing;
+use Pagewell\RecordingControl;
+use Pagewell\RecordingWire;
+use Pagewell\Uses;
+use PHPUnit\Framework\TestCase;
+
+use function Pagewell\changed;
+
+final class LaravelTest extends TestCase
+{
+    private RecordingControl $control;
+
+    public static function setUpBeforeClass(): void
+    {
+        if (stream_resolve_include_path('Illuminate/autoload.php') === false) {
+            self::markTestSkipped('Illuminate/autoload.php is not installed');
+        }
+        require_once 'Illuminate/autoload.php';
+        require_once __DIR__ . '/LaravelPages.php';
+    }
+
+    protected function setUp(): void
+    {
+        $this->control = new RecordingControl();
+        Outgoing::configure($this->control);
+    }
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin(control: false);
+        Outgoing::configure();
+        Outgoing::begin();
+    }
+
+    public function testTheAttributesOfAControllerAreSaid(): void
+    {
+        $response = $this->ask('GET', '/news/4');
+        self::assertSame('news 4', $response->getContent());
+        self::assertSame('"news:4", "news:*"', $response->headers->get('Cache-Groups'));
+        self::assertSame('"front"', $this->ask('GET', '/')->headers->get('Cache-Groups'));
+    }
+
+    public function testARouteThatSaysNothingIsLeftAsItIs(): void
+    {
+        $response = $this->ask('GET', '/closure');
+        self::assertSame(['closure', false], [$response->getContent(), $response->headers->has('Cache-Groups')]);
+        self::assertSame('no-cache, private', $response->headers->get('Cache-Control'));
+    }
+
+    public function testAWriteIsCarried(): void
+    {
+        self::assertSame('"news", "news:4"', $this->ask('POST', '/news/4')->headers->get('Cache-Group-Invalidation'));
+    }
+
+    public function testTransactionsAsLaravelNestsThem(): void
+    {
+        [$connection] = $this->database();
+        $wire = RecordingWire::install('POST');
+        $connection->transaction(static function () use ($connection): void {
+            changed('a');
+            try {
+                $connection->transaction(static function (): void {
+                    changed('b');
+                    throw new \DomainException('rolled back');
+                });
+            } catch (\DomainException) {
+                $connection->transaction(static fn () => changed('c'));
+            }
+        });
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $wire->lines());
+        $connection->beginTransaction();
+        $connection->beginTransaction();
+        changed('d');
+        $connection->rollBack(0);
+        self::assertSame(0, $connection->transactionLevel());
+        changed('e');
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "e", "a:*", "c:*", "e:*"'], $wire->lines());
+    }
+
+    public function testModelsThatAreNamedSayWhatHappensToThem(): void
+    {
+        [, $events] = $this->database();
+        PagewellProvider::listenToModel($events, LaravelNews::class, 'news');
+        $wire = RecordingWire::install('POST');
+        $news = LaravelNews::query()->create(['title' => 'first']);
+        $news->update(['title' => 'second']);
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $wire->lines());
+        $wire = RecordingWire::install('POST');
+        $news->delete();
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $wire->lines());
+    }
+
+    public function testTheProviderRegistersEverything(): void
+    {
+        $kernel = $this->createMock(LaravelKernel::class);
+        $kernel->expects(self::once())->method('prependMiddleware')->with(Declaring::class);
+        $application = new Container();
+        $application->instance(Kernel::class, $kernel);
+        $application->instance(\Illuminate\Contracts\Events\Dispatcher::class, $events = new Dispatcher());
+        $application->instance('config', new \Illuminate\Config\Repository(['pagewell' => ['models' => [LaravelNews::class => 'news']]]));
+        (new PagewellProvider($application))->boot();
+        self::assertTrue($events->hasListeners(\Illuminate\Database\Events\TransactionCommitted::class));
+        self::assertTrue($events->hasListeners('eloquent.saved: ' . LaravelNews::class));
+    }
+
+    /** @return array{Connection, Dispatcher} */
+    private function database(): array
+    {
+        $manager = new Manager();
+        $manager->addConnection(['driver' => 'sqlite', 'database' => ':memory:']);
+        $manager->setEventDispatcher($events = new Dispatcher());
+        $manager->setAsGlobal();
+        $manager->bootEloquent();
+        $manager->getConnection()->statement('CREATE TABLE news (id INTEGER PRIMARY KEY, title TEXT)');
+        PagewellProvider::listen($events);
+        return [$manager->getConnection(), $events];
+    }
+
+    private function ask(string $method, string $path): Response
+    {
+        $router = new Router(new Dispatcher(), $container = new Container());
+        $router->get('/', LaravelFront::class);
+        $router->get('/news/{id}', [LaravelPages::class, 'one']);
+        $router->post('/news/{id}', [LaravelPages::class, 'save']);
+        $router->get('/closure', static fn (): string => 'closure');
+        return (new Pipeline($container))->send(Request::create($path, $method))->through([Declaring::class])->then(static fn (Request $request) => $router->dispatch($request));
+    }
+}

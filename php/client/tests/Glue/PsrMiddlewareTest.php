@@ -1,0 +1,118 @@
+<?php
+
+/**
+ * The PSR-15 middleware, on the PSR-7 messages of nyholm/psr7.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Nyholm\Psr7\Response;
+use Nyholm\Psr7\ServerRequest;
+use Pagewell\Outgoing;
+use Pagewell\PsrMiddleware;
+use Pagewell\RecordingControl;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Server\RequestHandlerInterface;
+
+use function Pagewell\changed;
+use function Pagewell\uses;
+
+final class PsrMiddlewareTest extends TestCase
+{
+    private RecordingControl $control;
+
+    public static function setUpBeforeClass(): void
+    {
+        if (stream_resolve_include_path('Nyholm/Psr7/autoload.php') === false) {
+            self::markTestSkipped('Nyholm/Psr7/autoload.php is not installed');
+        }
+        require_once 'Nyholm/Psr7/autoload.php';
+        require_once __DIR__ . '/../stand-ins/psr15.php';
+    }
+
+    protected function setUp(): void
+    {
+        $this->control = new RecordingControl();
+    }
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin();
+    }
+
+    public function testAPageDeclares(): void
+    {
+        $response = $this->ask('GET', static function (): Response {
+            uses('news', 4);
+            return new Response(200, ['ETag' => '"1"'], 'page');
+        });
+        self::assertSame('"news:4", "news:*"', $response->getHeaderLine('Cache-Groups'));
+        self::assertSame('max-age=31536000', $response->getHeaderLine('Pagewell-Cache-Control'));
+        self::assertSame('no-cache', $response->getHeaderLine('Cache-Control'));
+        self::assertSame(['page', '"1"'], [(string) $response->getBody(), $response->getHeaderLine('ETag')]);
+    }
+
+    public function testOneThatSetsACookieDoesNot(): void
+    {
+        $response = $this->ask('GET', static function (): Response {
+            uses('news', 4);
+            return new Response(200, ['set-cookie' => 'a=b']);
+        });
+        self::assertFalse($response->hasHeader('Cache-Groups'));
+        self::assertSame('private, no-cache', $response->getHeaderLine('Cache-Control'));
+    }
+
+    public function testAWriteIsCarried(): void
+    {
+        $response = $this->ask('POST', static function (): Response {
+            changed('news', 4);
+            return new Response(303);
+        });
+        self::assertSame('"news", "news:4"', $response->getHeaderLine('Cache-Group-Invalidation'));
+        self::assertSame([], $this->control->calls());
+    }
+
+    public function testAWriteOnAGetIsToldBeforeTheResponseIsReturned(): void
+    {
+        $response = $this->ask('GET', static function (): Response {
+            changed('news', 4);
+            return new Response();
+        });
+        self::assertFalse($response->hasHeader('Cache-Group-Invalidation'));
+        self::assertSame(['news', 'news:4'], $this->control->tags());
+    }
+
+    public function testAWriteThatThenThrowsIsTold(): void
+    {
+        try {
+            $this->ask('POST', static function (): Response {
+                changed('news', 4);
+                throw new \DomainException('after the write');
+            });
+            self::fail('the exception was swallowed');
+        } catch (\DomainException) {
+            Outgoing::current()->end();
+            self::assertSame(['news', 'news:4'], $this->control->tags());
+        }
+    }
+
+    /** @param \Closure(): Response $answer */
+    private function ask(string $method, \Closure $answer): ResponseInterface
+    {
+        $application = new class ($answer) implements RequestHandlerInterface {
+            public function __construct(private readonly \Closure $answer)
+            {
+            }
+
+            public function handle(ServerRequestInterface $request): ResponseInterface
+            {
+                return ($this->answer)();
+            }
+        };
+        return (new PsrMiddleware($this->control))->process(new ServerRequest($method, '/'), $application);
+    }
+}

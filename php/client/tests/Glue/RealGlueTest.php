@@ -1,0 +1,57 @@
+<?php
+
+/**
+ * The glue for Symfony and Laravel in a real php-fpm, behind the real binary: pages are kept, and
+ * dropped by a write, by whichever way its change takes.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\TestCase;
+
+final class RealGlueTest extends TestCase
+{
+    private static RealPagewell $pagewell;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$pagewell = RealPagewell::start(__DIR__ . '/../behind');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$pagewell->stop();
+    }
+
+    /** @dataProvider frameworks */
+    public function testAPageIsKeptUntilItsDataChanges(string $script, string $autoload): void
+    {
+        if (stream_resolve_include_path($autoload) === false) {
+            self::markTestSkipped("$autoload is not installed");
+        }
+        [$status, $fields, $first] = self::$pagewell->ask('GET', "/$script/news/4");
+        self::assertSame([200, 16], [$status, strlen($first)]);
+        self::assertArrayNotHasKey('pagewell-cache-control', $fields);
+        self::assertSame($first, self::$pagewell->ask('GET', "/$script/news/4")[2]);
+        self::$pagewell->ask('GET', "/$script/news/5");
+        foreach (['POST', 'GET'] as $method) {
+            // At another address than the page's own, which a POST would drop in any case (RFC 9111 section 4.4).
+            self::assertSame(200, self::$pagewell->ask($method, "/$script/news/4?write")[0]);
+            $next = self::$pagewell->ask('GET', "/$script/news/4")[2];
+            self::assertNotSame($first, $next, $method);
+            self::assertSame($next, self::$pagewell->ask('GET', "/$script/news/4")[2]);
+            self::assertTrue(self::$pagewell->hits("/$script/news/5"));
+            $first = $next;
+        }
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function frameworks(): iterable
+    {
+        yield 'Symfony' => ['symfony.php', 'Symfony/Component/HttpKernel/autoload.php'];
+        yield 'Laravel' => ['laravel.php', 'Illuminate/autoload.php'];
+    }
+}

@@ -1,0 +1,187 @@
+<?php
+
+/**
+ * The listener in Symfony's own HttpKernel, with its dispatcher, resolvers and session listener.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\DoctrineMiddleware;
+use Pagewell\Outgoing;
+use Pagewell\RecordingControl;
+use Pagewell\Symfony\Listener;
+use Pagewell\Symfony\PagewellBundle;
+use Pagewell\Uses;
+use PHPUnit\Framework\TestCase;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\EventDispatcher\EventDispatcher;
+use Symfony\Component\HttpFoundation\Cookie;
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpFoundation\Session\Session;
+use Symfony\Component\HttpFoundation\Session\Storage\MockArraySessionStorage;
+use Symfony\Component\HttpKernel\Controller\ControllerResolver;
+use Symfony\Component\HttpKernel\HttpKernel;
+use Symfony\Component\HttpKernel\HttpKernelInterface;
+
+use function Pagewell\changed;
+use function Pagewell\uses;
+
+final class SymfonyTest extends TestCase
+{
+    private RecordingControl $control;
+
+    public static function setUpBeforeClass(): void
+    {
+        if (stream_resolve_include_path('Symfony/Component/HttpKernel/autoload.php') === false) {
+            self::markTestSkipped('Symfony/Component/HttpKernel/autoload.php is not installed');
+        }
+        require_once 'Symfony/Component/HttpKernel/autoload.php';
+        require_once 'Symfony/Component/DependencyInjection/autoload.php';
+    }
+
+    protected function setUp(): void
+    {
+        $this->control = new RecordingControl();
+    }
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin();
+    }
+
+    public function testTheAttributesOfAControllerAreSaid(): void
+    {
+        $response = $this->ask('GET', [new SymfonyPages(), 'one'], ['id' => 4]);
+        self::assertSame('"news:4", "news:*"', $response->headers->get('Cache-Groups'));
+        self::assertSame('max-age=31536000', $response->headers->get('Pagewell-Cache-Control'));
+        self::assertStringContainsString('no-cache', (string) $response->headers->get('Cache-Control'));
+    }
+
+    public function testAControllerThatSaysNothingIsLeftAsItIs(): void
+    {
+        $response = $this->ask('GET', [new SymfonyPages(), 'nothing']);
+        self::assertFalse($response->headers->has('Cache-Groups'));
+        self::assertSame('no-cache, private', $response->headers->get('Cache-Control'));
+    }
+
+    /** @dataProvider kept */
+    public function testWhatTheApplicationKeepsToOneVisitor(callable $change): void
+    {
+        $response = $this->ask('GET', static function (Request $request) use ($change): Response {
+            uses('news', 4);
+            $change($request, $response = new Response('page'));
+            return $response;
+        });
+        self::assertFalse($response->headers->has('Cache-Groups'));
+        self::assertStringContainsString('private', (string) $response->headers->get('Cache-Control'));
+    }
+
+    /** @return iterable<string, array{callable(Request, Response): mixed}> */
+    public static function kept(): iterable
+    {
+        yield 'private' => [static fn (Request $request, Response $response) => $response->setPrivate()];
+        yield 'the words that Symfony makes up, said by the application' => [static fn (Request $request, Response $response) => $response->headers->set('Cache-Control', 'no-cache, private')];
+        yield 'a cookie' => [static fn (Request $request, Response $response) => $response->headers->setCookie(Cookie::create('a', 'b'))];
+        yield 'a session' => [static fn (Request $request) => $request->getSession()->set('a', 'b')];
+    }
+
+    public function testWhatTheApplicationAllowsBrowsersStays(): void
+    {
+        $response = $this->ask('GET', static function (): Response {
+            uses('news');
+            return (new Response('page'))->setPublic()->setMaxAge(30);
+        });
+        self::assertSame('"news"', $response->headers->get('Cache-Groups'));
+        self::assertSame('max-age=30, public', $response->headers->get('Cache-Control'));
+    }
+
+    public function testASubRequestBelongsToItsPage(): void
+    {
+        $kernel = null;
+        $response = $this->ask('GET', static function () use (&$kernel): Response {
+            uses('news', 4);
+            $part = Request::create('/part');
+            $part->attributes->set('_controller', static function (): Response {
+                uses('comments');
+                return new Response('part');
+            });
+            return new Response($kernel->handle($part, HttpKernelInterface::SUB_REQUEST)->getContent());
+        }, kernel: $kernel);
+        self::assertSame('"news:4", "news:*", "comments"', $response->headers->get('Cache-Groups'));
+    }
+
+    public function testAWrite(): void
+    {
+        $response = $this->ask('POST', static function (): Response {
+            changed('news', 4);
+            return new Response('', 303);
+        });
+        self::assertSame('"news", "news:4"', $response->headers->get('Cache-Group-Invalidation'));
+        self::assertSame([], $this->control->calls());
+    }
+
+    public function testAWriteOnAGet(): void
+    {
+        $this->ask('GET', static function (): Response {
+            changed('news', 4);
+            return new Response();
+        });
+        self::assertSame(['news', 'news:4'], $this->control->tags());
+    }
+
+    public function testAWriteWhoseResponseNeverCame(): void
+    {
+        try {
+            $this->ask('POST', static function (): Response {
+                changed('news', 4);
+                throw new \DomainException('after the write');
+            });
+            self::fail('the exception was swallowed');
+        } catch (\DomainException) {
+            Outgoing::current()->end();
+            self::assertSame(['news', 'news:4'], $this->control->tags());
+        }
+    }
+
+    public function testTheBundleRegistersItsServices(): void
+    {
+        require_once 'Doctrine/DBAL/autoload.php';
+        $container = new ContainerBuilder();
+        (new PagewellBundle())->build($container);
+        self::assertTrue($container->getDefinition(Listener::class)->hasTag('kernel.event_subscriber'));
+        self::assertTrue($container->getDefinition(DoctrineMiddleware::class)->hasTag('doctrine.middleware'));
+        $container->getDefinition(Listener::class)->setPublic(true);
+        $container->compile();
+        self::assertInstanceOf(Listener::class, $container->get(Listener::class));
+    }
+
+    /** @param array<string, mixed> $attributes */
+    private function ask(string $method, callable $controller, array $attributes = [], ?HttpKernel &$kernel = null): Response
+    {
+        $dispatcher = new EventDispatcher();
+        $dispatcher->addSubscriber(new Listener($this->control));
+        $kernel = new HttpKernel($dispatcher, new ControllerResolver());
+        $request = Request::create('/', $method);
+        $request->setSession(new Session(new MockArraySessionStorage()));
+        $request->attributes->add(['_controller' => $controller] + $attributes);
+        return $kernel->handle($request);
+    }
+}
+
+/** A controller of the application under test. */
+final class SymfonyPages
+{
+    #[Uses('news:{id}')]
+    public function one(): Response
+    {
+        return new Response('page');
+    }
+
+    public function nothing(): Response
+    {
+        return new Response('page');
+    }
+}

@@ -1,0 +1,33 @@
+<?php
+
+/**
+ * A controller of one action that states its data by the interface, for DependenciesTest.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Controllers;
+
+use Pagewell\FreshFor;
+use Pagewell\MadeFrom;
+use Pagewell\Pages;
+
+#[FreshFor(5), Pages('/feed')]
+final class Invoked implements MadeFrom
+{
+    private const KINDS = ['products', 'authors:{name}-{lang}'];
+
+    public static function madeFrom(): array
+    {
+        return self::KINDS;
+    }
+
+    public function __invoke(): void
+    {
+    }
+}
+
+/** Not a controller: nobody can make one. */
+abstract class Base
+{
+}

@@ -1,0 +1,32 @@
+<?php
+
+/**
+ * Controllers that say nothing, or of which one action says nothing, for DependenciesTest.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Forgotten;
+
+use Pagewell\FreshFor;
+use Pagewell\Pages;
+
+final class Silent
+{
+    public function show(): void
+    {
+    }
+}
+
+final class Half
+{
+    #[FreshFor(60)]
+    public function all(): void
+    {
+    }
+
+    #[Pages('/one')]
+    public function one(): void
+    {
+    }
+}

@@ -1,0 +1,48 @@
+<?php
+
+/**
+ * As much of Drupal as the module uses, written from its documentation: Debian has no Drupal.
+ */
+
+declare(strict_types=1);
+
+namespace Drupal\Core\Cache {
+    interface CacheableResponseInterface
+    {
+        public function getCacheableMetadata();
+    }
+
+    interface CacheTagsInvalidatorInterface
+    {
+        public function invalidateTags(array $tags);
+    }
+}
+
+namespace Drupal\Core\Database {
+    class Connection
+    {
+        public bool $open = false;
+
+        /** @var list<callable> */
+        public array $callbacks = [];
+
+        public function inTransaction(): bool
+        {
+            return $this->open;
+        }
+
+        public function addRootTransactionEndCallback(callable $callback): void
+        {
+            $this->callbacks[] = $callback;
+        }
+
+        public function end(bool $success): void
+        {
+            $this->open = false;
+            foreach ($this->callbacks as $callback) {
+                $callback($success);
+            }
+            $this->callbacks = [];
+        }
+    }
+}

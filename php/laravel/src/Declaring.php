@@ -1,0 +1,44 @@
+<?php
+
+/**
+ * The middleware for Laravel: the outermost, so that it sees the cookies and the session that the
+ * others have added.
+ *
+ * What a controller states by #[Uses] is said once its route's parameters have become models.
+ * Laravel starts a session for all routes of its group `web`, and sets cookies there: such a page
+ * is not offered for storing. Pages for everybody belong into a group without StartSession,
+ * EncryptCookies and VerifyCsrfToken.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Laravel;
+
+use Illuminate\Http\Request;
+use Pagewell\ResponseWire;
+use Pagewell\SymfonyResponse;
+use Symfony\Component\HttpFoundation\Response;
+
+use function Pagewell\usesOf;
+
+/** Puts declarations and changes onto Laravel's responses. */
+final class Declaring
+{
+    /** @param \Closure(Request): Response $next */
+    public function handle(Request $request, \Closure $next): Response
+    {
+        $wire = ResponseWire::begin($request->getMethod());
+        try {
+            $response = $next($request);
+            $route = $request->route();
+            if (is_object($route) && $route->getActionName() !== 'Closure') {
+                usesOf(strtr($route->getActionName(), ['@' => '::']), $route->parameters());
+            }
+        } catch (\Throwable $fault) {
+            $wire->lose();
+            throw $fault;
+        }
+        SymfonyResponse::finish($wire, $request, $response);
+        return $response;
+    }
+}

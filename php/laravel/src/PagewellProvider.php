@@ -1,0 +1,97 @@
+<?php
+
+/**
+ * Laravel: registers the middleware, and listens to what the framework does.
+ *
+ *     event                                         what happens
+ *     each request (middleware, the outermost)      lines go onto the response; #[Uses] of its controller is said
+ *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
+ *     JobProcessed, JobFailed, CommandFinished      what was said since is told
+ *     Eloquent: saved, deleted, restored            changed(kind, key), of the models in config('pagewell.models')
+ *
+ * Found by Laravel by itself (composer.json). `config/pagewell.php`, if wanted:
+ *
+ *     return ['models' => [App\Models\News::class => 'news']];
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Laravel;
+
+use Illuminate\Console\Events\CommandFinished;
+use Illuminate\Contracts\Events\Dispatcher;
+use Illuminate\Contracts\Http\Kernel;
+use Illuminate\Database\Connection;
+use Illuminate\Database\Events\TransactionBeginning;
+use Illuminate\Database\Events\TransactionCommitted;
+use Illuminate\Database\Events\TransactionRolledBack;
+use Illuminate\Queue\Events\JobFailed;
+use Illuminate\Queue\Events\JobProcessed;
+use Illuminate\Support\ServiceProvider;
+use Pagewell\Outgoing;
+use Pagewell\Transaction;
+
+use function Pagewell\changed;
+
+/** Registers Pagewell with an application. */
+final class PagewellProvider extends ServiceProvider
+{
+    /** What happens to a model that its readers can see. */
+    private const MODEL_EVENTS = ['saved', 'deleted', 'restored'];
+
+    public function boot(): void
+    {
+        $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
+        $events = $this->app->make(Dispatcher::class);
+        self::listen($events);
+        foreach ((array) $this->app->make('config')->get('pagewell.models', []) as $model => $kind) {
+            self::listenToModel($events, $model, $kind);
+        }
+    }
+
+    /** Transactions, jobs and commands. */
+    public static function listen(Dispatcher $events): void
+    {
+        $events->listen(TransactionBeginning::class, static function (TransactionBeginning $event): void {
+            // Levels of ours that Laravel has left without a word: kept.
+            self::lower($event->connection, $event->connection->transactionLevel() - 1, static fn (Transaction $open) => $open->commit());
+            self::transaction($event->connection)->begin();
+        });
+        $events->listen(TransactionCommitted::class, static function (TransactionCommitted $event): void {
+            self::lower($event->connection, $event->connection->transactionLevel(), static fn (Transaction $open) => $open->commit());
+        });
+        $events->listen(TransactionRolledBack::class, static function (TransactionRolledBack $event): void {
+            self::lower($event->connection, $event->connection->transactionLevel(), static fn (Transaction $open) => $open->rollBack());
+        });
+        $events->listen([JobProcessed::class, JobFailed::class, CommandFinished::class], static fn () => Outgoing::current()->end());
+    }
+
+    /**
+     * Says what happens to a model.
+     *
+     * @param string $model its class
+     * @param string $kind  what changed() calls it
+     */
+    public static function listenToModel(Dispatcher $events, string $model, string $kind): void
+    {
+        foreach (self::MODEL_EVENTS as $event) {
+            $events->listen("eloquent.$event: $model", static function (object $written) use ($kind): void {
+                changed($kind, $written->getKey());
+            });
+        }
+    }
+
+    private static function transaction(Connection $connection): Transaction
+    {
+        return Outgoing::current()->transaction('laravel ' . $connection->getName());
+    }
+
+    /** @param callable(Transaction): void $end ends one level */
+    private static function lower(Connection $connection, int $level, callable $end): void
+    {
+        $transaction = self::transaction($connection);
+        while ($transaction->level() > max(0, $level)) {
+            $end($transaction);
+        }
+    }
+}

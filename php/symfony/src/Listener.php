@@ -1,0 +1,98 @@
+<?php
+
+/**
+ * Symfony: what the application says goes onto its response, and what its controllers state by
+ * attribute is said for them.
+ *
+ *     event                                     what happens
+ *     kernel.request (main)                     the state of the request begins
+ *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
+ *     kernel.response (main, after the session) the lines go onto the response; what waits is told
+ *     kernel.finish_request (main)              without a response: changes are told all the same
+ *     kernel.terminate, console.terminate       what was said since is told
+ *     a message of the messenger, done or not   the same: its process goes on
+ *
+ * Sub-requests belong to the page that they are part of.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Symfony;
+
+use Pagewell\Control;
+use Pagewell\Outgoing;
+use Pagewell\ResponseWire;
+use Pagewell\SymfonyResponse;
+use Symfony\Component\EventDispatcher\EventSubscriberInterface;
+use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
+use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
+use Symfony\Component\HttpKernel\Event\RequestEvent;
+use Symfony\Component\HttpKernel\Event\ResponseEvent;
+use Symfony\Component\HttpKernel\KernelEvents;
+
+use function Pagewell\usesOf;
+
+/** Between Symfony's events and the library. */
+final class Listener implements EventSubscriberInterface
+{
+    private ?ResponseWire $wire = null;
+
+    /** @param Control|false|null $control as Outgoing::begin() takes it */
+    public function __construct(private readonly Control|false|null $control = null)
+    {
+    }
+
+    public static function getSubscribedEvents(): array
+    {
+        return [
+            KernelEvents::REQUEST => ['begin', 4096],
+            KernelEvents::CONTROLLER_ARGUMENTS => ['state', 0],
+            // After whatever may still set a cookie or end the session (-1000).
+            KernelEvents::RESPONSE => ['finish', -2048],
+            KernelEvents::FINISH_REQUEST => ['lose', -2048],
+            KernelEvents::TERMINATE => ['end', -2048],
+            'console.terminate' => ['end', -2048],
+            'Symfony\Component\Messenger\Event\WorkerMessageHandledEvent' => ['end', -2048],
+            'Symfony\Component\Messenger\Event\WorkerMessageFailedEvent' => ['end', -2048],
+        ];
+    }
+
+    public function begin(RequestEvent $event): void
+    {
+        if ($event->isMainRequest()) {
+            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control);
+        }
+    }
+
+    public function state(ControllerArgumentsEvent $event): void
+    {
+        if ($event->isMainRequest()) {
+            $controller = $event->getController();
+            $name = match (true) {
+                is_array($controller) => (is_object($controller[0]) ? $controller[0]::class : $controller[0]) . "::{$controller[1]}",
+                is_object($controller) => $controller::class,
+                default => $controller,
+            };
+            usesOf($name, $event->getRequest()->attributes->all());
+        }
+    }
+
+    public function finish(ResponseEvent $event): void
+    {
+        if ($event->isMainRequest() && $this->wire !== null) {
+            SymfonyResponse::finish($this->wire, $event->getRequest(), $event->getResponse());
+        }
+    }
+
+    public function lose(FinishRequestEvent $event): void
+    {
+        if ($event->isMainRequest()) {
+            $this->wire?->lose();
+        }
+    }
+
+    public function end(): void
+    {
+        Outgoing::current()->end();
+    }
+}

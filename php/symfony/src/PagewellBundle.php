@@ -1,0 +1,30 @@
+<?php
+
+/**
+ * The bundle: registers the listener, and the middleware of Doctrine where there is Doctrine.
+ *
+ *     // config/bundles.php
+ *     Pagewell\Symfony\PagewellBundle::class => ['all' => true],
+ *
+ * Nothing to configure: where Pagewell is comes from the environment (PAGEWELL_ADMIN).
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Symfony;
+
+use Pagewell\DoctrineMiddleware;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\HttpKernel\Bundle\Bundle;
+
+/** Registers the services. */
+final class PagewellBundle extends Bundle
+{
+    public function build(ContainerBuilder $container): void
+    {
+        $container->register(Listener::class, Listener::class)->addTag('kernel.event_subscriber');
+        if (interface_exists('Doctrine\DBAL\Driver\Middleware')) {
+            $container->register(DoctrineMiddleware::class, DoctrineMiddleware::class)->addTag('doctrine.middleware');
+        }
+    }
+}

@@ -1,0 +1,33 @@
+<?php
+
+/**
+ * Plugin Name:       Pagewell
+ * Description:       Tells the page cache Pagewell what each page is made from, and what each write has changed: pages stay in memory until their data changes, and not a moment longer.
+ * Version:           0.1.0
+ * Requires at least: 6.1
+ * Requires PHP:      8.1
+ * License:           MIT OR Apache-2.0
+ * License URI:       https://opensource.org/license/mit
+ *
+ * Starts the two halves of the plugin: Sources and Offer for pages that are read, Events and
+ * Changes for what is written. Nothing to configure; see README.md beside this file.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+defined('ABSPATH') || exit;
+
+spl_autoload_register(static function (string $class): void {
+    $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
+    if (preg_match('/^[A-Za-z]+$/', $name) && is_file(__DIR__ . "/src/$name.php")) {
+        require __DIR__ . "/src/$name.php";
+    }
+});
+
+Changes::listen();
+Screen::register();
+if (($_SERVER['REQUEST_METHOD'] ?? '') === 'GET' && PHP_SAPI !== 'cli' && !is_admin() && !wp_doing_cron()) {
+    Offer::begin();
+}

@@ -1,0 +1,99 @@
+<?php
+
+/**
+ * From what happens in WordPress to what has changed: one table, hook by hook.
+ *
+ * The functions are in PostEvents (posts, their terms and meta), TermEvents, CommentEvents and
+ * SiteEvents (users, menus, options, theme, plugins). Each looks at what visitors can see before
+ * and after, and names that; what nobody sees changes nothing. Names are in Tags.
+ *
+ * Other plugins call these hooks too, now and then with something else than WordPress would. So
+ * this file is not strict about types (ids come as strings), and a function that fails changes
+ * everything (`site`) rather than nothing, and never keeps the write from being done.
+ */
+
+namespace Pagewell\WordPress;
+
+/** The table. */
+final class Events
+{
+    /** Hook → number of arguments, function. */
+    public const TABLE = [
+        // A post appears, disappears, or is written: post:ID, and the lists it is in, was in, or moves in.
+        'transition_post_status' => [3, [PostEvents::class, 'turned']],
+        'post_updated' => [3, [PostEvents::class, 'updated']],
+        'attachment_updated' => [3, [PostEvents::class, 'updated']],
+        'add_attachment' => [1, [PostEvents::class, 'appeared']],
+        'before_delete_post' => [2, [PostEvents::class, 'deleted']],
+        'delete_attachment' => [2, [PostEvents::class, 'deleted']],
+        // Its terms: post:ID, in:TERM, terms:TAXONOMY. Its meta: post:ID. Sticky: list:post.
+        'set_object_terms' => [6, [PostEvents::class, 'termsSet']],
+        'added_post_meta' => [3, [PostEvents::class, 'metaWritten']],
+        'updated_post_meta' => [3, [PostEvents::class, 'metaWritten']],
+        'deleted_post_meta' => [3, [PostEvents::class, 'metaWritten']],
+        'post_stuck' => [1, [PostEvents::class, 'stuck']],
+        'post_unstuck' => [1, [PostEvents::class, 'stuck']],
+        // Terms: term:ID, terms:TAXONOMY, in:TERM and those above.
+        'created_term' => [3, [TermEvents::class, 'created']],
+        'edit_terms' => [2, [TermEvents::class, 'edited']],
+        'edited_term' => [3, [TermEvents::class, 'editedTerm']],
+        'pre_delete_term' => [2, [TermEvents::class, 'edited']],
+        'delete_term' => [5, [TermEvents::class, 'deleted']],
+        'added_term_meta' => [2, [TermEvents::class, 'metaWritten']],
+        'updated_term_meta' => [2, [TermEvents::class, 'metaWritten']],
+        'deleted_term_meta' => [2, [TermEvents::class, 'metaWritten']],
+        // Comments that are approved, or were: comments:POST, comments.
+        'wp_insert_comment' => [2, [CommentEvents::class, 'written']],
+        'transition_comment_status' => [3, [CommentEvents::class, 'turned']],
+        'edit_comment' => [1, [CommentEvents::class, 'edited']],
+        'wp_update_comment_count' => [3, [CommentEvents::class, 'counted']],
+        'added_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
+        'updated_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
+        'deleted_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
+        // Users: user:ID, users, by:ID.
+        'user_register' => [1, [SiteEvents::class, 'userWritten']],
+        'profile_update' => [2, [SiteEvents::class, 'profileUpdated']],
+        'added_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
+        'updated_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
+        'deleted_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
+        'delete_user' => [2, [SiteEvents::class, 'userDeleted']],
+        // Menus: menu:ID, menus.
+        'wp_create_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
+        'wp_update_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
+        'wp_delete_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
+        'wp_update_nav_menu_item' => [1, [SiteEvents::class, 'menuWritten']],
+        // Everything: site.
+        'added_option' => [1, [SiteEvents::class, 'optionWritten']],
+        'updated_option' => [1, [SiteEvents::class, 'optionWritten']],
+        'deleted_option' => [1, [SiteEvents::class, 'optionWritten']],
+        'switch_theme' => [0, [SiteEvents::class, 'siteChanged']],
+        'customize_save_after' => [0, [SiteEvents::class, 'siteChanged']],
+        'permalink_structure_changed' => [0, [SiteEvents::class, 'siteChanged']],
+        'activated_plugin' => [0, [SiteEvents::class, 'siteChanged']],
+        'deactivated_plugin' => [0, [SiteEvents::class, 'siteChanged']],
+        'upgrader_process_complete' => [0, [SiteEvents::class, 'siteChanged']],
+        'add_link' => [0, [SiteEvents::class, 'siteChanged']],
+        'edit_link' => [0, [SiteEvents::class, 'siteChanged']],
+        'delete_link' => [0, [SiteEvents::class, 'siteChanged']],
+        // What another plugin names itself: do_action('pagewell_changed', 'post:4').
+        'pagewell_changed' => [100, [Changes::class, 'add']],
+    ];
+
+    /** Registers the table. */
+    public static function listen(): void
+    {
+        foreach (self::TABLE as $hook => [$arguments, $function]) {
+            add_action($hook, static fn (mixed ...$given) => self::hear($hook, $function, $given), 10, $arguments);
+        }
+    }
+
+    private static function hear(string $hook, array $function, array $given): void
+    {
+        try {
+            call_user_func_array($function, $given);
+        } catch (\Throwable $fault) {
+            Changes::add(Tags::SITE);
+            error_log("pagewell: $hook was called in a way it is not meant to be; all pages are dropped: {$fault->getMessage()}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+<?php
+
+/**
+ * Offers the page being rendered to Pagewell: what it is made from, and for how long it holds.
+ *
+ *     Surrogate-Key: site post:4 user:1 …        read and removed by Pagewell
+ *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell alone, which removes it
+ *     Cache-Control: no-cache                    for browsers: ask again, by ETag
+ *
+ * The page is held in a buffer until it is done, because only then it is known what it was made
+ * from. A page that is refused says `Pagewell-Cache-Control: no-store`, so that no rule of the
+ * site stores it either, and why.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/** One page, from the request to its header section. */
+final class Offer
+{
+    /** How long an address without a page, or a search, is kept: there are more of them than anybody wants. */
+    public const PASSING_SECONDS = 600;
+
+    private static bool $canonical = false;
+
+    private static bool $visitorsNonce = false;
+
+    private static bool $byDevice = false;
+
+    /** Begins to collect: on a GET that may end in a page. */
+    public static function begin(): void
+    {
+        Sources::listen();
+        add_filter('nonce_user_logged_out', [self::class, 'nonceOf'], PHP_INT_MAX);
+        add_filter('nonce_life', [self::class, 'nonceFor'], PHP_INT_MAX);
+        add_filter('wp_is_mobile', [self::class, 'byDevice'], PHP_INT_MAX);
+        add_filter('redirect_canonical', [self::class, 'redirects'], PHP_INT_MAX);
+        add_action('parse_request', [self::class, 'forgetConditions']);
+        add_action('template_redirect', static function (): void {
+            ob_start(self::send(...));
+        }, PHP_INT_MIN);
+    }
+
+    /**
+     * WordPress answers a conditional request for a feed by the time of the last post, which does
+     * not change with the name of a category; Pagewell compares contents, and asks for the whole.
+     * For the same reason offer() leaves a feed's validators out.
+     */
+    public static function forgetConditions(): void
+    {
+        unset($_SERVER['HTTP_IF_NONE_MATCH'], $_SERVER['HTTP_IF_MODIFIED_SINCE']);
+    }
+
+    /** A nonce is made for somebody who is not signed in; shops give them numbers of their own. */
+    public static function nonceOf(mixed $visitor): mixed
+    {
+        self::$visitorsNonce = self::$visitorsNonce || (string) $visitor !== '0';
+        return $visitor;
+    }
+
+    /** The page is another one for phones: one copy for all will not do, unless Pagewell keeps one for each kind. */
+    public static function byDevice(mixed $mobile): mixed
+    {
+        self::$byDevice = true;
+        return $mobile;
+    }
+
+    /** A nonce is good for half its life at least; the page goes before. */
+    public static function nonceFor(mixed $seconds): mixed
+    {
+        Page::freshFor((int) ((int) $seconds * 5 / 12));
+        return $seconds;
+    }
+
+    /** WordPress sends the visitor to the page's right address: which that is depends on any post. */
+    public static function redirects(mixed $url): mixed
+    {
+        if (is_string($url) && $url !== '') {
+            self::$canonical = true;
+            Page::uses('every', Tags::NOWHERE);
+        }
+        return $url;
+    }
+
+    /** Called by PHP with the buffer: in the end, or when something flushes it before. */
+    private static function send(string $content, int $phase): string
+    {
+        static $sent = false;
+        if (!$sent && !headers_sent()) {
+            try {
+                self::finish();
+                $done = ($phase & PHP_OUTPUT_HANDLER_FINAL) !== 0;
+                self::offer(Refusal::of($done, self::$canonical, self::$visitorsNonce, self::$byDevice));
+            } catch (\Throwable $fault) {
+                // The page is the visitor's all the same.
+                self::offer(Refusal::Failed);
+                error_log("pagewell: a page could not be offered: {$fault->getMessage()}");
+            }
+        }
+        $sent = true;
+        return $content;
+    }
+
+    private static function finish(): void
+    {
+        Page::uses(Tags::SITE);
+        Queries::finish();
+        $shown = get_queried_object();
+        if ($shown instanceof \WP_Post) {
+            Page::usesPost($shown->ID);
+        } elseif ($shown instanceof \WP_User) {
+            Page::uses("user:$shown->ID");
+        } elseif ($shown instanceof \WP_Term) {
+            Page::uses("term:$shown->term_id");
+        }
+        if (is_404()) {
+            Page::uses(Tags::NOWHERE);
+        }
+        if (is_404() || is_search()) {
+            Page::freshFor(self::PASSING_SECONDS);
+        }
+        if (Page::hasList()) {
+            self::endBeforeSchedule();
+        }
+        Page::freshFor((int) apply_filters('pagewell_lifetime', Page::lifetimeSeconds()));
+    }
+
+    /** A post that is to appear at a set time is published by whatever PHP runs next: something must. */
+    private static function endBeforeSchedule(): void
+    {
+        foreach ((array) _get_cron_array() as $time => $hooks) {
+            if (isset($hooks['publish_future_post'])) {
+                Page::freshFor(max(1, (int) $time - time()));
+                return;
+            }
+        }
+    }
+
+    private static function offer(?Refusal $refusal): void
+    {
+        if ($refusal !== null) {
+            header('Pagewell-Cache-Control: no-store');
+            header("X-Pagewell-Refusal: $refusal->value");
+            return;
+        }
+        $lines = explode("\n", wordwrap(implode(' ', Page::tags()), 7900));
+        foreach ($lines as $number => $line) {
+            header("Surrogate-Key: $line", $number === 0);
+        }
+        header('Pagewell-Cache-Control: max-age=' . Page::lifetimeSeconds());
+        if (is_feed()) {
+            header_remove('ETag');
+            header_remove('Last-Modified');
+        }
+        if (!preg_grep('/^cache-control\s*:/i', headers_list())) {
+            header('Cache-Control: no-cache');
+        }
+    }
+}

@@ -1,0 +1,106 @@
+<?php
+
+/**
+ * What the page being rendered is made from, and for how long it holds at most.
+ *
+ * Collects only. Ids of one type are bounded: from IDS_MAX on, `every:TYPE` (or `names:TYPE`)
+ * stands for all of them. When there are more names than Pagewell takes, the page is not offered (Offer):
+ * a list that was cut would miss a change.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/** Collects for the running request. */
+final class Page
+{
+    /** The most posts of one type that are named one by one. */
+    public const IDS_MAX = 200;
+
+    /** The most names of a page that Pagewell takes. */
+    public const TAGS_MAX = 1000;
+
+    /**
+     * For how many seconds a page holds at most, whatever happens: a nonce in a form is good for
+     * 12 hours at least, and what no hook tells of (a query that a plugin makes past WordPress)
+     * should not stay for days.
+     */
+    public const LIFETIME_SECONDS_MAX = 36_000;
+
+    /** @var array<string, true> */
+    private static array $tags = [];
+
+    /** @var array<string, array<int, true>> ids by what is named and type */
+    private static array $named = [];
+
+    private static int $lifetimeSeconds = self::LIFETIME_SECONDS_MAX;
+
+    /** The page is made from these. */
+    public static function uses(string ...$tags): void
+    {
+        foreach ($tags as $tag) {
+            if (count(self::$tags) <= self::TAGS_MAX) {
+                self::$tags[Tags::full($tag)] = true;
+            }
+        }
+    }
+
+    /** The page is made from this post. */
+    public static function usesPost(int $id): void
+    {
+        self::usesOne($id, 'post', 'every');
+    }
+
+    /** The page shows the title or the address of this post, and nothing else of it. */
+    public static function usesName(int $id): void
+    {
+        self::usesOne($id, 'name', 'names');
+    }
+
+    private static function usesOne(int $id, string $what, string $all): void
+    {
+        $type = $id > 0 ? get_post($id)->post_type ?? '' : '';
+        if (!Tags::isData($type)) {
+            return;
+        }
+        $named = Tags::full("$what/$type");
+        if (count(self::$named[$named] ?? []) >= self::IDS_MAX) {
+            self::uses("$all:$type");
+            return;
+        }
+        self::$named[$named][$id] = true;
+        self::uses("$what:$id");
+    }
+
+    /** The page holds for so many seconds at most; the shortest of several times counts. */
+    public static function freshFor(int $seconds): void
+    {
+        self::$lifetimeSeconds = max(0, min($seconds, self::$lifetimeSeconds));
+    }
+
+    /**
+     * @return list<string> the names of the page; more than TAGS_MAX when it has too many
+     */
+    public static function tags(): array
+    {
+        return array_map('strval', array_keys(self::$tags));
+    }
+
+    /** Whether some list of posts is part of the page. */
+    public static function hasList(): bool
+    {
+        foreach (self::$tags as $tag => $_) {
+            if (preg_match('~^(\d+/)?(list|every|names|in|by|date|nowhere|beside)(:|$)~', (string) $tag)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** For how many seconds the page holds at most. */
+    public static function lifetimeSeconds(): int
+    {
+        return self::$lifetimeSeconds;
+    }
+}

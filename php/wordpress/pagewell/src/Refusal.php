@@ -1,0 +1,131 @@
+<?php
+
+/**
+ * Why a page is not offered for storing. One case each, in the order in which they are looked for.
+ *
+ * The page is delivered as it is and made anew for everybody; the name is sent along in the field
+ * X-Pagewell-Refusal, to be seen with curl.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/** A reason, with the name under which it is shown. */
+enum Refusal: string
+{
+    /** PHP ended with a fatal error. */
+    case Failed = 'failed';
+
+    /** The visitor is signed in. */
+    case SignedIn = 'signed-in';
+
+    /** The request carries Authorization. */
+    case Authorization = 'authorization';
+
+    /** The visitor sent a cookie: the page may have been made for him. */
+    case VisitorsCookie = 'visitors-cookie';
+
+    /** A draft, or the customizer's preview. */
+    case Preview = 'preview';
+
+    /** A commenter is shown his own comment that waits to be approved. */
+    case UnapprovedComment = 'unapproved-comment';
+
+    /** A post that asks for a password. */
+    case Password = 'password';
+
+    /** Another plugin said so: DONOTCACHEPAGE. */
+    case ToldNotTo = 'do-not-cache';
+
+    /** A nonce in the page belongs to one visitor. */
+    case VisitorsNonce = 'visitors-nonce';
+
+    /** The theme or a plugin asked whether the visitor has a phone (wp_is_mobile). */
+    case ByDevice = 'by-device';
+
+    /** A PHP session was open. */
+    case Session = 'session';
+
+    /** The response sets a cookie. */
+    case SetCookie = 'set-cookie';
+
+    /** The theme or a plugin said `private` or `no-store`. */
+    case CacheControl = 'cache-control';
+
+    /** A status other than 200, 404, 410 and WordPress's own 301 to a page's right address. */
+    case Status = 'status';
+
+    /** Something flushed the output before the page was done. */
+    case SentEarly = 'sent-early';
+
+    /** More names than Pagewell takes. */
+    case TooManyTags = 'too-many-tags';
+
+    /** The page is not to be kept at all: a lifetime of zero. */
+    case ZeroLifetime = 'zero-lifetime';
+
+    /** Cookies that say nothing. Those that only scripts read Pagewell takes out of the request. */
+    private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
+
+    /** Why the page as it stands is not to be stored; null when it may be. */
+    public static function of(bool $done, bool $canonical, bool $visitorsNonce, bool $byDevice): ?self
+    {
+        return match (true) {
+            self::hasFailed() => self::Failed,
+            is_user_logged_in() => self::SignedIn,
+            isset($_SERVER['HTTP_AUTHORIZATION']) || isset($_SERVER['PHP_AUTH_USER']) => self::Authorization,
+            self::hasVisitorsCookie() => self::VisitorsCookie,
+            is_preview() || is_customize_preview() || isset($_GET['preview']) => self::Preview,
+            isset($_GET['unapproved']) || isset($_GET['moderation-hash']) => self::UnapprovedComment,
+            self::asksForPassword() => self::Password,
+            defined('DONOTCACHEPAGE') && constant('DONOTCACHEPAGE') => self::ToldNotTo,
+            $visitorsNonce => self::VisitorsNonce,
+            $byDevice && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => self::ByDevice,
+            isset($_SESSION) || (function_exists('session_id') && session_id() !== '') => self::Session,
+            self::field('set-cookie') !== '' => self::SetCookie,
+            (bool) preg_match('/\b(private|no-store)\b/i', self::field('cache-control')) => self::CacheControl,
+            !self::isKept((int) http_response_code(), $canonical) => self::Status,
+            !$done => self::SentEarly,
+            count(Page::tags()) > Page::TAGS_MAX => self::TooManyTags,
+            Page::lifetimeSeconds() === 0 => self::ZeroLifetime,
+            default => null,
+        };
+    }
+
+    private static function isKept(int $status, bool $canonical): bool
+    {
+        return in_array($status, [200, 404, 410], true) || ($canonical && in_array($status, [301, 308], true));
+    }
+
+    private static function hasVisitorsCookie(): bool
+    {
+        return array_diff(array_map('strval', array_keys($_COOKIE)), self::HARMLESS_COOKIES) !== [];
+    }
+
+    private static function asksForPassword(): bool
+    {
+        $post = is_singular() ? get_queried_object() : null;
+        return $post instanceof \WP_Post && $post->post_password !== '';
+    }
+
+    /** With display_errors on, PHP sends its message with status 200. */
+    private static function hasFailed(): bool
+    {
+        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+        return ((error_get_last()['type'] ?? 0) & $fatal) !== 0;
+    }
+
+    /** The values of a field of the response so far, joined. */
+    private static function field(string $name): string
+    {
+        $values = [];
+        foreach (headers_list() as $line) {
+            [$found, $value] = explode(':', $line, 2) + ['', ''];
+            if (strcasecmp(trim($found), $name) === 0) {
+                $values[] = trim($value);
+            }
+        }
+        return implode(', ', $values);
+    }
+}

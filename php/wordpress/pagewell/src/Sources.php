@@ -1,0 +1,227 @@
+<?php
+
+/**
+ * From what WordPress reads while it renders to what the page is made from.
+ *
+ * One table: the hook, how many of its arguments are wanted, and what the page then uses. Titles,
+ * addresses and pictures pass through hooks wherever they come from, so a post that is shown in a
+ * menu, a widget or a block is named like one in the loop. Each function returns its first
+ * argument: most of these hooks are filters.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/** Listens while a page is rendered. */
+final class Sources
+{
+    /** Hook → number of arguments, function. */
+    private const TABLE = [
+        // Posts, in the order: queries, the loop, titles, addresses, pictures, neighbours, archives.
+        'posts_pre_query' => [2, [Queries::class, 'remember']],
+        'the_posts' => [1, [Queries::class, 'found']],
+        'the_post' => [1, [self::class, 'post']],
+        'wp_list_pages_excludes' => [1, [self::class, 'titlesFollow']],
+        'pre_render_block' => [2, [self::class, 'blockFollows']],
+        'get_pages' => [2, [self::class, 'pages']],
+        'the_title' => [2, [self::class, 'title']],
+        'post_link' => [2, [self::class, 'link']],
+        'page_link' => [2, [self::class, 'link']],
+        'post_type_link' => [2, [self::class, 'link']],
+        'attachment_link' => [2, [self::class, 'link']],
+        'post_thumbnail_id' => [2, [self::class, 'postSecond']],
+        'get_the_excerpt' => [2, [self::class, 'postSecond']],
+        'post_content' => [2, [self::class, 'postSecond']],
+        'post_excerpt' => [2, [self::class, 'postSecond']],
+        'get_post_metadata' => [2, [self::class, 'postSecond']],
+        'wp_get_attachment_url' => [2, [self::class, 'postSecond']],
+        'wp_get_attachment_image_src' => [2, [self::class, 'postSecond']],
+        'wp_get_attachment_metadata' => [2, [self::class, 'postSecond']],
+        'get_next_post_where' => [5, [self::class, 'neighbour']],
+        'get_previous_post_where' => [5, [self::class, 'neighbour']],
+        'getarchives_where' => [2, [self::class, 'archives']],
+        'get_calendar' => [1, [self::class, 'calendar']],
+        'render_block' => [2, [self::class, 'block']],
+        // Terms, users, comments, menus.
+        'get_term' => [1, [self::class, 'term']],
+        'get_terms' => [3, [self::class, 'terms']],
+        'get_user_metadata' => [2, [self::class, 'userSecond']],
+        'get_the_author_display_name' => [2, [self::class, 'userSecond']],
+        'get_the_author_nickname' => [2, [self::class, 'userSecond']],
+        'get_the_author_description' => [2, [self::class, 'userSecond']],
+        'get_the_author_user_url' => [2, [self::class, 'userSecond']],
+        'author_link' => [2, [self::class, 'userSecond']],
+        'pre_user_query' => [1, [self::class, 'users']],
+        'pre_get_comments' => [1, [self::class, 'comments']],
+        'get_comments_number' => [2, [self::class, 'commentsSecond']],
+        'wp_get_nav_menu_items' => [2, [self::class, 'menu']],
+        'wp_nav_menu_args' => [1, [self::class, 'menus']],
+    ];
+
+    private static bool $titlesFollow = false;
+
+    /** Registers the table, and the action by which themes and plugins name what else they read. */
+    public static function listen(): void
+    {
+        foreach (self::TABLE as $hook => [$arguments, $function]) {
+            add_filter($hook, $function, PHP_INT_MAX, $arguments);
+        }
+        add_action('pagewell_uses', Page::uses(...), 10, 100);
+    }
+
+    /** A post in a loop is shown with its author. */
+    public static function post(mixed $post): mixed
+    {
+        Page::usesPost((int) ($post->ID ?? 0));
+        Page::uses('user:' . (int) ($post->post_author ?? 0));
+        return $post;
+    }
+
+    /** A list of pages follows, of which only titles and addresses are shown. */
+    public static function titlesFollow(mixed $excluded): mixed
+    {
+        self::$titlesFollow = true;
+        return $excluded;
+    }
+
+    public static function blockFollows(mixed $content, mixed $block): mixed
+    {
+        if (is_array($block) && ($block['blockName'] ?? '') === 'core/page-list') {
+            self::$titlesFollow = true;
+        }
+        return $content;
+    }
+
+    /** @param mixed $posts of get_pages(), which asks the database past WP_Query */
+    public static function pages(mixed $posts, mixed $asked): mixed
+    {
+        $asked = (array) $asked;
+        $order = (string) ($asked['sort_column'] ?? '');
+        $titles = self::$titlesFollow && empty($asked['meta_key']) && !str_contains($order, 'modified') && !str_contains($order, 'comment');
+        self::$titlesFollow = false;
+        Page::uses(($titles ? 'names:' : 'every:') . ($asked['post_type'] ?? 'page'));
+        foreach ((array) $posts as $post) {
+            $titles ? Page::usesName((int) ($post->ID ?? 0)) : Page::usesPost((int) ($post->ID ?? 0));
+        }
+        return $posts;
+    }
+
+    public static function title(mixed $title, mixed $post = 0): mixed
+    {
+        Page::usesName((int) (is_object($post) ? $post->ID ?? 0 : $post));
+        return $title;
+    }
+
+    public static function postSecond(mixed $shown, mixed $post = 0): mixed
+    {
+        Page::usesPost((int) (is_object($post) ? $post->ID ?? 0 : $post));
+        return $shown;
+    }
+
+    /** An address is made of the names of all pages above, too. */
+    public static function link(mixed $link, mixed $post): mixed
+    {
+        $id = (int) (is_object($post) ? $post->ID ?? 0 : $post);
+        Page::usesName($id);
+        foreach ((array) get_post_ancestors($id) as $above) {
+            Page::usesName((int) $above);
+        }
+        return $link;
+    }
+
+    /** The post before or after: of all of its type, or (rarely) of those in the same term. */
+    public static function neighbour(mixed $where, mixed $inTerm, mixed $excluded, mixed $taxonomy, mixed $post): mixed
+    {
+        if ($post instanceof \WP_Post) {
+            Page::uses($inTerm || !empty($excluded) ? "every:$post->post_type" : "beside:$post->ID");
+        }
+        return $where;
+    }
+
+    public static function archives(mixed $where, mixed $asked): mixed
+    {
+        Page::uses('list:' . (is_array($asked) ? $asked['post_type'] ?? 'post' : 'post'));
+        return $where;
+    }
+
+    /** The calendar marks the days with posts, and today. */
+    public static function calendar(mixed $calendar): mixed
+    {
+        Page::uses('list:post');
+        Page::freshFor((new \DateTimeImmutable('tomorrow', wp_timezone()))->getTimestamp() - time());
+        return $calendar;
+    }
+
+    /** A block that several posts share is a post of its own. */
+    public static function block(mixed $content, mixed $block): mixed
+    {
+        if (is_array($block) && ($block['blockName'] ?? '') === 'core/block') {
+            Page::usesPost((int) ($block['attrs']['ref'] ?? 0));
+        }
+        return $content;
+    }
+
+    public static function term(mixed $term): mixed
+    {
+        if ($term instanceof \WP_Term && Tags::isTaxonomy($term->taxonomy)) {
+            Page::uses("term:$term->term_id");
+        }
+        return $term;
+    }
+
+    /** The terms of a post are the post's; the terms of a taxonomy are a list of their own. */
+    public static function terms(mixed $terms, mixed $taxonomies, mixed $asked): mixed
+    {
+        foreach ((array) $terms as $term) {
+            self::term($term);
+        }
+        $taxonomies = array_filter((array) $taxonomies, is_string(...));
+        if (!is_array($asked) || empty($asked['object_ids'])) {
+            foreach (array_filter($taxonomies, Tags::isTaxonomy(...)) as $taxonomy) {
+                Page::uses("terms:$taxonomy");
+            }
+        }
+        return $terms;
+    }
+
+    /** Whoever is looked up has his meta read, for his roles. */
+    public static function userSecond(mixed $shown, mixed $user): mixed
+    {
+        if ((int) $user > 0) {
+            Page::uses('user:' . (int) $user);
+        }
+        return $shown;
+    }
+
+    public static function users(mixed $query): mixed
+    {
+        Page::uses('users');
+        return $query;
+    }
+
+    public static function comments(mixed $query): mixed
+    {
+        $post = (int) ($query->query_vars['post_id'] ?? 0);
+        Page::uses($post > 0 ? "comments:$post" : 'comments');
+        return $query;
+    }
+
+    public static function commentsSecond(mixed $count, mixed $post): mixed
+    {
+        Page::uses('comments:' . (int) $post);
+        return $count;
+    }
+
+    public static function menu(mixed $items, mixed $menu): mixed
+    {
+        Page::uses('menu:' . (int) ($menu->term_id ?? 0));
+        return $items;
+    }
+
+    public static function menus(mixed $asked): mixed
+    {
+        Page::uses('menus');
+        return $asked;
+    }
+}

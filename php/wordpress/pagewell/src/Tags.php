@@ -1,0 +1,79 @@
+<?php
+
+/**
+ * How WordPress's data is named. A page and a change meet when they share a name.
+ *
+ *     site                 what every page shows: theme, widgets, settings
+ *     post:4               a post (page, product, picture …) itself
+ *     name:4 · names:page  a post's title and address, as menus and links show them; all of a type's
+ *     list:post · list     which posts of a type (of any type) there are, and in which order by date
+ *     every:post · every   the same, and anything about any of them: for searches and other orders
+ *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
+ *     beside:4             which posts come right before and after post 4
+ *     term:7 · terms:category  a term; which terms a taxonomy has
+ *     user:3 · users       an author; which users there are
+ *     comments:4 · comments    the comments of a post; all comments
+ *     menu:2 · menus       a menu; which menus there are
+ *     nowhere              which addresses there are no pages for
+ *
+ * In a network of several blogs each name begins with the blog's number: `2/post:4`.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/** Makes names; there is nothing to hold. */
+final class Tags
+{
+    public const SITE = 'site';
+    public const NOWHERE = 'nowhere';
+
+    /** Types of posts of which nothing is shown, or that have other names here. */
+    private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request'];
+
+    /** Types of posts that make up the theme. */
+    private const THEME = ['wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'custom_css', 'wp_font_family', 'wp_font_face'];
+
+    /** Taxonomies whose terms are no data of pages. */
+    private const SILENT_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
+
+    private function __construct()
+    {
+    }
+
+    /** A name as it travels: printable, without white space, with the blog's number in a network. */
+    public static function full(string $tag): string
+    {
+        $tag = (string) preg_replace_callback('/[^\x21-\x7e]/', static fn (array $byte): string => sprintf('%%%02X', ord($byte[0])), $tag);
+        return is_multisite() ? get_current_blog_id() . "/$tag" : $tag;
+    }
+
+    /** Whether posts of this type are data of pages by themselves. */
+    public static function isData(string $type): bool
+    {
+        return $type !== '' && !in_array($type, self::SILENT, true) && !in_array($type, self::THEME, true);
+    }
+
+    /** Whether posts of this type are part of the theme. */
+    public static function isTheme(string $type): bool
+    {
+        return in_array($type, self::THEME, true);
+    }
+
+    /** Whether terms of this taxonomy are data of pages. */
+    public static function isTaxonomy(string $taxonomy): bool
+    {
+        return !in_array($taxonomy, self::SILENT_TAXONOMIES, true);
+    }
+
+    /**
+     * @param string $date as in the column post_date, site time
+     *
+     * @return list<string> year, month and day
+     */
+    public static function dates(string $date): array
+    {
+        return ['date:' . substr($date, 0, 4), 'date:' . substr($date, 0, 7), 'date:' . substr($date, 0, 10)];
+    }
+}
