@@ -6,6 +6,7 @@
 
 pub mod figures;
 pub mod floor;
+pub mod flush;
 pub mod hit;
 pub mod rig;
 

@@ -80,6 +80,8 @@ enum Bench {
         #[arg(long)]
         browser: bool,
     },
+    /// What a flush of a whole site under load costs, beside nginx's fastcgi_cache
+    Flush(bench::flush::Amount),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
             let slice = Duration::from_millis(slice_ms);
             bench::hit::run(bench::hit::Amount { rounds, slice, connections, browser })
         }
+        Task::Bench(Bench::Flush(amount)) => bench::flush::run(amount),
         Task::Floor { target, answer } => floor(&target, &answer),
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),

@@ -7,34 +7,39 @@
 //! ends by itself. The same run against a binary whose store does not check leases must find outdated
 //! answers: so it is known that it can.
 
-mod chance;
+mod beside;
+pub mod chance;
 mod judge;
+mod manner;
 mod origin;
 mod port;
 mod reader;
+mod renders;
 mod report;
 mod run;
 mod script;
 mod site;
 mod stamp;
+mod victim;
 mod writer;
 
 use crate::root::{self, Profile};
-use harness::{Deadline, Pagewell, StartError, StartReason, Wait};
+use manner::By;
 use origin::Origin;
 use port::Port;
 use report::Figures;
 use run::Run;
 use script::Faults;
+use serde_json::Value;
 use site::Site;
-use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use victim::Victim;
 use writer::Rate;
 
 /// With faults: when the origin first refuses, and how often, in microseconds.
@@ -43,38 +48,23 @@ const REFUSE: (u64, u64) = (700_000, 2_000_000);
 const REFUSE_FOR: Duration = Duration::from_millis(200);
 /// With faults: when Pagewell is first killed, and how often, in microseconds.
 const KILL: (u64, u64) = (1_700_000, 3_000_000);
-/// How often a start is tried that finds its port taken.
-const STARTS_MAX: usize = 5;
-/// The short form: how long the whole binary is tortured, and the other at most, in seconds.
-const SHORT_SECONDS: (u64, u64) = (5, 20);
+/// The short form: in which ways changes are told, and for how many seconds. Longer where that has to be
+/// for a marked page to run out.
+const SHORT: [(By, u64); 6] = [
+    (By::Headers, 3),
+    (By::Api, 3),
+    (By::Purge, 3),
+    (By::Ban, 3),
+    (By::Soft, 5),
+    (By::Litespeed, 3),
+];
+/// For how long the short form looks for an outdated answer of a binary without its lease check, at most.
+const SHORT_FOUND_SECONDS: u64 = 20;
 /// How many changes a second the short form makes: enough to be in every render's way, and few enough
 /// for pages to live.
 const SHORT_RATE: Rate = Rate::PerSecond(400);
 /// Many wrong answers are enough.
 const WRONG_MAX: u64 = 100_000;
-/// Pagewell's counters that only grow, so that those of all its lives can be added up.
-const GROWING: [&str; 13] = [
-    "hits",
-    "stale_hits",
-    "renders",
-    "forwards",
-    "collapsed",
-    "joins_refused",
-    "stored",
-    "not_stored",
-    "store_refused",
-    "validated",
-    "invalidations",
-    "origin_failures",
-    "dropped",
-];
-/// Those that say what is going on now: nothing, once nobody asks.
-const LEFT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
-/// How long what is under way at the end of a run may take.
-const IDLE_WITHIN: Duration = Duration::from_secs(15);
-/// How often somebody who waits looks again.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
 /// How much torture.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Amount {
@@ -96,14 +86,20 @@ pub struct Amount {
     /// Changes a second by all writers together, or `max`: as many as are acknowledged
     #[arg(long, default_value = "max")]
     writes_per_second: Rate,
+    /// How Pagewell is told of changes
+    #[arg(long, value_enum, default_value_t = By::Mixed)]
+    by: By,
+    /// The same load on another cache as well, told by PURGEKEYS and PURGE as Pagewell then is
+    #[arg(long, value_enum, conflicts_with_all = ["by", "faults", "short", "without_lease_check"])]
+    beside: Option<Other>,
     /// Cut and refuse at the origin, leave as a reader, kill Pagewell and start it anew
     #[arg(long)]
     faults: bool,
     /// Build and torture a binary that does not check leases; it must be found out
     #[arg(long)]
     without_lease_check: bool,
-    /// A few seconds with everything, then without the lease check until that is found out
-    #[arg(long, conflicts_with_all = ["seconds", "writes_per_second", "without_lease_check", "json"])]
+    /// A few seconds by each way with faults, then without the lease check until that is found out
+    #[arg(long, conflicts_with_all = ["seconds", "writes_per_second", "without_lease_check", "json", "by"])]
     short: bool,
     /// The seed of the site and of all draws
     #[arg(long, default_value_t = 1)]
@@ -111,6 +107,13 @@ pub struct Amount {
     /// Write all figures to this file, too
     #[arg(long)]
     json: Option<PathBuf>,
+}
+
+/// A cache to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Other {
+    /// Varnish with its module xkey
+    Varnish,
 }
 
 impl Amount {
@@ -167,27 +170,50 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     }
     let lease_check =
         if amount.without_lease_check { LeaseCheck::LeftOut } else { LeaseCheck::Kept };
-    let figures = torture(amount, lease_check, WRONG_MAX)?;
-    print!("{}", figures.table());
+    let figures = match amount.beside {
+        None => vec![torture(amount, lease_check, WRONG_MAX)?],
+        Some(Other::Varnish) => {
+            let amount = Amount { by: By::Keys, ..amount.clone() };
+            vec![torture(&amount, lease_check, WRONG_MAX)?, beside::varnish(&amount)?]
+        }
+    };
+    for one in &figures {
+        println!("{}", one.table());
+    }
+    if amount.beside.is_some() {
+        println!("{}", report::side_by_side(&figures));
+    }
     if let Some(path) = &amount.json {
-        let text = format!("{:#}\n", figures.json());
+        let all: Vec<Value> = figures.iter().map(Figures::json).collect();
+        let text = match all.as_slice() {
+            [only] => format!("{only:#}\n"),
+            _ => format!("{:#}\n", Value::from(all)),
+        };
         fs::write(path, text).map_err(|error| format!("torture: {}: {error}", path.display()))?;
     }
-    figures.verdict()
+    // What another cache does wrong is no failure of ours.
+    figures.first().map_or(Ok(()), Figures::verdict)
 }
 
-/// Both, in seconds: nothing is found, and it would have been found.
+/// Both, in seconds: nothing is found in any way, and it would have been found.
 fn short(amount: &Amount) -> Result<(), String> {
     let amount = Amount { writes_per_second: SHORT_RATE, ..amount.clone() };
-    let whole = Amount { seconds: SHORT_SECONDS.0, faults: true, ..amount.clone() };
-    let figures = torture(&whole, LeaseCheck::Kept, WRONG_MAX)?;
-    print!("{}", figures.table());
-    figures.verdict()?;
-    let other = Amount { seconds: SHORT_SECONDS.1, faults: false, ..amount };
+    for (by, seconds) in SHORT {
+        let whole = Amount { seconds, by, faults: true, ..amount.clone() };
+        let figures = torture(&whole, LeaseCheck::Kept, WRONG_MAX)?;
+        match figures.verdict() {
+            Ok(()) => println!("{}", figures.line()),
+            Err(error) => {
+                print!("{}", figures.table());
+                return Err(error);
+            }
+        }
+    }
+    let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..amount };
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;
     figures.verdict()?;
     println!(
-        "\ntorture: without the lease check the first outdated answer came after {:.2} s",
+        "torture: without the lease check the first outdated answer came after {:.2} s",
         figures.first_wrong_seconds.unwrap_or(figures.seconds)
     );
     Ok(())
@@ -212,15 +238,38 @@ fn binary(lease_check: LeaseCheck) -> Result<PathBuf, String> {
 fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figures, String> {
     let binary = binary(lease_check)?;
     let faults = amount.faults();
-    let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages));
-    let system = |error: std::io::Error| format!("torture: {error}");
+    let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
     let origin = Origin::start(&site, amount.seed, faults).map_err(system)?;
     let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
-    let mut victim = Victim::start(&binary, &origin, &ports)?;
+    let mut victim = Victim::start(&binary, &origin, &ports, amount.by)?;
     let servers = (ports.0.address(), ports.1.address());
     let time = Duration::from_secs(amount.seconds);
     let run = Run::new(site, faults, amount.seed, servers, time, Some(enough));
-    let run = &run;
+    let played = play(amount, &run, || disturb(&run, &origin, &mut victim))?;
+    victim.wait_idle()?;
+    victim.take_counters()?;
+    let (counters, restarts) = (victim.counters.clone(), victim.restarts);
+    Ok(Figures::of("pagewell", amount, lease_check, &run, played, &origin, counters, restarts))
+}
+
+fn system(error: std::io::Error) -> String {
+    format!("torture: {error}")
+}
+
+/// What readers and writers have seen and done, how often the origin refused, and how long it took.
+struct Played {
+    seen: reader::Seen,
+    done: writer::Done,
+    refusals: u64,
+    seconds: f64,
+}
+
+/// Readers and writers, until the run is over; `meanwhile` returns how often the origin refused.
+fn play(
+    amount: &Amount,
+    run: &Run,
+    meanwhile: impl FnOnce() -> Result<u64, String>,
+) -> Result<Played, String> {
     let (seen, done, refusals) = thread::scope(|scope| {
         let readers: Vec<_> = (0..amount.readers)
             .map(|number| scope.spawn(move || reader::read(run, number)))
@@ -229,7 +278,7 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
         let writers: Vec<_> = (0..amount.writers)
             .map(|number| scope.spawn(move || writer::write(run, number, amount.writers, rate)))
             .collect();
-        let refusals = disturb(run, &origin, &mut victim);
+        let refusals = meanwhile();
         let (mut seen, mut done) = (reader::Seen::default(), writer::Done::default());
         for reader in readers {
             seen.add(&reader.join().map_err(|_| "torture: a reader panicked")?);
@@ -241,22 +290,7 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
     })?;
     #[allow(clippy::cast_precision_loss, reason = "microseconds of a run stay below 2^52")]
     let seconds = run.micros() as f64 / 1e6;
-    victim.wait_idle()?;
-    victim.take_counters()?;
-    Ok(Figures {
-        amount: amount.clone(),
-        lease_check,
-        seconds,
-        seen,
-        done,
-        counters: victim.counters,
-        cut: origin.cut(),
-        refusals,
-        restarts: victim.restarts,
-        silent: run.silent(),
-        wrong: run.first_wrong(),
-        first_wrong_seconds: run.first_wrong_seconds(),
-    })
+    Ok(Played { seen, done, refusals, seconds })
 }
 
 /// Waits for the end of the run; with faults, refuses and kills meanwhile. Returns how often the
@@ -281,103 +315,4 @@ fn disturb(run: &Run, origin: &Origin, victim: &mut Victim<'_>) -> Result<u64, S
             kill_at += KILL.1;
         }
     }
-}
-
-/// Pagewell, through all of its lives.
-struct Victim<'a> {
-    pagewell: Pagewell,
-    binary: &'a Path,
-    arguments: Vec<String>,
-    counters: BTreeMap<&'static str, u64>,
-    restarts: u64,
-}
-
-impl Victim<'_> {
-    fn start<'a>(
-        binary: &'a Path,
-        origin: &Origin,
-        ports: &(Port, Port),
-    ) -> Result<Victim<'a>, String> {
-        let origin = format!("http://{}", origin.address());
-        let [listen, admin] = [&ports.0, &ports.1].map(|port| port.address().to_string());
-        let arguments = [
-            ["--origin", &origin],
-            ["--listen", &listen],
-            ["--admin", &admin],
-            ["--memory", "64M"],
-            ["--log", "warn"],
-        ];
-        let arguments: Vec<String> = arguments.concat().into_iter().map(str::to_owned).collect();
-        let pagewell = Pagewell::start(binary, &arguments).map_err(told)?;
-        let counters = BTreeMap::new();
-        Ok(Victim { pagewell, binary, arguments, counters, restarts: 0 })
-    }
-
-    /// Kills it as a crash would, and starts it anew at the same addresses.
-    fn restart(&mut self, run: &Run) -> Result<(), String> {
-        self.take_counters()?;
-        // Whoever has sent a request by now is cut off; the others wait.
-        run.set_down(true);
-        self.pagewell.kill();
-        let mut tried = 0;
-        self.pagewell = loop {
-            tried += 1;
-            match Pagewell::start(self.binary, &self.arguments) {
-                Ok(pagewell) => break pagewell,
-                Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
-                Err(error) => return Err(told(error)),
-            }
-        };
-        self.restarts += 1;
-        run.set_down(false);
-        Ok(())
-    }
-
-    /// Adds what this life has counted; a life that has ended by itself is an error.
-    fn take_counters(&mut self) -> Result<(), String> {
-        if let Wait::Ended(status) = self.pagewell.wait(Duration::ZERO) {
-            let log = self.pagewell.log();
-            return Err(format!("torture: pagewell has ended by itself, {status}\n{log}"));
-        }
-        let counters = self.counters_now()?;
-        for name in GROWING {
-            *self.counters.entry(name).or_default() += named(&counters, name)?;
-        }
-        Ok(())
-    }
-
-    fn counters_now(&self) -> Result<BTreeMap<String, u64>, String> {
-        self.pagewell.stats().map_err(|error| format!("torture: {error}"))
-    }
-
-    /// Once nobody asks any more, no render, no lease and nobody who waits may be left.
-    fn wait_idle(&self) -> Result<(), String> {
-        let deadline = Deadline::after(IDLE_WITHIN);
-        loop {
-            let counters = self.counters_now()?;
-            let mut left = Vec::new();
-            for name in LEFT {
-                match named(&counters, name)? {
-                    0 => {}
-                    count => left.push(format!("{count} {name}")),
-                }
-            }
-            if left.is_empty() {
-                return Ok(());
-            }
-            if deadline.passed() {
-                let left = left.join(", ");
-                return Err(format!("torture: {left} when nobody had asked for {IDLE_WITHIN:?}"));
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-    }
-}
-
-fn named(counters: &BTreeMap<String, u64>, name: &str) -> Result<u64, String> {
-    counters.get(name).copied().ok_or_else(|| format!("torture: pagewell has no counter {name}"))
-}
-
-fn told(error: StartError) -> String {
-    format!("torture: {error}")
 }

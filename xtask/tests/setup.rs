@@ -81,6 +81,7 @@ impl Machine {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/setup");
         let mut command = Command::new(self.dir.path().join("bash"));
         command.arg(script).args(args).env_clear().env("SETUP_PATH", self.dir.path());
+        command.env("SETUP_SHARE", self.dir.path());
         command.env("PATH", self.dir.path());
         let Output { status, stdout, stderr } = command.output().expect("bash runs");
         let said = [stdout, stderr].concat();
@@ -102,10 +103,43 @@ fn what_is_missing_is_listed_by_package() {
     let all = "curl mariadb-client mariadb-server php-cli php-fpm php-mysql\n";
     assert_eq!(machine.setup(&["--list", "demo"]), (1, all.to_owned()));
     machine.has_demo_parts();
-    let rest = "memcached nginx-light openssl php-mbstring php-xml phpunit\n";
-    assert_eq!(machine.setup(&["--list", "test"]), (1, rest.to_owned()));
+    let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
+    let rest = format!(
+        "libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
+         php-memcache php-memcached php-sqlite3 php-xml phpunit {wordpress}\n"
+    );
+    assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
+    machine.has("nginx", "echo 'configure arguments: --with-stream --with-stream_ssl_module' >&2");
+    machine.has("h2load", FOUND);
+    let rest = format!(
+        "memcached openssl php php-mbstring php-memcache php-memcached php-sqlite3 php-xml phpunit \
+         {wordpress}\n"
+    );
+    assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
+    // Its libraries are asked for with `php -r`.
+    machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
+    let rest = format!(
+        "memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
+         php-nyholm-psr7 php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit {wordpress}\n"
+    );
+    assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     machine.has("php", FOUND);
     assert_eq!(machine.setup(&["--list", "demo"]), (1, "php-mysql\n".to_owned()));
+}
+
+#[test]
+fn benchmarks_need_other_caches_to_compare_with() {
+    let machine = Machine::new();
+    machine.has_demo_parts();
+    let all = "nginx-light varnish varnish-modules\n";
+    assert_eq!(machine.setup(&["--list", "bench"]), (1, all.to_owned()));
+    machine.has("nginx", FOUND);
+    machine.has("varnishd", FOUND);
+    let modules = machine.dir.path().join("varnish/vmods");
+    fs::create_dir_all(&modules).expect("can be made");
+    assert_eq!(machine.setup(&["--list", "bench"]), (1, "varnish-modules\n".to_owned()));
+    fs::write(modules.join("libvmod_xkey.so"), "").expect("can be written");
+    assert_eq!(machine.setup(&["--list", "bench"]), (0, String::new()));
 }
 
 #[test]

@@ -29,6 +29,8 @@ mod php_fpm;
 mod process;
 mod reply;
 mod users;
+mod varnish;
+mod wordpress;
 
 pub use address::{Address, Stream, free_port};
 pub use client::{Client, ClientError, Request};
@@ -48,3 +50,5 @@ pub use process::{Process, Stopped, Wait};
 pub use reply::Response;
 pub use rustix::process::Signal;
 pub use users::{Account, am_root};
+pub use varnish::Varnish;
+pub use wordpress::WordPress;

@@ -89,6 +89,8 @@ impl Memcached {
 fn command(memory_mb: u32) -> Result<Command, StartError> {
     let mut command = Command::new(find::program(&["memcached"])?);
     command.args(["-m", &memory_mb.to_string()]);
+    // Its threads in the background hold items for a moment, and what it answers then differs.
+    command.args(["-o", "no_lru_crawler,no_lru_maintainer"]);
     if let Some(account) = users::for_server(&["memcache", "nobody"]) {
         command.args(["-u", &account.name]);
     }

@@ -149,7 +149,8 @@ pub(crate) fn open_to_others(path: &Path) -> bool {
     mode(path) & 0o005 == 0o005 && path.ancestors().skip(1).all(|dir| mode(dir) & 0o001 != 0)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a directory so that every user can read the copy; what is neither file nor directory is left out.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;
     for entry in fs::read_dir(from)? {

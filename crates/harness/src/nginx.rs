@@ -10,6 +10,7 @@ use crate::users;
 use crate::{PrivateDir, StartError, StartReason, find};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,6 +43,20 @@ impl Nginx {
     /// # Errors
     /// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
     pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<Nginx, StartError> {
+        let serves = http_block(&dir, conf);
+        Nginx::start_with(dir, conf.workers, &serves)
+    }
+
+    /// Starts one that carries connections on: `directives` go inside `stream { server { … } }`.
+    ///
+    /// # Errors
+    /// As for [`Nginx::start`]; `Ended` where nginx has no stream module.
+    pub fn start_stream(dir: PrivateDir, directives: &str) -> Result<Nginx, StartError> {
+        let serves = format!("stream {{\nserver {{\nlisten {LISTEN};\n{directives}\n}}\n}}\n");
+        Nginx::start_with(dir, 1, &serves)
+    }
+
+    fn start_with(dir: PrivateDir, workers: usize, serves: &str) -> Result<Nginx, StartError> {
         let account = users::for_server(&["www-data", "nobody", "nginx", "http"]);
         dir.part("temp", account.as_ref())?;
         let program = find::program(&["nginx"])?;
@@ -50,7 +65,8 @@ impl Nginx {
             let port = free_port()
                 .map_err(|error| StartError::new("nginx", StartReason::CannotPrepare, error))?;
             let user = account.as_ref().map(|account| account.name.as_str());
-            let file = dir.file("nginx.conf", &frame(&dir, conf, user, port))?;
+            let serves = serves.replace(LISTEN, &format!("127.0.0.1:{port}"));
+            let file = dir.file("nginx.conf", &frame(&dir, workers, user, &serves))?;
             let mut command = Command::new(&program);
             command.args(["-e", "stderr", "-p"]).arg(dir.path()).arg("-c").arg(file);
             let log = dir.path().join("nginx.log");
@@ -92,20 +108,34 @@ impl Nginx {
     }
 }
 
-fn frame(dir: &PrivateDir, conf: &NginxConf, user: Option<&str>, port: u16) -> String {
-    let temp = dir.path().join("temp");
-    let temp = temp.display();
-    let mut text = String::from("daemon off;\nerror_log stderr warn;\n");
+/// Stands for the address until a free port is found.
+const LISTEN: &str = "@listen@";
+/// Where distributions put the module that they build apart.
+const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
+
+fn frame(dir: &PrivateDir, workers: usize, user: Option<&str>, serves: &str) -> String {
+    let mut text = String::new();
+    if serves.starts_with("stream") && Path::new(STREAM_MODULE).exists() {
+        let _ = writeln!(text, "load_module {STREAM_MODULE};");
+    }
+    text.push_str("daemon off;\nerror_log stderr warn;\n");
     if let Some(user) = user {
         let _ = writeln!(text, "user {user};");
     }
-    let _ = writeln!(text, "worker_processes {};", conf.workers.max(1));
+    let _ = writeln!(text, "worker_processes {};", workers.max(1));
     let _ = writeln!(text, "pid {}/nginx.pid;", dir.path().display());
-    text.push_str("events { worker_connections 1024; }\nhttp {\naccess_log off;\n");
+    text.push_str("events { worker_connections 1024; }\n");
+    text + serves
+}
+
+fn http_block(dir: &PrivateDir, conf: &NginxConf) -> String {
+    let temp = dir.path().join("temp");
+    let temp = temp.display();
+    let mut text = String::from("http {\naccess_log off;\n");
     for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
         let _ = writeln!(text, "{kind}_temp_path {temp}/{kind};");
     }
     text.push_str(&conf.http);
-    let _ = write!(text, "\nserver {{\nlisten 127.0.0.1:{port};\n{}\n}}\n}}\n", conf.server);
+    let _ = write!(text, "\nserver {{\nlisten {LISTEN};\n{}\n}}\n}}\n", conf.server);
     text
 }

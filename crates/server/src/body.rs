@@ -1,18 +1,21 @@
 //! The content of a response on its way to the client: nothing, one piece that is in memory,
-//! several such pieces, or pieces that arrive through a bounded channel; compressed on the way or not.
+//! several such pieces, or pieces that arrive through a bounded channel, trailers behind them or not;
+//! compressed on the way or not.
 //!
 //! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
 //! as being in hyper's hands; hyper drops it when the content has been taken.
 
 use crate::codings::OnTheWay;
-use crate::front::InFlightGuard;
+use crate::in_flight::InFlightGuard;
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_cache::Failure;
 use std::collections::VecDeque;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// A piece of content, or why there will be no more.
 pub type Piece = Result<Bytes, Failure>;
@@ -35,8 +38,18 @@ pub enum Content {
         /// How many bytes there will be, if that is known.
         length: Option<u64>,
     },
+    /// What arrives, and trailers at its end.
+    Trailed(Box<Trailed>),
     /// Other content, compressed while it is sent.
     OnTheWay(Box<OnTheWay>),
+}
+
+/// Content that may end with trailers.
+pub struct Trailed {
+    /// Where it arrives.
+    pub pieces: mpsc::Receiver<Piece>,
+    /// Where the trailers come, if there are any; closed when not.
+    pub trailers: oneshot::Receiver<HeaderMap>,
 }
 
 /// What is compressed at a time of content that is all there.
@@ -59,8 +72,17 @@ impl Content {
                 }
                 piece
             }
+            Content::Trailed(trailed) => ready!(trailed.pieces.poll_recv(cx)),
             Content::OnTheWay(coded) => ready!(poll_coded(coded, cx)),
         })
+    }
+
+    /// Once, after the last piece.
+    fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Option<HeaderMap>> {
+        let Content::Trailed(trailed) = self else { return Poll::Ready(None) };
+        let trailers = ready!(Pin::new(&mut trailed.trailers).poll(cx)).ok();
+        *self = Content::Empty;
+        Poll::Ready(trailers)
     }
 
     fn is_at_end(&self) -> bool {
@@ -68,7 +90,7 @@ impl Content {
             Content::Empty => true,
             Content::Whole(bytes) => bytes.is_empty(),
             Content::Pieces(pieces) => pieces.is_empty(),
-            Content::Channel { .. } | Content::OnTheWay(_) => false,
+            Content::Channel { .. } | Content::Trailed(_) | Content::OnTheWay(_) => false,
         }
     }
 
@@ -82,7 +104,7 @@ impl Content {
             Content::Channel { length, .. } => {
                 length.map_or_else(SizeHint::default, SizeHint::with_exact)
             }
-            Content::OnTheWay(_) => SizeHint::default(),
+            Content::Trailed(_) | Content::OnTheWay(_) => SizeHint::default(),
         }
     }
 }
@@ -141,8 +163,15 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
-        let piece = ready!(self.get_mut().content.poll_piece(cx));
-        Poll::Ready(piece.map(|piece| piece.map(Frame::data).map_err(Failed)))
+        let content = &mut self.get_mut().content;
+        let piece = match ready!(content.poll_piece(cx)) {
+            Some(piece) => piece.map(Frame::data).map_err(Failed),
+            None => match ready!(content.poll_trailers(cx)) {
+                Some(trailers) => Ok(Frame::trailers(trailers)),
+                None => return Poll::Ready(None),
+            },
+        };
+        Poll::Ready(Some(piece))
     }
 
     fn is_end_stream(&self) -> bool {

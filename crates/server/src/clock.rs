@@ -51,10 +51,23 @@ impl Clock {
 
     /// The time, in milliseconds since the Unix epoch.
     pub fn now(&self) -> Timestamp {
-        let counted_ms = match self.inner.runs {
-            true => self.inner.started.elapsed().as_millis() as u64,
-            false => 0,
+        self.at(self.instant())
+    }
+
+    /// The moment by the monotonic clock, for limits on waiting.
+    #[allow(clippy::disallowed_methods)]
+    pub fn instant(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// What this clock shows at a moment that [`instant`](Self::instant) gave: one reading of the
+    /// machine's clock serves both.
+    pub fn at(&self, instant: Instant) -> Timestamp {
+        let counted = match self.inner.runs {
+            true => instant.saturating_duration_since(self.inner.started),
+            false => Duration::ZERO,
         };
+        let counted_ms = counted.as_secs() * 1000 + u64::from(counted.subsec_millis());
         let advanced_ms = self.inner.advanced_ms.load(Ordering::Relaxed);
         Timestamp(self.inner.started_ms + counted_ms + advanced_ms)
     }

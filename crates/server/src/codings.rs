@@ -18,7 +18,7 @@ mod understand;
 
 pub use make::{make, make_for_file};
 pub use on_the_way::{OnTheWay, on_the_way};
-pub use understand::{Understanding, may_be_understood};
+pub use understand::{Understanding, may_be_understood, whole};
 
 use crate::page::{SharedPage, StoredPage};
 use crate::site::Site;
@@ -29,6 +29,11 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
+
+/// Content longer than this is kept in its codings only: few ask for it in none.
+pub const PLAIN_BYTES: usize = 64 << 10;
+/// Content longer than this is kept as it came, too: to undo its coding would take too long.
+const UNDONE_BYTES: usize = 4 << 20;
 
 /// Something whose codings are to be made: without holding on to it.
 pub enum Work {
@@ -138,14 +143,23 @@ fn code_file(site: &Site, path: &Path) {
 
 fn code_page(site: &Site, page: &SharedPage) {
     let payload = page.payload();
-    let coded = make(&payload.content, &site.config.codings.make);
+    let content = payload.content();
+    let coded = make(&content, &site.config.codings.make);
     if coded.is_empty() {
         return;
     }
-    let coded = StoredPage::with_forms(payload.stored.clone(), payload.content.clone(), coded);
+    let coded = as_kept(StoredPage::with_forms(payload.stored.clone(), content, coded));
     match site.store.replace_payload(page, coded) {
         Ok(_) => site.counters.coded.add(),
         // It was dropped, or rendered anew, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
+    }
+}
+
+/// A page as it is kept: where it is long and has codings, they are enough.
+pub fn as_kept(page: StoredPage) -> StoredPage {
+    match page.plain.length() {
+        bytes if bytes <= PLAIN_BYTES || bytes > UNDONE_BYTES => page,
+        _ => page.without_plain(),
     }
 }

@@ -5,20 +5,25 @@
 
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
-use crate::front::{Front, InFlight};
+use crate::front::Front;
 use crate::hits::Hits;
 use crate::http2;
+use crate::in_flight::InFlight;
+use crate::origin::{Besides, Origin};
 use crate::site::Site;
 use crate::switch::{self, Slot};
-use http::{Request, header};
+use crate::trailers;
+use http::{Request, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -111,44 +116,85 @@ async fn serve_http1<IO>(
     let in_flight = Arc::new(InFlight::default());
     let redirected = exchange::is_redirected(&site, visitor.scheme);
     let hits = (site.config.hits_in_front && !redirected)
-        .then(|| Hits::new(site.clone(), visitor.peer, visitor.scheme));
-    let front = Front::new(io, begun, site.clone(), in_flight.clone(), hits);
+        .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
     let slot = Slot::default();
+    let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
+    let has_http_origin = site.all_or(None).any(|site| matches!(site.origin, Origin::Http(_)));
     let service = service_fn(|mut request: Request<Incoming>| {
         let guard = in_flight.enter();
-        if request.headers().contains_key(header::UPGRADE) {
-            request.extensions_mut().insert(slot.clone());
+        let (site, mut visitor) = (site.clone(), visitor.clone());
+        if has_http_origin {
+            if request.headers().contains_key(header::CONNECTION)
+                && let Some(offer) = slot.offered()
+            {
+                request.extensions_mut().insert(offer);
+            }
+            visitor.besides = besides(&request, &in_flight);
         }
-        let (site, visitor) = (site.clone(), visitor.clone());
+        let in_flight = in_flight.clone();
         async move {
             let response = exchange::answer(&site, request, &visitor).await;
+            in_flight.seal();
             Ok::<_, Infallible>(response.map(|body| body.guarded(guard)))
         }
     });
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_headers(limits.headers)
         .max_buf_size(limits.header_bytes.max(HYPER_BUFFER_BYTES_MIN) + (64 << 10))
-        .serve_connection(TokioIo::new(front), service)
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = told(&mut stop) => None,
-    };
+        .serve_connection(TokioIo::new(front), service);
+    let ended = until_told(Pin::new(&mut connection), stop.clone()).await;
     let ended = match ended {
         Some(ended) => ended,
         None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(event = "connection-ended", %error);
+    match (ended, slot.take()) {
+        (Err(error), _) => tracing::debug!(event = "connection-ended", %error),
+        (Ok(()), Some(tunnel)) => {
+            let parts = connection.into_parts();
+            let (io, arrived) = parts.io.into_inner().into_parts();
+            let early = [&parts.read_buf[..], &arrived].concat();
+            switch::join(tunnel, io, &early, &limits, &mut stop).await;
+        }
+        (Ok(()), None) => {}
     }
-    if let Some(tunnel) = slot.take() {
-        switch::join::<IO>(tunnel, &limits, &mut stop).await;
+}
+
+/// What the client of a request takes besides its response: interim responses from HTTP/1.1 on (RFC
+/// 9110 section 15.2), trailers if it says so.
+fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
+    match request.version() {
+        Version::HTTP_11 => Besides {
+            interims: Some(in_flight.interims()),
+            trailers: trailers::wanted(request.headers()),
+        },
+        _ => Besides::default(),
     }
+}
+
+/// What `connection` comes to; `None` when Pagewell is to stop before. Waiting for that is begun once,
+/// and afterwards costs a connection that is woken a look at a counter.
+async fn until_told<F: Future>(
+    mut connection: Pin<&mut F>,
+    mut stop: watch::Receiver<bool>,
+) -> Option<F::Output> {
+    let seen = stop.clone();
+    let mut told = pin!(told(&mut stop));
+    let mut waits = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            return Poll::Ready(Some(ended));
+        }
+        if waits && matches!(seen.has_changed(), Ok(false)) {
+            return Poll::Pending;
+        }
+        waits = true;
+        told.as_mut().poll(cx).map(|()| None)
+    })
+    .await
 }
 
 /// Ready when Pagewell is to stop.

@@ -6,9 +6,13 @@
 use crate::body::{Content, ResponseBody};
 use crate::codings::on_the_way;
 use crate::forward::{self, AsSent, Why, read_facts};
+use crate::litespeed;
 use crate::networks::forwarded_scheme;
-use crate::page::{SharedPage, StoredPage};
-use crate::render::{self, Ask};
+use crate::origin::Besides;
+use crate::page::{SharedPage, StoredPage, marked};
+use crate::private;
+use crate::purge;
+use crate::render::{self, Ask, Ranges};
 use crate::serve;
 use crate::site::Site;
 use crate::switch;
@@ -32,10 +36,12 @@ pub struct Visitor {
     pub peer: Option<SocketAddr>,
     /// The address it came to; none over a Unix socket.
     pub local: Option<SocketAddr>,
-    /// Whether the connection is a trusted proxy's, whose word has been taken.
+    /// Whether the connection is a trusted proxy's, whose word about its clients is taken.
     pub believed: Peer,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
+    /// What is sent besides responses.
+    pub besides: Besides,
 }
 
 /// Answers a request that came to `door`, by the site that its host names.
@@ -45,12 +51,31 @@ pub async fn answer(
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     // What comes behind chunked content is not read: the connection ends with this response.
-    // So it is when another protocol was asked for and is not spoken.
-    let asks = request.headers();
-    let last = asks.contains_key(header::TRANSFER_ENCODING) || asks.contains_key(header::UPGRADE);
+    let last = request.headers().contains_key(header::TRANSFER_ENCODING);
+    let response = match purge::is_asked(door, &request) {
+        true => purge::answer(door, &request, visitor).await,
+        false => by_site(door, request, visitor).await,
+    };
+    closing(last, response)
+}
+
+/// Says that the connection ends with the response, where it does.
+fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if last {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Answers by the site that the host names.
+async fn by_site(
+    door: &Arc<Site>,
+    request: Request<Incoming>,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
     let fallback = door.unnamed_host();
     let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
-    let mut response = match target {
+    match target {
         Ok(target) => {
             let (visitor, target) = believed(door, request.headers(), visitor, target);
             let site = door.for_host(&target.host);
@@ -60,18 +85,19 @@ pub async fn answer(
             } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
                 serve::to_https(site, &target)
             } else {
-                dispatch(site, request, target, &visitor).await
+                let told = litespeed::is_told(&site.config.dialects, request.headers());
+                let mut response = dispatch(site, request, target, &visitor).await;
+                if told {
+                    litespeed::tell_crawler(&mut response);
+                }
+                response
             }
         }
         Err(error) => {
             door.counters.requests.add();
             serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
         }
-    };
-    if last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    response
 }
 
 /// Visitor and target as a trusted proxy names them; from anybody else, as they came.
@@ -82,12 +108,12 @@ fn believed(
     target: Target,
 ) -> (Visitor, Target) {
     let trusted = &site.config.trusted_proxies;
-    if !trusted.have_peer(visitor.peer) {
+    if visitor.believed != Peer::Trusted {
         return (visitor.clone(), target);
     }
     let client = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
     let peer = client.or(visitor.peer);
-    let visitor = Visitor { peer, believed: Peer::Trusted, ..visitor.clone() };
+    let visitor = Visitor { peer, ..visitor.clone() };
     match forwarded_scheme(headers) {
         Some(scheme) => (visitor, target.by_scheme(scheme)),
         None => (visitor, target),
@@ -147,6 +173,11 @@ async fn get(
 ) -> Response<ResponseBody> {
     let shared = site.shared(&target);
     let (plan, key) = plan(site, &request, shared.as_ref().unwrap_or(&target), visitor);
+    if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
+        (plan.handling, &site.config.private)
+    {
+        return private::answer(site, copies, request, target, visitor, plan).await;
+    }
     if let Handling::Bypass(because) = plan.handling {
         return bypass(site, request, target, visitor, because).await;
     }
@@ -160,7 +191,7 @@ async fn get(
         }
         Verdict::Reuse { candidate, state: Reuse::Stale(because), .. } => {
             let page = &pages[candidate];
-            if because == StaleBecause::WhileRevalidate {
+            if because == StaleBecause::WhileRevalidate && may_refresh(site) {
                 let again = Some(page.clone());
                 let ask = ask(&request, target, key, visitor, plan, ForwardReason::Stale);
                 let ask = Ask { validate: again.clone(), fallback: again, ..ask };
@@ -178,6 +209,16 @@ async fn get(
     let ask = Ask { validate: page(validate), fallback: page(fallback), ..ask };
     let response = render::get(site, ask).await;
     on_the_way(site, &facts, response)
+}
+
+/// Whether a render in the background may begin: visitors who wait for a page go first. Where it may not,
+/// the next who is given the stale page asks again.
+fn may_refresh(site: &Site) -> bool {
+    let may = site.origin.places().is_one_to_spare();
+    if !may {
+        site.counters.refreshes_put_off.add();
+    }
+    may
 }
 
 /// What the rules make of a request, and the key of the copy that would answer it.
@@ -205,12 +246,8 @@ async fn bypass(
     visitor: &Visitor,
     because: BypassBecause,
 ) -> Response<ResponseBody> {
-    if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
-        return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
-    }
-    site.counters.bypasses.add();
     let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()) };
-    forward::pass(site, request, target, visitor, why).await
+    forward::pass_bypassed(site, request, target, visitor, why, None).await
 }
 
 /// A request as the rules see it.
@@ -249,6 +286,8 @@ fn ask(
         why,
         validate: None,
         fallback: None,
+        ranges: Ranges::Cut,
+        owner: None,
     }
 }
 
@@ -263,7 +302,7 @@ pub fn decide_on(
     let candidates = site.store.candidates(site.store.key(key));
     let listed = candidates
         .iter()
-        .map(|page| Candidate { stored: &page.payload().stored, marked: page.is_marked() });
+        .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
     let rules = &site.config.rules;
     let fields = AsSent(headers);
     let planned = Planned::new(rules, *plan, &fields);
@@ -307,7 +346,7 @@ pub fn answers(
     plan: &Plan,
     page: &SharedPage,
 ) -> bool {
-    let only = Candidate { stored: &page.payload().stored, marked: false };
+    let only = Candidate { stored: &page.payload().stored, marked: None };
     let listed = std::iter::once(only);
     let rules = &site.config.rules;
     let fields = AsSent(headers);

@@ -5,25 +5,32 @@
 //! target URI, Location and Content-Location (RFC 9111 section 4.4) and the groups that the response
 //! names (RFC 9875 section 3).
 
-use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
+use crate::body::{CHANNEL_PIECES, Content, ResponseBody, Trailed};
 use crate::codings::on_the_way;
 use crate::config::{FilesConfig, Limits};
+use crate::database::Waited;
 use crate::exchange::{Visitor, view_of};
-use crate::origin::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use crate::litespeed;
+use crate::origin::{
+    Besides, Origin, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+};
+use crate::private::{self, Keep, Taken};
 use crate::routes::{Route, Script, route};
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
 use crate::target::Target;
+use crate::trailers;
 use crate::upload::Upload;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
+use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use hyper::body::Incoming;
 use page_store::{Strength, Target as Changed};
-use site_rules::{Planned, RequestView};
+use site_rules::{BypassBecause, Planned, RequestView};
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
@@ -47,17 +54,36 @@ pub const NOT_FROM_CLIENTS: &[&str] = &[
     "x-lscache",
     "x-litemage",
     "x-lscache-vary-value",
+    "esi-referer",
+    "lsc-cookie",
     "x-user-context-hash",
     "x-magento-tags-pattern",
     "cache-group-invalidation",
+    "surrogate-key",
+    "cache-tag",
+    "edge-cache-tag",
+    "xkey",
+    "x-hashtwo",
+    "x-cache-tags",
+    "x-magento-tags",
+    "cache-tags",
+    "purge-cache-tags",
 ];
+
+/// So begin the fields of a whole dialect, none of which clients may set.
+const NOT_FROM_CLIENTS_BEGIN: &str = "x-litespeed-";
+
+/// Whether a client may set the request field of this name (in lower case) for the application.
+pub fn is_from_clients(name: &str) -> bool {
+    !NOT_FROM_CLIENTS.contains(&name) && !name.starts_with(NOT_FROM_CLIENTS_BEGIN)
+}
 
 /// A request's header lines without those that do not go to the origin: what selects a variant.
 pub struct AsSent<'a>(pub &'a HeaderMap);
 
 impl Fields for AsSent<'_> {
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
-        if !NOT_FROM_CLIENTS.contains(&name) {
+        if is_from_clients(name) {
             Fields::values(self.0, name, visit);
         }
     }
@@ -137,13 +163,23 @@ fn route_of(files: &FilesConfig, target: &Target) -> Route {
 pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
     let mut kept = headers.clone();
     fields::remove_hop_by_hop(&mut kept);
-    for name in NOT_FROM_CLIENTS {
-        kept.remove(*name);
+    let refused = |name: &&HeaderName| !is_from_clients(name.as_str());
+    let refused: Vec<HeaderName> = kept.keys().filter(refused).cloned().collect();
+    for name in refused {
+        kept.remove(name);
     }
     kept.remove(header::CONTENT_LENGTH);
     kept.remove(header::EXPECT);
     kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
     kept
+}
+
+/// An HTTP origin is told which trailers the content will have.
+fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> HeaderMap {
+    if matches!(site.origin, Origin::Http(_)) {
+        trailers::announce(all, &mut headers);
+    }
+    headers
 }
 
 /// Puts the lines that the plan has changed in the place of those that came.
@@ -191,21 +227,32 @@ pub async fn send(site: &Arc<Site>, out: Outgoing<'_>) -> Result<OriginResponse,
         local: out.visitor.local,
         script: out.script,
         version: out.version,
+        besides: out.visitor.besides.clone(),
     };
     send_following(site, request).await
 }
 
+/// Whatever the response says in LiteSpeed's dialect to have changed is taken in here, before anybody
+/// gets it.
 async fn send_following(
     site: &Arc<Site>,
     mut request: OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
+    litespeed::announce(&site.config.dialects, &mut request.headers);
+    let mut target = request.target.clone();
     let (host, scheme, version) = (request.host.clone(), request.scheme, request.version);
     let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
     for _ in 0..REDIRECTS_MAX {
         let path = match site.origin.send(request).await {
             Err(Unsent::Redirected(path)) => path,
-            sent => return sent,
+            Ok(response) => {
+                let place = || format!("{scheme}://{host}{target}");
+                litespeed::take_in(site, place, &headers, &response.headers);
+                return Ok(response);
+            }
+            unsent => return unsent,
         };
+        target.clone_from(&path);
         let (files, _) = site.files.as_ref().ok_or(Failure::InvalidResponse)?;
         let Route::Script(script) = route(files, path.split('?').next().unwrap_or_default()) else {
             tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
@@ -222,10 +269,28 @@ async fn send_following(
             local,
             script: Some(script),
             version,
+            besides: Besides::default(),
         };
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
     Err(Failure::InvalidResponse.into())
+}
+
+/// Passes a GET or HEAD on as it came: what is made for one visitor is not stored, but for that visitor
+/// where `keep` says so.
+pub async fn pass_bypassed(
+    site: &Arc<Site>,
+    request: http::Request<Incoming>,
+    target: Target,
+    visitor: &Visitor,
+    why: Why,
+    keep: Option<Keep>,
+) -> Response<ResponseBody> {
+    if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
+        return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
+    }
+    site.counters.bypasses.add();
+    pass_keeping(site, request, target, visitor, why, keep).await
 }
 
 /// Passes a request on that is not answered from the store and whose response is not stored.
@@ -235,6 +300,17 @@ pub async fn pass(
     target: Target,
     visitor: &Visitor,
     why: Why,
+) -> Response<ResponseBody> {
+    pass_keeping(site, request, target, visitor, why, None).await
+}
+
+async fn pass_keeping(
+    site: &Arc<Site>,
+    request: http::Request<Incoming>,
+    target: Target,
+    visitor: &Visitor,
+    mut why: Why,
+    keep: Option<Keep>,
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
     // The rest of it goes with a write.
@@ -250,32 +326,46 @@ pub async fn pass(
         target: target.path_and_query.clone(),
         host: target.host.clone(),
         scheme: target.scheme,
-        headers: outgoing(&head.headers),
-        body: content_of(body, &head.headers, &site.limits),
+        headers: with_announced(site, outgoing(&head.headers), &head.headers),
+        body: content_of(body, head.version, &head.headers, &site.limits),
         peer: visitor.peer,
         local: visitor.local,
         script,
         version: head.version,
+        besides: visitor.besides.clone(),
         method: head.method.clone(),
     };
     let sent = match kind {
+        // The script has written, whether or not the visitor waits for it.
         Kind::Unsafe => {
-            // A task of its own: the script has written, whether or not the visitor waits for it.
-            let task = write(site.clone(), outgoing, target, visitor.clone(), head);
-            match tokio::spawn(task).await {
-                Ok(sent) => sent,
-                // The task has panicked, which is logged.
-                Err(_) => return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+            to_its_end(write(site.clone(), outgoing, target, visitor.clone(), head)).await
+        }
+        _ => {
+            let sent = send_safe(site, outgoing, &why).await;
+            match (sent, keep) {
+                (Ok(Ok(response)), Some(keep)) => {
+                    match private::take(site, keep, &head, response).await {
+                        Taken::Answer(answer) => return on_the_way(site, &facts, answer),
+                        Taken::PassOn(response, reason) => {
+                            why.detail = reason.or(why.detail);
+                            Ok(Ok((response, Waited::No)))
+                        }
+                    }
+                }
+                (sent, _) => sent.map(|sent| sent.map(|response| (response, Waited::No))),
             }
         }
-        _ => send_following(site, outgoing).await,
+    };
+    // A task that has panicked is in the log.
+    let Ok(sent) = sent else {
+        return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None);
     };
     match sent {
         Err(unsent) => failed(site, unsent, why.forward),
-        Ok(response) => {
+        Ok((response, waited)) => {
             let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);
-            status.detail = why.detail;
+            status.detail = why.detail.or(waited.detail());
             let passed = stream(site, response, &status);
             let head_only = kind == Kind::Head;
             let passed = if head_only { serve::without_body(passed) } else { passed };
@@ -284,21 +374,57 @@ pub async fn pass(
     }
 }
 
-/// Sends an unsafe request and takes in what it changed, also when the visitor leaves meanwhile.
+/// Sends a safe request. One that is passed on for a session may change something all the same: there
+/// are applications that do so by a link, and a second click leaves the first request.
+async fn send_safe(
+    site: &Arc<Site>,
+    outgoing: OriginRequest,
+    why: &Why,
+) -> Result<Result<OriginResponse, Unsent>, tokio::task::JoinError> {
+    if why.detail != Some(BypassBecause::SessionCookie.as_str()) {
+        return Ok(send_following(site, outgoing).await);
+    }
+    let site = site.clone();
+    to_its_end(async move { send_following(&site, outgoing).await }).await
+}
+
+/// Has a request sent by a task of its own: what its response says to have changed is taken in also when
+/// the visitor leaves meanwhile.
+async fn to_its_end<T: Send + 'static>(
+    sending: impl Future<Output = T> + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    tokio::spawn(sending).await
+}
+
+/// Sends an unsafe request and takes in what it changed.
 async fn write(
     site: Arc<Site>,
     outgoing: OriginRequest,
     target: Target,
     visitor: Visitor,
     head: http::request::Parts,
-) -> Result<OriginResponse, Unsent> {
-    let mut response = send_following(&site, outgoing).await?;
+) -> Result<(OriginResponse, Waited), Unsent> {
+    let sent = send_following(&site, outgoing).await;
+    // Without an answer too: who can tell what was written?
+    private::wrote(&site, &head.headers, sent.as_ref().ok());
+    let mut response = sent?;
     invalidate(&site, &target, &response);
+    let waited = committed(&site).await;
     let fields = AsSent(&head.headers);
     // The mark is for the page's host, by whichever alias the visitor came.
     let target = site.shared(&target).unwrap_or(target);
     mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
-    Ok(response)
+    Ok((response, waited))
+}
+
+/// Waits until what the origin has committed so far is applied, where the database says what changed.
+async fn committed(site: &Site) -> Waited {
+    let Some(feed) = &site.feed else { return Waited::No };
+    let waited = feed.barrier().await;
+    if waited == Waited::Late {
+        site.counters.database_late.add();
+    }
+    waited
 }
 
 /// What the cache reads of a request.
@@ -307,12 +433,17 @@ pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'
     RequestFacts::read(method, lines)
 }
 
-fn content_of(body: Incoming, headers: &HeaderMap, limits: &Limits) -> RequestBody {
+fn content_of(
+    body: Incoming,
+    version: Version,
+    headers: &HeaderMap,
+    limits: &Limits,
+) -> RequestBody {
     use http_body::Body;
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }
-    RequestBody::Stream(Upload::new(body, limits.body_bytes, limits.body_timeout))
+    RequestBody::Stream(Upload::new(body, version, limits.body_bytes, limits.body_timeout))
 }
 
 /// Marks a visitor whose unsafe request went through, where a rule wants him passed on for a while.
@@ -394,20 +525,31 @@ pub fn stream(
     response: OriginResponse,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    let OriginResponse { status: code, headers, mut body } = response;
-    let headers = serve::passed_on(headers, &site.config.policy, status);
+    let OriginResponse { status: code, headers: all, mut body } = response;
+    let said = CacheControl::read(&all);
+    let mut headers = serve::passed_on(all.clone(), &site.config.policy, status);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
+    let (trailed, trailers) = oneshot::channel();
+    let may_have_trailers = body.may_have_trailers();
     tokio::spawn(async move {
         pump(&mut body, &sender).await;
+        if let Some(all) = body.trailers() {
+            let _ = trailed.send(all);
+        }
     });
     let content = match code.as_u16() {
         204 | 304 => Content::Empty,
+        _ if may_have_trailers => {
+            trailers::announce(&all, &mut headers);
+            Content::Trailed(Box::new(Trailed { pieces, trailers }))
+        }
         _ => Content::Channel { pieces, length },
     };
     let mut answer = Response::new(ResponseBody::from(content));
     *answer.status_mut() = code;
     *answer.headers_mut() = headers;
+    litespeed::remember_refusal(said, &mut answer);
     answer
 }
 

@@ -8,7 +8,7 @@
 //! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
 //! | `Content` | of content of a known length | `Head` at its end |
 //! | `Through` | of chunked content, in which it may not stop for long; the connection ends with it | |
-//! | `Switching` | of another protocol, if the origin agrees; else the connection ends | |
+//! | `Offered` | kept: of another protocol if the origin agrees, and for whoever carries it on; else of a header section | `Head` |
 //! | `Refusing` | nothing is read; the error is written | `Lingering` |
 //! | `Lingering` | thrown away, so that the client gets to read the error | `Ended` |
 //!
@@ -16,18 +16,20 @@
 //! bytes are kept (bounded), and the only thing noticed is that the client has gone. Finished means
 //! that it has no request in its hands, and that what it wrote has been flushed: hyper hands what it
 //! has buffered to `poll_write` before it asks for bytes again, and calls `poll_flush` when all of it
-//! is gone. So a plain hit, which is written past hyper, never overtakes an answer of hyper's.
+//! is gone. So a plain hit, which is written past hyper, never overtakes an answer of hyper's; and so
+//! interim responses, which hyper cannot write, come between two messages (see `in_flight`).
 
 use crate::config::Limits;
 use crate::hits::{Hit, Hits};
+use crate::in_flight::InFlight;
 use crate::origin::Origin;
-use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect_with, without_upgrade};
+use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
 use crate::site::Site;
+use crate::switch::Slot;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -38,61 +40,26 @@ const LINGER_BYTES: usize = 256 << 10;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How many requests of a connection hyper has in its hands.
-#[derive(Default)]
-pub struct InFlight {
-    count: AtomicUsize,
-    /// Guards who is to be told when the count falls to zero.
-    waker: Mutex<Option<Waker>>,
-}
-
-impl InFlight {
-    /// Counts a request until the guard is dropped.
-    pub fn enter(self: &Arc<InFlight>) -> InFlightGuard {
-        self.count.fetch_add(1, Ordering::AcqRel);
-        InFlightGuard(self.clone())
-    }
-
-    fn is_busy(&self, waker: &Waker) -> bool {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return false;
-        }
-        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
-        self.count.load(Ordering::Acquire) != 0
-    }
-}
-
-/// Counts one request as long as it lives.
-pub struct InFlightGuard(Arc<InFlight>);
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let waker = self.0.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
-    }
-}
-
 enum State {
     Head,
     Hit(Hit),
-    Pass { left: usize, then: Framing, upgrade: bool },
+    Pass { left: usize, then: Framing, offered: bool },
     Content { left: u64 },
     Through,
-    Switching,
+    Offered,
     Refusing { answer: Vec<u8>, written: usize },
     Lingering { left: usize },
     Ended,
 }
 
-/// A time limit on waiting. The timer is not set anew for every wait, which would cost more than all
-/// else about it: it is left where it is while it fires early enough, and looked at when it fires.
+/// A time limit on waiting. The timer is neither set nor asked anew for every wait, which would cost
+/// more than all else about it: it is left where it is while it fires early enough, and looked at
+/// when it has fired.
 #[derive(Default)]
 struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whom the timer wakes.
+    wakes: Option<Waker>,
     /// Since when is being waited.
     since: Option<Instant>,
 }
@@ -102,9 +69,14 @@ impl Deadline {
     fn poll(&mut self, after: Duration, cx: &mut Context<'_>) -> Poll<()> {
         let at = *self.since.get_or_insert_with(Instant::now) + after;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        let wakes = self.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if wakes && timer.deadline() <= at && !timer.is_elapsed() {
+            return Poll::Pending;
+        }
         if timer.deadline() > at {
             timer.as_mut().reset(at);
         }
+        self.wakes = Some(cx.waker().clone());
         while timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= at {
                 return Poll::Ready(());
@@ -117,6 +89,11 @@ impl Deadline {
     /// Waiting is over.
     fn disarm(&mut self) {
         self.since = None;
+    }
+
+    /// Waiting has begun anew, at a moment that is known already.
+    fn begin(&mut self, since: Instant) {
+        self.since = Some(since);
     }
 }
 
@@ -136,6 +113,8 @@ pub struct Front<IO> {
     /// How many of `arrived`, from its start, have been handed on.
     handed: usize,
     in_flight: Arc<InFlight>,
+    /// What is known of a change to another protocol.
+    slot: Slot,
     limits: Arc<Limits>,
     site: Arc<Site>,
     reading: Deadline,
@@ -144,10 +123,14 @@ pub struct Front<IO> {
     hits: Option<Hits>,
     /// A buffer for the hit's lines, when no hit is using it.
     tail: Vec<u8>,
+    /// Interim responses that are being written, and how far.
+    early: (Vec<u8>, usize),
     /// hyper has written since it last flushed.
     unflushed: bool,
     /// A header section waits for hyper to have flushed.
     held_up: bool,
+    /// hyper has got a request, and has not been told of the client's end since.
+    begun: bool,
 }
 
 impl<IO> Front<IO> {
@@ -157,6 +140,7 @@ impl<IO> Front<IO> {
         mut arrived: Vec<u8>,
         site: Arc<Site>,
         in_flight: Arc<InFlight>,
+        slot: Slot,
         hits: Option<Hits>,
     ) -> Front<IO> {
         let limits = site.limits.clone();
@@ -167,14 +151,17 @@ impl<IO> Front<IO> {
             arrived,
             handed: 0,
             in_flight,
+            slot,
             limits,
             site,
             reading: Deadline::default(),
             writing: Deadline::default(),
             hits,
             tail: Vec::new(),
+            early: (Vec::new(), 0),
             unflushed: false,
             held_up: false,
+            begun: false,
         }
     }
 
@@ -259,48 +246,51 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// Looks at the header section that has arrived; true when that changed the state.
     fn inspect(&mut self) -> bool {
-        let waiting = &self.arrived[self.handed..];
-        let (hits, tail) = (&mut self.hits, &mut self.tail);
-        let inspection = inspect_with(waiting, &self.limits, |request| {
-            let looked = hits.as_mut()?.look(request, std::mem::take(tail));
-            looked.map_err(|unused| *tail = unused).ok()
-        });
-        match inspection {
-            Ok(Inspection::Incomplete) => return false,
-            Ok(Inspection::Complete { head_bytes, framing, upgrade }) => {
-                let left = self.without_vain_upgrade(head_bytes, upgrade);
-                let upgrade = upgrade == Upgrade::Possible && left == head_bytes;
-                self.state = State::Pass { left, then: framing, upgrade };
+        if let Some(hits) = &mut self.hits {
+            match hits.look(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
+                Ok((hit, head_bytes)) => {
+                    self.handed += head_bytes;
+                    self.state = State::Hit(hit);
+                    self.reading.disarm();
+                    return true;
+                }
+                Err(unused) => self.tail = unused,
             }
-            Ok(Inspection::Refused(refusal)) => self.refuse(refusal),
-            Err((hit, head_bytes)) => {
-                self.handed += head_bytes;
-                self.state = State::Hit(hit);
+        }
+        match inspect(self.waiting(), &self.limits) {
+            Inspection::Incomplete => return false,
+            Inspection::Complete { head_bytes, framing, upgrade } => {
+                let (left, offered) = self.take_offer(head_bytes, upgrade);
+                self.state = State::Pass { left, then: framing, offered };
             }
+            Inspection::Refused(refusal) => self.refuse(refusal),
         }
         self.reading.disarm();
         true
     }
 
-    /// Takes the Upgrade lines out where no site will switch, and returns what is left in bytes. The
-    /// request is then an ordinary one, after which the connection goes on; and hyper, which keeps a
-    /// connection that may be switched for the switch, sends the last answer of any other to its end.
-    fn without_vain_upgrade(&mut self, head_bytes: usize, upgrade: Upgrade) -> usize {
-        let switchable = || self.site.all_or(None).any(|s| matches!(s.origin, Origin::Http(_)));
-        match upgrade {
-            Upgrade::None => return head_bytes,
-            Upgrade::Possible if switchable() => return head_bytes,
-            Upgrade::Possible | Upgrade::Unheeded => {}
+    /// Takes the Upgrade lines out, and leaves what they offer for the exchange if a site may heed
+    /// it; returns what is left in bytes, and whether it has. To hyper each request is an ordinary one:
+    /// a connection that it holds ready for a switch it gives up before the last answer is written.
+    fn take_offer(&mut self, head_bytes: usize, upgrade: Upgrade) -> (usize, bool) {
+        if upgrade == Upgrade::None {
+            return (head_bytes, false);
         }
         let head = self.handed..self.handed + head_bytes;
-        let kept = without_upgrade(&self.arrived[head.clone()]);
+        let (kept, protocols) = take_upgrade(&self.arrived[head.clone()]);
         let left = kept.len();
         self.arrived.splice(head, kept);
-        left
+        let switchable = || self.site.all_or(None).any(|s| matches!(s.origin, Origin::Http(_)));
+        let offered = upgrade == Upgrade::Possible && !protocols.is_empty() && switchable();
+        if offered {
+            self.slot.offer(protocols);
+        }
+        (left, offered)
     }
 
     /// Writes a plain hit.
     fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let at_once = self.writing.since.is_none();
         while let State::Hit(hit) = &mut self.state {
             let mut slices = [io::IoSlice::new(&[]); 3];
             let written = if hit.left(&mut slices) {
@@ -313,6 +303,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Ok(None)) => {
                     self.writing.disarm();
                     if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
+                        // What went out at once leaves the client idle since it was decided.
+                        if at_once {
+                            self.reading.begin(hit.instant().into());
+                        }
                         self.tail = hit.into_tail();
                     }
                     break;
@@ -334,6 +328,53 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(()))
     }
 
+    /// Writes the interim responses that wait, where they do not come into the middle of a message.
+    fn poll_early(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.early.0.is_empty() {
+            if !self.in_flight.has_early() {
+                return Poll::Ready(Ok(()));
+            }
+            self.early = (self.in_flight.take_early(), 0);
+        }
+        while self.early.1 < self.early.0.len() {
+            let left = &self.early.0[self.early.1..];
+            let written = Pin::new(&mut self.io).poll_write(cx, left);
+            match ready!(self.bound_writing(written, cx))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => self.early.1 += count,
+            }
+        }
+        self.early = (Vec::new(), 0);
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.bound_writing(flushed, cx)
+    }
+
+    /// Before hyper writes: what waits comes first. Where hyper is in the middle of a 100 (Continue),
+    /// which may have the response close behind it, it is too late.
+    fn poll_before_writing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.unflushed && self.early.0.is_empty() {
+            false => ready!(self.poll_early(cx))?,
+            true if self.in_flight.has_early() => drop(self.in_flight.take_early()),
+            true => {}
+        }
+        self.unflushed = true;
+        Poll::Ready(Ok(()))
+    }
+
+    /// While the origin has not said whether the protocol changes.
+    fn poll_offered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if self.in_flight.is_busy(cx.waker()) || self.unflushed {
+            self.held_up = self.unflushed;
+            return self.poll_gone(cx);
+        }
+        if self.slot.is_agreed() {
+            // What is kept is not hyper's; it has only to end.
+            return Poll::Pending;
+        }
+        self.state = State::Head;
+        Poll::Ready(Ok(true))
+    }
+
     fn poll_head_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let idle = self.waiting().is_empty();
         let after = if idle { self.limits.idle_timeout } else { self.limits.header_timeout };
@@ -350,6 +391,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while self.waiting().len() < self.limits.header_bytes {
             if ready!(self.poll_arrive(cx))? == 0 {
+                // hyper asks on before it lets the exchange begin. Of who sends a write and hangs up
+                // in one breath, as PHP does that does not wait, it would hear the end only.
+                if std::mem::take(&mut self.begun) {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 return Poll::Ready(Ok(false));
             }
         }
@@ -443,14 +490,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                     }
                 }
                 State::Hit(_) => ready!(front.poll_hit(cx))?,
-                State::Pass { left, then, upgrade } => {
+                State::Offered => {
+                    if !ready!(front.poll_offered(cx))? {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                State::Pass { left, then, offered } => {
                     let left = left - front.hand_on(left, out);
+                    front.begun = true;
                     front.state = match (left, then) {
-                        (0, Framing::Empty) if upgrade => State::Switching,
+                        (0, Framing::Empty) if offered => State::Offered,
                         (0, Framing::Empty) => State::Head,
                         (0, Framing::Length(length)) => State::Content { left: length },
                         (0, Framing::Chunked) => State::Through,
-                        _ => State::Pass { left, then, upgrade },
+                        _ => State::Pass { left, then, offered },
                     };
                     return Poll::Ready(Ok(()));
                 }
@@ -462,14 +515,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                 }
                 State::Through => {
                     ready!(front.poll_content(u64::MAX, cx, out))?;
-                    return Poll::Ready(Ok(()));
-                }
-                // What comes before the origin has agreed is bounded by hyper's buffer.
-                State::Switching => {
-                    if front.waiting().is_empty() {
-                        return Pin::new(&mut front.io).poll_read(cx, out);
-                    }
-                    front.hand_on(usize::MAX, out);
                     return Poll::Ready(Ok(()));
                 }
                 State::Refusing { .. } => ready!(front.poll_refusing(cx))?,
@@ -503,7 +548,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let front = self.get_mut();
-        front.unflushed = true;
+        ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
         front.bound_writing(written, cx)
     }
@@ -514,7 +559,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let front = self.get_mut();
-        front.unflushed = true;
+        ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
         front.bound_writing(written, cx)
     }
@@ -527,6 +572,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         ready!(Pin::new(&mut front.io).poll_flush(cx))?;
         front.unflushed = false;
+        ready!(front.poll_early(cx))?;
         if std::mem::take(&mut front.held_up) {
             cx.waker().wake_by_ref();
         }
@@ -537,6 +583,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         // A hit that has begun is finished.
         ready!(front.poll_hit(cx))?;
-        Pin::new(&mut front.io).poll_shutdown(cx)
+        // What hyper takes for the end is the beginning of the other protocol.
+        match front.slot.is_agreed() {
+            true => Pin::new(&mut front.io).poll_flush(cx),
+            false => Pin::new(&mut front.io).poll_shutdown(cx),
+        }
     }
 }

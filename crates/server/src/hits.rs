@@ -4,12 +4,15 @@
 //!
 //! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
 //! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
-//! written into another buffer of the connection.
+//! written into another buffer of the connection. A connection's requests name one host, as a rule:
+//! how its keys begin is kept from one to the next, beside the Host line that it was made from.
 
-use crate::forward::NOT_FROM_CLIENTS;
-use crate::page::{SharedPage, StoredPage};
+use crate::forward::is_from_clients;
+use crate::page::{SharedPage, StoredPage, marked};
+use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::site::Site;
-use crate::target::write_plain_key;
+use crate::target::{write_plain_origin, write_plain_path};
+use bytes::Bytes;
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
 use http_cache::{
     Answer, Candidate, Fields, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
@@ -17,17 +20,33 @@ use http_cache::{
 use site_rules::{Handling, Peer, Plan, Planned, RequestView};
 use std::borrow::Cow;
 use std::io::IoSlice;
-use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
+
+/// In the place of content that is not sent.
+static NO_CONTENT: Bytes = Bytes::new();
 
 /// What looks up plain hits for one connection.
 pub struct Hits {
     /// The site that connections come to first, which knows the others.
     site: Arc<Site>,
     scheme: &'static str,
-    key: Vec<u8>,
+    key: Key,
+    /// A buffer for where the lines of a request are.
+    places: Vec<LineAt>,
     /// Whether the client is a proxy whose word about its own clients counts.
     believed: Peer,
+}
+
+/// A key that is written, over and over.
+#[derive(Default)]
+struct Key {
+    bytes: Vec<u8>,
+    /// How many of `bytes` are scheme and host; none when they are not known.
+    origin_bytes: usize,
+    scheme: &'static str,
+    /// The Host line that they were made from.
+    host_line: Vec<u8>,
 }
 
 /// A plain hit on its way to the client.
@@ -40,6 +59,8 @@ pub struct Hit {
     tail: Vec<u8>,
     with_content: bool,
     written: usize,
+    /// When it was decided.
+    instant: Instant,
 }
 
 /// What was found to be sent of a page.
@@ -49,6 +70,7 @@ struct Plain {
     is_get: bool,
     /// When it was decided: the age that is sent is the one that was judged.
     now: Timestamp,
+    instant: Instant,
 }
 
 /// Which of the page's prepared header sections is sent.
@@ -58,14 +80,14 @@ enum Head {
     NotModified,
 }
 
-/// A request's header lines as httparse has them.
-struct Lines<'a, 'b>(&'a [httparse::Header<'b>]);
+/// A plain request's header lines as they go to the origin.
+struct AsSent<'a>(Lines<'a>);
 
-impl Fields for Lines<'_, '_> {
+impl Fields for AsSent<'_> {
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
-        let known = |line: &&httparse::Header<'_>| line.name.eq_ignore_ascii_case(name);
-        if !NOT_FROM_CLIENTS.contains(&name) {
-            self.0.iter().filter(known).for_each(|line| visit(line.value));
+        if is_from_clients(name) {
+            let known = |(line, _): &(&[u8], _)| line.eq_ignore_ascii_case(name.as_bytes());
+            self.0.iter().filter(known).for_each(|(_, value)| visit(value));
         }
     }
 }
@@ -80,82 +102,42 @@ fn plain_scheme(value: &[u8]) -> Option<&'static str> {
 }
 
 impl Hits {
-    /// For one connection to `site` by this scheme.
-    pub fn new(site: Arc<Site>, peer: Option<SocketAddr>, scheme: &'static str) -> Hits {
-        let believed = match site.config.trusted_proxies.have_peer(peer) {
-            true => Peer::Trusted,
-            false => Peer::Anybody,
-        };
-        Hits { site, scheme, key: Vec::with_capacity(256), believed }
+    /// For one connection to `site` by this scheme; `believed` says whose it is.
+    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> Hits {
+        Hits { site, scheme, key: Key::default(), places: Vec::new(), believed }
     }
 
-    /// The answer to a well-formed request without content, if it is a plain hit. `tail` is a buffer
-    /// that is used again.
-    pub fn look(
-        &mut self,
-        request: &httparse::Request<'_, '_>,
-        tail: Vec<u8>,
-    ) -> Result<Hit, Vec<u8>> {
-        match self.find(request) {
-            Some((page, plain)) => Ok(Hits::hit(page, plain, tail)),
+    /// The answer to the request at the start of `bytes`, and the length of its header section, if it
+    /// is a plain hit. `tail` is a buffer that is used again.
+    pub fn look(&mut self, bytes: &[u8], tail: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+        let mut places = std::mem::take(&mut self.places);
+        let found = plain_head::read(bytes, &self.site.limits, &mut places)
+            .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
+        self.places = places;
+        match found {
+            Some(((page, plain), head_bytes)) => Ok((Hits::hit(page, plain, tail), head_bytes)),
             None => Err(tail),
         }
     }
 
-    fn find(&mut self, request: &httparse::Request<'_, '_>) -> Option<(SharedPage, Plain)> {
-        let (method, path) = (request.method?, request.path?);
-        let kind = match method {
-            "GET" => Method::Get,
-            "HEAD" => Method::Head,
-            _ => return None,
-        };
-        if request.version != Some(1) {
-            return None;
-        }
-        let mut facts = RequestFacts::new(kind);
-        let mut host = None;
-        let mut scheme = self.scheme;
-        let mut has_cookies = false;
-        let mut scheme_told = false;
-        for line in request.headers.iter() {
-            match line.name.len() {
-                4 if line.name.eq_ignore_ascii_case("host") => host = Some(line.value),
-                6 if line.name.eq_ignore_ascii_case("expect") => return None,
-                6 if line.name.eq_ignore_ascii_case("cookie") => has_cookies = true,
-                17 if self.believed == Peer::Trusted
-                    && line.name.eq_ignore_ascii_case("x-forwarded-proto") =>
-                {
-                    // A second line is for the other reader to judge.
-                    if std::mem::replace(&mut scheme_told, true) {
-                        return None;
-                    }
-                    scheme = plain_scheme(line.value)?;
-                }
-                10 if line.name.eq_ignore_ascii_case("connection")
-                    && !line.value.eq_ignore_ascii_case(b"keep-alive") =>
-                {
-                    return None;
-                }
-                _ => facts.read_line(line.name.as_bytes(), line.value),
-            }
-        }
-        write_plain_key(scheme, host?, path, &mut self.key)?;
+    fn find(&mut self, request: &PlainHead<'_>) -> Option<(SharedPage, Plain)> {
+        let asked = self.read_lines(request)?;
+        self.key.write(asked.scheme, asked.host, request.target)?;
         let site = match self.site.neighbours.is_empty() {
             true => &self.site,
-            false => self.site.for_host(host_in(&self.key, scheme, path)?),
+            false => self.site.for_host(self.key.host()?),
         };
-        let fields = Lines(request.headers);
-        let asked = Asked { scheme, method, path, believed: self.believed, has_cookies };
-        let plan = asked.plan(site, &fields, &mut self.key)?;
+        let instant = site.clock.instant();
+        let now = site.clock.at(instant);
+        let plan = asked.plan(site, self.believed, now, &mut self.key)?;
         let rules = &site.config.rules;
-        let candidates = site.store.candidates(site.store.key(&self.key));
+        let candidates = site.store.candidates(site.store.key(&self.key.bytes));
         let pages = candidates.as_slice();
         let listed = pages
             .iter()
-            .map(|page| Candidate { stored: &page.payload().stored, marked: page.is_marked() });
-        let planned = Planned::new(rules, plan, &fields);
-        let now = site.clock.now();
-        match decide(&facts, &planned, listed, rules.policy(&plan), now) {
+            .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
+        let planned = Planned::new(rules, plan, &asked.fields);
+        match decide(&asked.facts, &planned, listed, rules.policy(&plan), now) {
             Verdict::Reuse { candidate, .. }
                 if !rules.may_use(&plan, &pages[candidate].payload().stored) =>
             {
@@ -163,17 +145,60 @@ impl Hits {
             }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
-                let (head, coding) = form(&facts, page.payload(), answer)?;
+                let (head, coding) = form(&asked.facts, page.payload(), answer)?;
                 site.counters.requests.add();
                 site.counters.hits.add();
-                Some((page.clone(), Plain { head, coding, is_get: kind == Method::Get, now }))
+                let is_get = request.method == PlainMethod::Get;
+                Some((page.clone(), Plain { head, coding, is_get, now, instant }))
             }
             _ => None,
         }
     }
 
+    /// What the lines say; `None` when there is something among them that is not plain.
+    fn read_lines<'a>(&self, request: &PlainHead<'a>) -> Option<Asked<'a>> {
+        let kind = match request.method {
+            PlainMethod::Get => Method::Get,
+            PlainMethod::Head => Method::Head,
+        };
+        let mut facts = RequestFacts::new(kind);
+        let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
+        for (name, value) in request.lines.iter() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                // A second line is for the other reader to judge.
+                4 if is("host") && host.replace(value).is_some() => return None,
+                6 if is("expect") => return None,
+                6 if is("cookie") => has_cookies = true,
+                7 if is("upgrade") => return None,
+                // A crawler of LiteSpeed's plugins is told more than stands in a plain hit.
+                10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
+                10 if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
+                    return None;
+                }
+                14 if is("content-length") => return None,
+                17 if is("transfer-encoding") => return None,
+                17 if self.believed == Peer::Trusted && is("x-forwarded-proto") => {
+                    if told_scheme.replace(plain_scheme(value)?).is_some() {
+                        return None;
+                    }
+                }
+                _ => facts.read_line(name, value),
+            }
+        }
+        Some(Asked {
+            kind,
+            scheme: told_scheme.unwrap_or(self.scheme),
+            host: host?,
+            target: request.target,
+            fields: AsSent(request.lines),
+            facts,
+            has_cookies,
+        })
+    }
+
     fn hit(page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
-        let Plain { head, coding, is_get, now } = plain;
+        let Plain { head, coding, is_get, now, instant } = plain;
         let stored = &page.payload().stored;
         let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
         tail.clear();
@@ -183,52 +208,71 @@ impl Hits {
         tail.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
         tail.extend_from_slice(b"\r\n\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
-        Hit { page, head, coding, tail, with_content, written: 0 }
+        Hit { page, head, coding, tail, with_content, written: 0, instant }
     }
 }
 
-/// The host as it counts: a key begins with the scheme and the host, and ends with the path.
-fn host_in<'k>(key: &'k [u8], scheme: &str, path: &str) -> Option<&'k str> {
-    str::from_utf8(key).ok()?.get(scheme.len() + 3..key.len() - path.len())
+impl Key {
+    /// Writes the key of a request in origin form; `None` for what only the other reader can judge.
+    fn write(&mut self, scheme: &'static str, host_line: &[u8], path: &str) -> Option<()> {
+        let known = self.origin_bytes > 0 && self.scheme == scheme && self.host_line == host_line;
+        if known {
+            self.bytes.truncate(self.origin_bytes);
+        } else {
+            self.origin_bytes = 0;
+            write_plain_origin(scheme, host_line, &mut self.bytes)?;
+            self.origin_bytes = self.bytes.len();
+            self.scheme = scheme;
+            self.host_line.clear();
+            self.host_line.extend_from_slice(host_line);
+        }
+        write_plain_path(path, &mut self.bytes)
+    }
+
+    /// The host as it counts.
+    fn host(&self) -> Option<&str> {
+        str::from_utf8(&self.bytes[self.scheme.len() + 3..self.origin_bytes]).ok()
+    }
 }
 
-/// What of a request the rules are asked about.
+/// What a plain request asks for.
 struct Asked<'a> {
-    scheme: &'a str,
-    method: &'a str,
-    path: &'a str,
-    believed: Peer,
+    kind: Method,
+    scheme: &'static str,
+    host: &'a [u8],
+    target: &'a str,
+    fields: AsSent<'a>,
+    facts: RequestFacts<'a>,
     has_cookies: bool,
 }
 
 impl Asked<'_> {
     /// What the rules make of the request, whose key has been written and is completed. `None` for
     /// what is not to be answered here.
-    fn plan(&self, site: &Site, fields: &Lines<'_, '_>, key: &mut Vec<u8>) -> Option<Plan> {
+    fn plan(&self, site: &Site, peer: Peer, now: Timestamp, key: &mut Key) -> Option<Plan> {
         let rules = &site.config.rules;
-        let normal = rules.form().normal(self.path);
+        let normal = rules.form().normal(self.target);
         if !matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_))) {
             return None;
         }
-        let host = host_in(key, self.scheme, self.path)?;
         let canonical = &site.config.hosts.canonical;
-        if canonical.as_ref().is_some_and(|canonical| canonical != host) {
+        if canonical.is_some() && canonical.as_deref() != key.host() {
             return None;
         }
         if !self.has_cookies && !rules.has_rules() {
             return Some(rules.plain_plan());
         }
-        let head = self.method == "HEAD";
+        let is_head = self.kind == Method::Head;
         let view = RequestView {
-            method: if head { &http::Method::HEAD } else { &http::Method::GET },
+            method: if is_head { &http::Method::HEAD } else { &http::Method::GET },
             scheme: self.scheme,
-            host,
-            path_and_query: self.path,
-            fields,
-            peer: self.believed,
+            host: key.host()?,
+            path_and_query: self.target,
+            fields: &self.fields,
+            peer,
         };
-        let plan = rules.plan(&view, site.load(), site.clock.now().0);
-        rules.write_key(&plan, fields, key);
+        let plan = rules.plan(&view, site.load(), now.0);
+        rules.write_key(&plan, &self.fields, &mut key.bytes);
         (plan.handling == Handling::Store).then_some(plan)
     }
 }
@@ -248,8 +292,12 @@ fn form(
         }
         _ => return None,
     };
-    // The tag of a form that is not there is made elsewhere.
-    let is_there = coding.is_none_or(|coding| forms.get(coding).is_some());
+    // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
+    let is_there = match (coding, head) {
+        (Some(coding), _) => forms.get(coding).is_some(),
+        (None, Head::Whole) => page.plain.kept().is_some(),
+        (None, Head::NotModified) => true,
+    };
     is_there.then_some((head, coding))
 }
 
@@ -259,7 +307,7 @@ impl Hit {
         let form = self.coding.and_then(|coding| page.forms.get(coding));
         let (heads, content) = match form {
             Some(form) => (&form.heads, &form.content),
-            None => (&page.heads, &page.content),
+            None => (&page.heads, page.plain.kept().unwrap_or(&NO_CONTENT)),
         };
         let head = match self.head {
             Head::Whole => heads.whole(),
@@ -280,6 +328,11 @@ impl Hit {
             left |= from < piece.len();
         }
         !left
+    }
+
+    /// When it was decided.
+    pub fn instant(&self) -> Instant {
+        self.instant
     }
 
     /// So much was written.

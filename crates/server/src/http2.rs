@@ -9,14 +9,17 @@
 //! A connection on which nothing happens is told to go (GOAWAY) after `idle_timeout`; one that is
 //! owed something but takes nothing is cut after `write_timeout` and the time the origin may take.
 //! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
-//! WebSocket), and server push.
+//! WebSocket), interim responses, for which hyper has no way, and server push.
 
 use crate::body::{Failed, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
+use crate::origin::Besides;
 use crate::request_head::Refusal;
 use crate::serve;
 use crate::site::Site;
+use crate::trailers;
+use crate::upload::let_run_out;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
@@ -163,10 +166,18 @@ async fn answer(
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     let mut response = match check(&request, &site.limits) {
-        Err(refusal) => refuse(site, refusal),
+        Err(refusal) => {
+            if refusal == Refusal::ContentTooLarge {
+                tokio::spawn(let_run_out(request.into_body()));
+            }
+            refuse(site, refusal)
+        }
         Ok(()) => {
             join_cookies(request.headers_mut());
-            exchange::answer(site, request, visitor).await
+            let trailers = trailers::wanted(request.headers());
+            let besides = Besides { interims: None, trailers };
+            let visitor = Visitor { besides, ..visitor.clone() };
+            exchange::answer(site, request, &visitor).await
         }
     };
     // RFC 9113 section 8.2.2: no connection-specific fields.

@@ -1,20 +1,27 @@
 //! The listening sockets: bound once, accepted from until told to stop. So many connections at once
 //! as the limits allow; further ones wait in the kernel's queue. When the system has no descriptors
 //! left, accepting pauses for a moment instead of spinning.
+//!
+//! Where the configuration says so (`proxy_protocol`), a connection begins with the PROXY protocol:
+//! only trusted proxies are let in, each has to send the header, within `header_timeout`, and what
+//! it says takes the place of the socket's addresses. Nothing behind the header is read here.
 
 use crate::config::Address;
 use crate::connection::{self, Spoken};
 use crate::exchange::Visitor;
+use crate::origin::Besides;
+use crate::proxy_protocol::{self, Refused, Said, Step};
 use crate::site::Site;
 use crate::tls::Tls;
 use site_rules::Peer;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -122,14 +129,23 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// What a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// What its client says.
+    Client,
+    /// The PROXY protocol.
+    Proxied,
+}
+
 /// Accepts visitors until told to stop; over TLS where it is given.
 pub async fn serve(
     listener: Listener,
+    begin: Begin,
     tls: Option<Arc<Tls>>,
     site: Arc<Site>,
     stop: watch::Receiver<bool>,
 ) {
-    let scheme = if tls.is_some() { "https" } else { "http" };
     let places = site.connections.clone();
     accept_each(&listener, places, stop.clone(), |accepted, place| {
         let (tls, site, stop) = (tls.clone(), site.clone(), stop.clone());
@@ -138,14 +154,11 @@ pub async fn serve(
             let _open = site.counters.connections.during();
             match accepted {
                 Accepted::Tcp(stream) => {
-                    let (peer, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
-                    let visitor = Visitor { peer, local, scheme, believed: Peer::Anybody };
-                    welcome(stream, tls, visitor, site.clone(), stop).await;
+                    let ends = (stream.peer_addr().ok(), stream.local_addr().ok());
+                    welcome(stream, begin, ends, tls, &site, stop).await;
                 }
                 Accepted::Unix(stream) => {
-                    let (peer, local) = (None, None);
-                    let visitor = Visitor { peer, local, scheme, believed: Peer::Anybody };
-                    welcome(stream, tls, visitor, site.clone(), stop).await;
+                    welcome(stream, begin, (None, None), tls, &site, stop).await;
                 }
             }
             drop(place);
@@ -157,19 +170,96 @@ pub async fn serve(
     }
 }
 
-/// Serves an accepted connection, after the TLS handshake where there is one to be made.
+/// The two ends of a connection, client first; none over a Unix socket.
+type Ends = (Option<SocketAddr>, Option<SocketAddr>);
+
+/// Serves an accepted connection, after what has to come before.
 async fn welcome<IO>(
-    io: IO,
+    mut io: IO,
+    begin: Begin,
+    ends: Ends,
     tls: Option<Arc<Tls>>,
+    site: &Arc<Site>,
+    mut stop: watch::Receiver<bool>,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let ((peer, local), said) = match begin {
+        Begin::Client => (ends, Said::Own),
+        Begin::Proxied => {
+            let named = tokio::select! {
+                named = introduced(&mut io, ends.0, site) => named,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            match named {
+                Some(said @ Said::Client { from, to }) => ((Some(from), Some(to)), said),
+                Some(said) => (ends, said),
+                None => return,
+            }
+        }
+    };
+    // The fields of somebody who was not named are a stranger's, though a proxy has sent them.
+    let believed = match said != Said::Unknown && site.config.trusted_proxies.have_peer(peer) {
+        true => Peer::Trusted,
+        false => Peer::Anybody,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let visitor = Visitor { peer, local, scheme, believed, besides: Besides::default() };
+    match tls {
+        None => connection::serve_plain(io, visitor, site.clone(), stop).await,
+        Some(tls) => shake(io, &tls, visitor, site.clone(), stop).await,
+    }
+}
+
+/// Whose connection this is, by the PROXY protocol's header; `None` ends it.
+async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<Said>
+where
+    IO: AsyncRead + Unpin,
+{
+    let header = async {
+        match site.config.trusted_proxies.have_peer(peer) {
+            true => read_header(io).await,
+            false => Err(Refused::Untrusted),
+        }
+    };
+    let refused = match timeout(site.limits.header_timeout, header).await {
+        Ok(Ok(said)) => return said,
+        Ok(Err(refused)) => refused,
+        Err(_) => Refused::Incomplete,
+    };
+    site.counters.proxies_refused.add();
+    let (reason, peer) = (refused.as_str(), peer.map(|peer| peer.to_string()));
+    tracing::debug!(event = "proxy-refused", reason, peer = peer.as_deref().unwrap_or("unix"));
+    None
+}
+
+/// Reads the header and nothing behind it; none from who connects and leaves, to see whether we are
+/// there.
+async fn read_header<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Option<Said>, Refused> {
+    let mut bytes = Vec::new();
+    loop {
+        let missing = match proxy_protocol::read(&bytes)? {
+            Step::Done(said) => return Ok(Some(said)),
+            Step::More(missing) => missing as u64,
+        };
+        match (&mut *io).take(missing).read_buf(&mut bytes).await {
+            Ok(0) | Err(_) if bytes.is_empty() => return Ok(None),
+            Ok(0) | Err(_) => return Err(Refused::Incomplete),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Serves a connection after its TLS handshake.
+async fn shake<IO>(
+    io: IO,
+    tls: &Tls,
     visitor: Visitor,
     site: Arc<Site>,
     mut stop: watch::Receiver<bool>,
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(tls) = tls else {
-        return connection::serve_plain(io, visitor, site, stop).await;
-    };
     let shaken = tokio::select! {
         shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
         _ = stop.wait_for(|stop| *stop) => return,

@@ -7,6 +7,7 @@ use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{load, resolve};
 use pagewell::control::client;
+use pagewell::nginx_config;
 use pagewell::options::{CheckArgs, Command, CommandLine, InvalidateArgs, ServeArgs};
 use pagewell::server::Server;
 use pagewell::tls::Tls;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
         Command::Invalidate(args) => invalidate(&args),
+        Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
@@ -61,8 +63,12 @@ fn check(args: &CheckArgs) -> Result<(), String> {
 fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
     once(async {
         let done = client::invalidate(args).await?;
-        let pages = if done.dropped == 1 { "page" } else { "pages" };
-        say(&format!("dropped {} {pages} (change {})", done.dropped, done.number))
+        let (did, count) = match args.soft {
+            true => ("marked", done.marked),
+            false => ("dropped", done.dropped),
+        };
+        let pages = if count == 1 { "page" } else { "pages" };
+        say(&format!("{did} {count} {pages} (change {})", done.number))
     })
 }
 
@@ -91,6 +97,9 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
     for address in server.tls_addresses() {
         let secure = shown(address).replacen("http:", "https:", 1);
         let _ = say(&format!("listening on {secure} (TLS)"));
+    }
+    for address in server.memcached() {
+        let _ = say(&format!("memcached on {address}"));
     }
     let _ = say(&format!("control on {}", shown(server.admin())));
     tokio::select! {

@@ -29,6 +29,8 @@ pub enum Command {
     Invalidate(InvalidateArgs),
     /// Show the counters of a running Pagewell
     Stats(ControlArgs),
+    /// Print a configuration for an nginx that reads pages over the memcached port
+    NginxConfig(NginxConfigArgs),
 }
 
 /// `pagewell serve`
@@ -74,6 +76,26 @@ pub struct CheckArgs {
     pub config: PathBuf,
 }
 
+/// `pagewell nginx-config`
+#[derive(Args, Debug)]
+pub struct NginxConfigArgs {
+    /// The memcached port of Pagewell, as nginx writes it: address:port or unix:path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:11211")]
+    pub memcached: String,
+    /// The FastCGI responder that renders what is not stored, as nginx writes it
+    #[arg(long, value_name = "ADDRESS", default_value = "unix:/run/php/php-fpm.sock")]
+    pub php: String,
+    /// The document root, with an index.php
+    #[arg(long, value_name = "DIR", default_value = "/var/www/html")]
+    pub root: PathBuf,
+    /// Where nginx listens
+    #[arg(long, value_name = "ADDRESS", default_value = "80")]
+    pub listen: String,
+    /// The cookie of a session: whoever has it gets no stored page
+    #[arg(long, value_name = "NAME", default_value = "PHPSESSID")]
+    pub session_cookie: String,
+}
+
 /// Where a running Pagewell is found.
 #[derive(Args, Debug, Clone)]
 pub struct ControlArgs {
@@ -89,18 +111,25 @@ pub struct ControlArgs {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub struct InvalidateArgs {
-    /// Drop every page made from what this tag names; may be given several times
+    /// Drop every page made from what this tag names; may be given several times; - reads tags from
+    /// standard input, one to a line
     #[arg(long = "tag", value_name = "TAG", group = "what")]
     pub tags: Vec<String>,
     /// Drop the page at this URL or path, in all its variants; may be given several times
     #[arg(long = "url", value_name = "URL", group = "what")]
     pub urls: Vec<String>,
+    /// Drop every page at or below this path, such as /news/; may be given several times
+    #[arg(long = "prefix", value_name = "PATH", group = "what")]
+    pub prefixes: Vec<String>,
     /// Only in the site of this host; without it in every site
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
     /// Drop every page
     #[arg(long, group = "what")]
     pub all: bool,
+    /// Mark pages instead of dropping them: they are used as stale only, where they allow that
+    #[arg(long)]
+    pub soft: bool,
     /// Where to reach it.
     #[command(flatten)]
     pub control: ControlArgs,

@@ -2,22 +2,56 @@
 //! each its header sections as they go over HTTP/1.1, laid out once. Contents and header sections are in
 //! allocations of their own, so that a page holds no more memory than it is counted with.
 
+use crate::codings;
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::{Coding, describe};
-use http_cache::{Stored, not_modified_fields};
-use page_store::{Dependencies, Page, Payload, Store};
+use http_cache::{Stored, Timestamp, not_modified_fields};
+use memcache::Item;
+use page_store::{Audience, Dependencies, Page, Payload, Store};
+
+/// What an item keeps beside itself: whether it was asked for.
+const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
 
 /// A page in the store.
 pub struct StoredPage {
     /// Status, header lines, tags, and what reuse needs.
     pub stored: Stored,
-    /// The content, complete, in an allocation of its own.
-    pub content: Bytes,
+    /// The content as it came.
+    pub plain: Plain,
     /// The header sections of a hit.
     pub heads: Heads,
     /// The same content in codings.
     pub forms: OtherForms,
+    /// What was stored over the memcached port; then there is no response here, and no request finds it.
+    pub item: Option<Box<Item>>,
+}
+
+/// The content of a page as it came, in no coding.
+pub enum Plain {
+    /// Kept: complete, in an allocation of its own.
+    Kept(Bytes),
+    /// Not kept beside its codings, out of which it is made again; so many bytes.
+    InCodings(usize),
+}
+
+impl Plain {
+    /// Its length in bytes, kept or not.
+    pub fn length(&self) -> usize {
+        match self {
+            Plain::Kept(content) => content.len(),
+            Plain::InCodings(bytes) => *bytes,
+        }
+    }
+
+    /// The bytes that are kept.
+    pub fn kept(&self) -> Option<&Bytes> {
+        match self {
+            Plain::Kept(content) => Some(content),
+            Plain::InCodings(_) => None,
+        }
+    }
 }
 
 /// The content of a page in codings, the smallest first.
@@ -82,14 +116,66 @@ impl StoredPage {
     pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> StoredPage {
         let heads = Heads::of(&stored, content.len());
         let forms = OtherForms::of(&stored, coded);
-        StoredPage { stored, content, heads, forms }
+        StoredPage { stored, plain: Plain::Kept(content), heads, forms, item: None }
+    }
+
+    /// The content as it came: kept, or made again out of a coding.
+    pub fn content(&self) -> Bytes {
+        match &self.plain {
+            Plain::Kept(content) => content.clone(),
+            Plain::InCodings(bytes) => {
+                let content = self.undone(*bytes);
+                content.expect("the coding was tried when the content was let go of")
+            }
+        }
+    }
+
+    /// The content out of the coding that is undone quickest; `None` where there is none, or it does
+    /// not give so many bytes.
+    fn undone(&self, bytes: usize) -> Option<Bytes> {
+        let quickest = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
+        let mut forms =
+            quickest.iter().filter_map(|coding| Some((*coding, self.forms.get(*coding)?)));
+        let (coding, form) = forms.next()?;
+        let content = codings::whole(coding, &form.content, bytes).ok()?;
+        (content.len() == bytes).then(|| content.into())
+    }
+
+    /// The same page without its content as it came, if that can be made again out of its codings.
+    pub fn without_plain(mut self) -> StoredPage {
+        if let Plain::Kept(content) = &self.plain
+            && self.undone(content.len()).as_ref() == Some(content)
+        {
+            self.plain = Plain::InCodings(content.len());
+        }
+        self
+    }
+
+    /// What was stored over the memcached port.
+    pub fn of_item(item: Item) -> StoredPage {
+        let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
+        let heads = Heads { bytes: Box::default(), whole: 0 };
+        let (plain, forms) = (Plain::Kept(Bytes::new()), OtherForms::default());
+        StoredPage { stored, plain, heads, forms, item: Some(Box::new(item)) }
     }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        let whole = self.stored.heap_bytes() + self.content.len() + self.heads.bytes.len();
-        whole + self.forms.bytes()
+        let kept = self.plain.kept().map_or(0, Bytes::len);
+        let item =
+            self.item.as_ref().map_or(0, |item| size_of::<Item>() + SEEN_BYTES + item.value.len());
+        self.stored.heap_bytes() + self.heads.bytes.len() + kept + self.forms.bytes() + item
+    }
+
+    /// What varies by anything is somebody's; so is what has an owner or cookies in its key, which is
+    /// found out when the key is made again (`rewarm`).
+    fn audience(&self) -> Audience {
+        let anybodys = self.stored.nominated.is_empty() && !self.stored.is_private();
+        match anybodys && self.item.is_none() {
+            true => Audience::Anybody,
+            false => Audience::Somebody,
+        }
     }
 }
 
@@ -163,6 +249,11 @@ pub fn variant(stored: &Stored) -> u64 {
         return 0;
     }
     xxhash_rust::xxh3::xxh3_64(&stored.nominated.variant_key())
+}
+
+/// When a soft change has marked `page`, if one has.
+pub fn marked(page: &Page<StoredPage>) -> Option<Timestamp> {
+    page.marked().map(|marked| Timestamp(marked.at_ms))
 }
 
 /// A page as the store hands it out.

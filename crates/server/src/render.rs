@@ -12,32 +12,39 @@
 //! last byte is handed to the visitor, so that whoever has it finds it in the store.
 
 mod collect;
+mod parts;
 mod revised;
+mod understood;
+
+pub use parts::Ranges;
+pub use understood::understand;
 
 use crate::body::ResponseBody;
-use crate::codings::{self, Understanding};
 use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, Outgoing, answerer, read_facts};
-use crate::origin::{OriginBody, OriginResponse, Unsent};
-use crate::page::{SharedPage, StoredPage, dependencies};
+use crate::litespeed;
+use crate::origin::{OriginResponse, Unsent};
+use crate::page::{SharedPage, StoredPage, dependencies, marked};
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
-use http_cache::codings::{CODED_FIELDS, choose, weaken};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
     may_use_stale_on,
 };
 use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
-use site_rules::{Plan, Planned};
+use site_rules::{Owner, Plan, Planned};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
 /// How many renders a request waits for before it asks for itself.
 const TURNS_MAX: usize = 3;
+
+/// How often the origin is asked: with a condition, without, and for a range of what is not stored.
+const ATTEMPTS_MAX: usize = 3;
 
 /// What the followers of a render wait on.
 pub struct Waiter {
@@ -86,6 +93,10 @@ pub struct Ask {
     pub validate: Option<SharedPage>,
     /// The stored page to fall back on when the origin fails.
     pub fallback: Option<SharedPage>,
+    /// What becomes of a Range.
+    pub ranges: Ranges,
+    /// Whose private copy it will be; none: everybody's page.
+    pub owner: Option<Arc<Owner>>,
 }
 
 impl Ask {
@@ -101,6 +112,7 @@ impl Ask {
     fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
         let fields = AsSent(&self.headers);
         forward::as_planned(headers, &Planned::new(&site.config.rules, self.plan, &fields));
+        litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
     }
 
     /// Takes what is validated, and what is fallen back on, from what is stored now.
@@ -122,7 +134,7 @@ impl Ask {
 }
 
 /// Answers a request by a render, its own or another's.
-pub async fn get(site: &Arc<Site>, ask: Ask) -> Response<ResponseBody> {
+pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
     let arrival = site.store.number();
     let script = match answerer(site, &ask.target, &ask.facts()).await {
         Answerer::Here(response) => return response,
@@ -131,14 +143,18 @@ pub async fn get(site: &Arc<Site>, ask: Ask) -> Response<ResponseBody> {
     if ask.why == ForwardReason::Bypass {
         return rendered(site, ask, script, Right::Alone(site.store.lease())).await;
     }
+    if let Some(response) = parts::from_store(site, &mut ask) {
+        return response;
+    }
     let key = site.store.key(&ask.key);
     let now_ms = || site.clock.now().0;
     let mut turn = site.fills.turn(&site.store, key, arrival, now_ms(), Waiter::new);
     for _ in 0..TURNS_MAX {
         let follower = match turn {
             Turn::Lead(leader) => return leased(site, ask, script, Right::Lead(leader)).await,
-            Turn::Alone(alone) => {
-                return leased(site, ask, script, Right::Alone(alone.lease)).await;
+            Turn::Alone(Alone { lease, why }) => {
+                let ranges = if why == Why::NotShareable { ask.for_range() } else { Ranges::Cut };
+                return leased(site, Ask { ranges, ..ask }, script, Right::Alone(lease)).await;
             }
             Turn::Follow(follower) => follower,
         };
@@ -213,6 +229,26 @@ async fn rendered(
     }
 }
 
+/// Stores a response for the one visitor it was made for, while he is answered with it.
+pub async fn kept_for_owner(
+    site: &Arc<Site>,
+    ask: Ask,
+    lease: Lease,
+    stored: Stored,
+    response: OriginResponse,
+    status: CacheStatus<'static>,
+) -> Response<ResponseBody> {
+    let (answer, answered) = oneshot::channel();
+    let right = Right::Alone(lease);
+    let render = Render { site: site.clone(), ask, right, answer: Some(answer) };
+    tokio::spawn(render.collect(stored, response, status));
+    match answered.await {
+        Ok(response) => response,
+        // The task has panicked, which is logged.
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+    }
+}
+
 /// Waits for another's render. `None`: another turn has to be taken.
 async fn follow(
     site: &Arc<Site>,
@@ -253,12 +289,12 @@ fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<Respons
         .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
 }
 
-/// RFC 5861 section 4.
+/// RFC 5861 section 4, RFC 9111 section 4.2.4.
 fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
-    let page = ask.fallback.as_ref()?.payload();
-    let (facts, now) = (ask.facts(), site.clock.now());
-    may_use_stale_on(failure, &page.stored, &facts, site.config.rules.policy(&ask.plan), now)
-        .ok()?;
+    let fallback = ask.fallback.as_ref()?;
+    let (page, facts, now) = (fallback.payload(), ask.facts(), site.clock.now());
+    let policy = site.config.rules.policy(&ask.plan);
+    may_use_stale_on(failure, &page.stored, marked(fallback), &facts, policy, now).ok()?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
@@ -329,17 +365,18 @@ struct Sent {
 
 impl Render {
     async fn run(mut self, script: Option<Script>) {
-        let validated = self.ask.validate.take();
-        let again = match self.attempt(script.clone(), validated).await {
-            Attempt::Done => return,
-            Attempt::Unconditionally(render) => render,
-        };
-        if let Attempt::Unconditionally(render) = again.attempt(script, None).await {
-            // A 304 to a request without a condition.
-            let failure = Unsent::Failed(Failure::InvalidResponse);
-            let response = forward::failed(&render.site, failure, render.ask.why);
-            render.give_up(response, Outcome::Failed(Failure::InvalidResponse));
+        let mut validated = self.ask.validate.take();
+        let mut render = Box::new(self);
+        for _ in 0..ATTEMPTS_MAX {
+            render = match render.attempt(script.clone(), validated.take()).await {
+                Attempt::Done => return,
+                Attempt::Unconditionally(render) | Attempt::ForRange(render) => render,
+            };
         }
+        // A 304 to a request without a condition.
+        let failure = Unsent::Failed(Failure::InvalidResponse);
+        let response = forward::failed(&render.site, failure, render.ask.why);
+        render.give_up(response, Outcome::Failed(Failure::InvalidResponse));
     }
 
     /// Asks the origin once: for the page, or whether `validate` still holds.
@@ -351,6 +388,9 @@ impl Render {
             headers.remove(header::ACCEPT_ENCODING);
         }
         make_conditional(&mut headers, validate.as_ref().map(|page| &page.payload().stored));
+        if validate.is_none() {
+            self.ask.put_range(&mut headers);
+        }
         let request_time = self.site.clock.now();
         let site = self.site.clone();
         site.counters.renders.add();
@@ -425,7 +465,7 @@ impl Render {
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
                 status.forward_status = Some(StatusCode::NOT_MODIFIED);
-                let content = page.payload().content.clone();
+                let content = page.payload().content();
                 let coded = page.payload().forms.contents();
                 self.store(stored, content, coded, status);
                 Attempt::Done
@@ -438,7 +478,7 @@ impl Render {
     }
 
     /// A response other than a 304.
-    async fn responded(self, mut response: OriginResponse, sent: &Sent) -> Attempt {
+    async fn responded(mut self, mut response: OriginResponse, sent: &Sent) -> Attempt {
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
             if let Some(stale) = stale_on(&self.site, &self.ask, failure) {
@@ -457,6 +497,13 @@ impl Render {
                 self.understand(&mut response, Some(&mut stored));
                 self.collect(stored, response, status).await;
             }
+            Err(_) if self.is_worth_a_range(&response) => {
+                // Nobody else need wait for it.
+                self.not_shareable();
+                self.right.tell(Outcome::NotShareable);
+                self.ask.ranges = Ranges::Forwarded;
+                return Attempt::ForRange(Box::new(self));
+            }
             Err(reason) => {
                 self.understand(&mut response, None);
                 self.not_shareable();
@@ -474,31 +521,8 @@ impl Render {
         Attempt::Done
     }
 
-    /// Undoes the coding of a response that nobody asked to be in one: where it is about to be `stored`,
-    /// or where the client does not accept it.
     fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {
-        if !self.site.config.codings.are_made() {
-            return;
-        }
-        let Some(coding) = codings::may_be_understood(response) else { return };
-        let facts = self.ask.facts();
-        let lines = facts.accept_encoding.get();
-        let accepted = lines.is_some_and(|lines| choose(lines, &[coding]).is_some());
-        let headers = match stored {
-            Some(stored) => {
-                stored.content_length = None;
-                &mut stored.headers
-            }
-            None if accepted => return,
-            None => &mut response.headers,
-        };
-        for name in CODED_FIELDS {
-            headers.remove(name);
-        }
-        // The origin's tag is that of the form it sent.
-        weaken(headers);
-        let body = std::mem::replace(&mut response.body, OriginBody::Nothing);
-        response.body = OriginBody::Understood(Box::new(Understanding::new(body, coding)));
+        understand(&self.site, &self.ask.method, &self.ask.headers, response, stored);
     }
 
     /// Remembers for a while that requests for this page need not wait for each other.
@@ -513,7 +537,7 @@ impl Render {
 
 /// Whether a response is one that goes on: server-sent events, or what the application asks not to
 /// be held back (nginx's word for it). Neither held nor stored, nor shared.
-fn is_stream(headers: &HeaderMap) -> bool {
+pub fn is_stream(headers: &HeaderMap) -> bool {
     let is = |name: &str, word: &[u8]| {
         headers.get(name).is_some_and(|value| {
             value.as_bytes().get(..word.len()).is_some_and(|v| v.eq_ignore_ascii_case(word))
@@ -528,6 +552,8 @@ enum Attempt {
     Done,
     /// The condition was of no use; ask without.
     Unconditionally(Box<Render>),
+    /// The whole will not be stored; ask for the range.
+    ForRange(Box<Render>),
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! Pure: bytes in, a decision out. It decides nothing about the resource asked for.
 
 use crate::config::Limits;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use std::mem::MaybeUninit;
 
 /// Header lines that are looked at; `Limits::headers` may lower but not raise it.
@@ -133,57 +133,46 @@ impl Refusal {
 
 /// Looks at the bytes that have arrived at the start of a request.
 pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
-    inspect_with(bytes, limits, |_| None::<std::convert::Infallible>)
-        .unwrap_or_else(|(never, _)| match never {})
-}
-
-/// As [`inspect`], but lets `plain` answer a complete request that has no content and asks for no
-/// other protocol.
-///
-/// # Errors
-/// What `plain` gave, and the length of the header section that it answered.
-pub fn inspect_with<T>(
-    bytes: &[u8],
-    limits: &Limits,
-    plain: impl FnOnce(&httparse::Request<'_, '_>) -> Option<T>,
-) -> Result<Inspection, (T, usize)> {
     let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let allowed = limits.headers.min(HEADERS_MAX);
     let mut request = httparse::Request::new(&mut []);
     let parsed = request.parse_with_uninit_headers(bytes, &mut lines[..allowed]);
     let head_bytes = match parsed {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
-        Ok(httparse::Status::Partial) => return Ok(while_incomplete(bytes, &request, limits)),
+        Ok(httparse::Status::Partial) => return while_incomplete(bytes, &request, limits),
         Err(httparse::Error::TooManyHeaders) => {
-            return Ok(Inspection::Refused(Refusal::TooManyHeaders));
+            return Inspection::Refused(Refusal::TooManyHeaders);
         }
-        Err(_) => return Ok(Inspection::Refused(Refusal::Malformed)),
+        Err(_) => return Inspection::Refused(Refusal::Malformed),
     };
     let decisive = Decisive::of(&request);
     match check(&bytes[..head_bytes], &request, &decisive, limits) {
-        Ok(framing) if decisive.upgrade => {
-            let upgrade = read_upgrade(&request, framing);
-            Ok(Inspection::Complete { head_bytes, framing, upgrade })
+        Ok(framing) => {
+            let upgrade = match decisive.upgrade {
+                true => read_upgrade(&request, framing),
+                false => Upgrade::None,
+            };
+            Inspection::Complete { head_bytes, framing, upgrade }
         }
-        Ok(framing) => match if framing == Framing::Empty { plain(&request) } else { None } {
-            Some(answered) => Err((answered, head_bytes)),
-            None => Ok(Inspection::Complete { head_bytes, framing, upgrade: Upgrade::None }),
-        },
-        Err(refusal) => Ok(Inspection::Refused(refusal)),
+        Err(refusal) => Inspection::Refused(refusal),
     }
 }
 
-/// A checked header section without its Upgrade lines, which nobody has to heed.
-pub fn without_upgrade(head: &[u8]) -> Vec<u8> {
-    let is_upgrade = |line: &&[u8]| {
-        let name = line.split(|b| *b == b':').next().unwrap_or_default();
-        name.eq_ignore_ascii_case(b"upgrade")
-    };
-    head.split_inclusive(|b| *b == b'\n')
-        .filter(|line| !is_upgrade(line))
-        .flatten()
-        .copied()
-        .collect()
+/// A checked header section without its Upgrade lines, and what these say, as far as it is anything.
+pub fn take_upgrade(head: &[u8]) -> (Vec<u8>, Vec<HeaderValue>) {
+    let (mut kept, mut protocols) = (Vec::with_capacity(head.len()), Vec::new());
+    for line in head.split_inclusive(|b| *b == b'\n') {
+        let end = line.iter().position(|b| *b == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(end);
+        if !name.eq_ignore_ascii_case(b"upgrade") {
+            kept.extend_from_slice(line);
+            continue;
+        }
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        let value = HeaderValue::from_bytes(value).ok().filter(|value| !value.is_empty());
+        protocols.extend(value);
+    }
+    (kept, protocols)
 }
 
 /// More bytes are awaited, unless they could only make it worse.
@@ -374,7 +363,8 @@ mod tests {
     fn upgrade_lines_are_taken_out() {
         let head = b"GET /upgrade:x HTTP/1.1\r\nupgrade: a\r\nUpgrades: b\r\nUPGRADE:\r\n\r\n";
         let kept = b"GET /upgrade:x HTTP/1.1\r\nUpgrades: b\r\n\r\n";
-        assert_eq!(without_upgrade(head), kept);
+        let (left, protocols) = take_upgrade(head);
+        assert_eq!((&left[..], &protocols[..]), (&kept[..], &[HeaderValue::from_static("a")][..]));
     }
 
     #[test]

@@ -4,19 +4,21 @@
 
 use crate::body::{Content, ResponseBody};
 use crate::config::Address;
+use crate::litespeed;
 use crate::page::StoredPage;
 use crate::site::Site;
 use crate::target::Target;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe, form_of_not_modified, form_of_whole};
-use http_cache::range::{Multipart, Ranges, unsatisfied_content_range};
+use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
     Answer, Failure, Forms, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
     not_modified_fields,
 };
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The name by which this cache calls itself in Cache-Status.
 pub const CACHE_NAME: &str = "pagewell";
@@ -143,10 +145,14 @@ fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Respons
 
 /// A page in the form that the request selects.
 fn reuse_page(facts: &RequestFacts<'_>, page: &StoredPage) -> Response<ResponseBody> {
-    let StoredPage { stored, content, forms, .. } = page;
+    let StoredPage { stored, plain, forms, .. } = page;
+    let length = plain.length() as u64;
     let form = |coding| forms.get(coding).map(|form| form.content.clone());
-    let plain = || reuse(facts, stored, Content::Whole(content.clone()));
-    reuse_in_form(facts, stored, content.len() as u64, (forms.codings(), &form), plain)
+    let plain = || match answer(facts, stored, Some(length)) {
+        Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, Content::Whole(page.content())),
+        other => without_content(other, stored, length),
+    };
+    reuse_in_form(facts, stored, length, (forms.codings(), &form), plain)
 }
 
 /// Content that is there in codings too: `forms` are those, the smallest first, with what gives their
@@ -238,6 +244,26 @@ fn parts(stored: &Stored, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBod
     response
 }
 
+/// A range of a stored part: `range` is its place in the whole, `at` that in the part's content.
+pub fn of_part(
+    part: &StoredPage,
+    range: ByteRange,
+    at: Range<usize>,
+    now: Timestamp,
+    status: &CacheStatus<'_>,
+) -> Response<ResponseBody> {
+    let content = Content::Whole(part.content().slice(at));
+    let mut response = with(&part.stored, StatusCode::PARTIAL_CONTENT, content);
+    let headers = response.headers_mut();
+    // A stored part knows how long the whole is.
+    let complete_length = part.stored.content_length.unwrap_or_default();
+    set(headers, header::CONTENT_RANGE, &range.content_range(complete_length));
+    headers.insert(header::CONTENT_LENGTH, range.length().into());
+    headers.insert(header::AGE, HeaderValue::from(part.stored.age_seconds(now)));
+    headers.append("cache-status", status_value(status));
+    response
+}
+
 /// The stored header lines with a status and content.
 pub fn with(stored: &Stored, status: StatusCode, content: Content) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(content));
@@ -249,6 +275,7 @@ pub fn with(stored: &Stored, status: StatusCode, content: Content) -> Response<R
 /// The header lines of a response that is passed on as it comes.
 pub fn passed_on(mut headers: HeaderMap, policy: &Policy, status: &CacheStatus<'_>) -> HeaderMap {
     fields::remove_hop_by_hop(&mut headers);
+    litespeed::set_shared_cookies(policy, &mut headers);
     for name in &policy.internal_fields {
         headers.remove(name);
     }

@@ -6,9 +6,12 @@ use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Address, Config};
 use crate::control;
+use crate::database;
 use crate::listen::{self, Listener};
+use crate::memcached::{self, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
+use crate::rewarm;
 use crate::site::Site;
 use crate::sites::Neighbours;
 use crate::tls::Tls;
@@ -16,6 +19,7 @@ use page_store::Tidied;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// How often what is idle is looked through.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -30,7 +34,9 @@ pub struct Server {
     site: Arc<Site>,
     addresses: Vec<Address>,
     tls_addresses: Vec<Address>,
+    memcached: Vec<Address>,
     admin: Address,
+    control: JoinHandle<()>,
     stop: watch::Sender<bool>,
     php: Vec<PhpFpm>,
 }
@@ -49,8 +55,9 @@ impl Server {
         };
         let (listeners, tls_listeners) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let admin = Listener::bind(&config.admin)?;
+        let items = bind(config.memcached.as_ref().map_or(&[][..], |port| &port.listen))?;
         let mut php = Vec::new();
-        let site = match start_sites(config, clock, &mut php).await {
+        let site = match start_sites(config.clone(), clock, &mut php).await {
             Ok(site) => site,
             Err(error) => {
                 stop_all(php).await;
@@ -58,28 +65,44 @@ impl Server {
             }
         };
         let (stop, stopped) = watch::channel(false);
+        for site in site.all_or(None) {
+            if let Err(error) = database::start(site, &stopped).await {
+                stop_all(php).await;
+                return Err(error);
+            }
+        }
         let server = Server {
             addresses: listeners.iter().map(Listener::address).collect(),
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
+            memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
+            control: tokio::spawn(control::serve(admin, site.clone(), stopped.clone())),
             site: site.clone(),
             stop,
             php,
         };
-        for listener in listeners {
-            tokio::spawn(listen::serve(listener, None, site.clone(), stopped.clone()));
+        let plain = config.listen.iter().zip(listeners).map(|both| (both, None));
+        let over_tls = config.listen_tls.iter().zip(tls_listeners).map(|both| (both, tls.clone()));
+        for ((address, listener), tls) in plain.chain(over_tls) {
+            let begin = config.begin_at(address);
+            tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
-        for listener in tls_listeners {
-            tokio::spawn(listen::serve(listener, tls.clone(), site.clone(), stopped.clone()));
+        if let (Some(port), Some(leases)) = (&config.memcached, &site.leases) {
+            let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
+            let limits = memcache::Limits { item_bytes_max: port.item_bytes_max };
+            for listener in items {
+                let task = memcached::serve(listener, limits, keeper.clone(), stopped.clone());
+                tokio::spawn(task);
+            }
         }
         if let Some(tls) = tls {
             tokio::spawn(follow_certificates(tls, site.clone(), stopped.clone()));
         }
-        tokio::spawn(control::serve(admin, site.clone(), stopped.clone()));
         for site in site.all_or(None) {
             tokio::spawn(sweep(site.clone(), stopped.clone()));
             tokio::spawn(tidy(site.clone(), stopped.clone()));
             tokio::spawn(codings::run(site.clone(), stopped.clone()));
+            tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
         }
         Ok(server)
     }
@@ -92,6 +115,11 @@ impl Server {
     /// Where visitors are served over TLS.
     pub fn tls_addresses(&self) -> &[Address] {
         &self.tls_addresses
+    }
+
+    /// Where memcached's protocols are spoken.
+    pub fn memcached(&self) -> &[Address] {
+        &self.memcached
     }
 
     /// Where the control interface is.
@@ -111,6 +139,8 @@ impl Server {
             while self.site.counters.connections.get() > 0 {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
+            // It ends when the calls in hand have been answered.
+            let _ = self.control.await;
         });
         if drained.await.is_err() {
             let left = self.site.counters.connections.get();

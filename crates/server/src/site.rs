@@ -6,13 +6,16 @@ use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Config, FilesConfig, Limits};
 use crate::counters::Counters;
+use crate::database::Feed;
+use crate::memcached::Leases;
 use crate::origin::Origin;
 use crate::page::StoredPage;
+use crate::purge::Searches;
 use crate::render::Waiter;
 use crate::sites::Neighbours;
 use crate::static_files::StaticFiles;
 use crate::target::Target as UriTarget;
-use page_store::{Applied, Change, FillLimits, Fills, Store, Strength, Target};
+use page_store::{Applied, Change, FillLimits, Fills, Opened, Store, Strength, Target, Touches};
 use site_rules::Load;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -46,8 +49,16 @@ pub struct Site {
     pub coding_queue: codings::Queue,
     /// Told when a change has left something to be tidied away.
     pub untidy: Notify,
+    /// Told when a change has left something to be rendered anew.
+    pub rewarm: Notify,
     /// The other sites of this process, where this is the one that connections come to first.
     pub neighbours: Neighbours,
+    /// Leases for the memcached port, where there is one.
+    pub leases: Option<Arc<Leases>>,
+    /// Whose turn it is to search the pages for an expression.
+    pub searches: Searches,
+    /// The database whose changes drop pages, where one is followed.
+    pub feed: Option<Feed>,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// Places for connections that have changed to another protocol.
@@ -64,10 +75,22 @@ impl Site {
             Some(_) => config.memory_bytes / FILES_SHARE,
             None => 0,
         };
-        let store_limits = page_store::Limits::new(config.memory_bytes - files_bytes);
+        let mut store_limits = page_store::Limits::new(config.memory_bytes - files_bytes);
+        if let Some(private) = &config.private {
+            store_limits.owner_pages_max = private.pages_per_owner;
+        }
+        if let Some(rewarm) = &config.rewarm {
+            store_limits.rewarm_pages_max = limits.rewarm_pages;
+            store_limits.rewarm_uses_min = rewarm.min_uses;
+        }
         let fill_limits = FillLimits { followers_max: limits.followers, ..FillLimits::default() };
+        let store = Store::new(store_limits);
+        let leases = config.memcached.as_ref().map(|memcached| {
+            let epoch = clock.now().0 ^ (u64::from(std::process::id()) << 44);
+            Arc::new(Leases::new(&store, memcached.render_time, epoch))
+        });
         Site {
-            store: Store::new(store_limits),
+            store,
             fills: Fills::new(fill_limits),
             origin,
             files: config
@@ -78,10 +101,14 @@ impl Site {
             counters: Counters::default(),
             coding_queue: codings::Queue::new(limits.coding_queue),
             untidy: Notify::new(),
+            rewarm: Notify::new(),
             neighbours,
+            searches: Searches::default(),
+            feed: config.database.clone().map(Feed::new),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),
+            leases,
             limits,
             clock,
             config,
@@ -118,19 +145,72 @@ impl Site {
 
     /// Takes in a change: when this returns, nobody gets a page made from what was before.
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: &'static str) -> Applied {
-        let applied = self.store.change(&Change { site: self.name, targets }, strength);
+        let change = Change { site: self.name, targets };
+        let applied = self.store.change_at(&change, strength, self.clock.now().0);
+        self.changed(&applied, targets.len(), by);
+        applied
+    }
+
+    /// Takes in a change that not every reader of the data sees yet: until it is settled nothing that
+    /// depends on it is stored.
+    pub fn open(&self, targets: &[Target<'_>], by: &'static str) -> Opened {
+        let change = Change { site: self.name, targets };
+        let opened = self.store.open(&change, Strength::Drop);
+        self.took(&opened.applied(), targets.len(), by);
+        opened
+    }
+
+    /// Settles such a change. What it dropped may be rendered anew from now on.
+    pub fn settle(&self, opened: Opened) {
+        self.store.settle(opened);
+        self.keep_lease();
+        if self.config.rewarm.is_some() {
+            self.rewarm.notify_one();
+        }
+    }
+
+    /// Takes in a change of every page that `touches` says it touches, whatever the page depends on.
+    /// All pages are looked at: on a thread that may be held up. Lookups are not.
+    pub fn change_where(
+        &self,
+        touches: &Touches<StoredPage>,
+        strength: Strength,
+        by: &'static str,
+    ) -> Applied {
+        let now_ms = self.clock.now().0;
+        let applied = self.store.change_where(self.name, touches, strength, now_ms);
+        self.changed(&applied, 1, by);
+        applied
+    }
+
+    fn changed(&self, applied: &Applied, targets: usize, by: &'static str) {
+        self.took(applied, targets, by);
+        if self.config.rewarm.is_some() {
+            self.rewarm.notify_one();
+        }
+    }
+
+    fn took(&self, applied: &Applied, targets: usize, by: &'static str) {
         self.counters.invalidations.add();
+        self.keep_lease();
         if applied.dropped >= UNTIDY_PAGES {
             self.untidy.notify_one();
         }
         tracing::debug!(
             event = "invalidated",
             by,
-            targets = targets.len(),
+            targets,
             number = applied.number.get(),
-            dropped = applied.dropped
+            dropped = applied.dropped,
+            marked = applied.marked
         );
-        applied
+    }
+
+    /// For pages of the memcached port, of which nobody says when their render began.
+    fn keep_lease(&self) {
+        if let Some(leases) = &self.leases {
+            leases.changed(&self.store, || self.clock.now().0);
+        }
     }
 
     /// The store's figures: name and value.
@@ -143,6 +223,7 @@ impl Site {
             ("memory_budget_bytes", self.config.memory_bytes as u64),
             ("evicted", stats.counters.evicted),
             ("dropped", stats.counters.dropped),
+            ("to_rewarm", stats.to_rewarm as u64),
             ("changes_remembered", stats.changes_remembered as u64),
             ("leases", stats.leases as u64),
         ]

@@ -8,7 +8,7 @@
 //! go first.
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
-use crate::codings::{self, Work};
+use crate::codings::{self, PLAIN_BYTES, Work};
 use crate::serve;
 use crate::site::Site;
 use bytes::{Bytes, BytesMut};
@@ -26,7 +26,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::mpsc;
 
 /// Files up to this size are kept in memory.
-const SMALL_BYTES: u64 = 64 << 10;
+const SMALL_BYTES: u64 = PLAIN_BYTES as u64;
 /// Files up to this size are kept in codings.
 const CODED_BYTES: u64 = 4 << 20;
 /// How old the last look at the disk may be, in milliseconds.

@@ -88,6 +88,18 @@ impl Target {
         })
     }
 
+    /// The target of a page's key, as [`write_key`](Self::write_key) writes it; `None` where the key has
+    /// more in it.
+    pub fn of_key(key: &[u8]) -> Option<Target> {
+        let uri: Uri = str::from_utf8(key).ok()?.parse().ok()?;
+        let scheme = match uri.scheme_str()? {
+            "http" => "http",
+            "https" => "https",
+            _ => return None,
+        };
+        Target::read(&uri, &HeaderMap::new(), "", scheme).ok()
+    }
+
     /// The path alone.
     pub fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
@@ -124,15 +136,15 @@ impl Target {
     }
 }
 
-/// Writes the key of a request in origin form into `out`, which it empties first: the same bytes
-/// that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what only
-/// they can judge.
-pub fn write_plain_key(scheme: &str, host: &[u8], path: &str, out: &mut Vec<u8>) -> Option<()> {
+/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
+/// bytes that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what
+/// only they can judge.
+pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
     let (name_part, port_part) = host.split_at(colon);
     let valid = !name_part.is_empty() && name_part.len() <= 255 && name_part.iter().all(name);
-    if !valid || !path.starts_with('/') || path.contains('#') {
+    if !valid {
         return None;
     }
     let port = match port_part {
@@ -150,7 +162,17 @@ pub fn write_plain_key(scheme: &str, host: &[u8], path: &str, out: &mut Vec<u8>)
     out.extend_from_slice(b"://");
     out.extend(name_part.iter().map(u8::to_ascii_lowercase));
     out.extend_from_slice(port);
-    out.extend_from_slice(path.as_bytes());
+    Some(())
+}
+
+/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
+/// `None` for what only [`Target::read`] can judge.
+pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
+        return None;
+    }
+    out.extend_from_slice(bytes);
     Some(())
 }
 
@@ -222,13 +244,15 @@ mod tests {
         for host in hosts {
             for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
                 let mut plain = Vec::new();
-                if write_plain_key("http", host.as_bytes(), path, &mut plain).is_some() {
+                let written = write_plain_origin("http", host.as_bytes(), &mut plain);
+                if written.and_then(|()| write_plain_path(path, &mut plain)).is_some() {
                     assert_eq!(key(path, Some(host)), String::from_utf8(plain).unwrap());
                 }
             }
         }
         let mut plain = Vec::new();
-        assert!(write_plain_key("http", b"Example.org:8080", "/a?b", &mut plain).is_some());
+        assert!(write_plain_origin("http", b"Example.org:8080", &mut plain).is_some());
+        assert!(write_plain_path("/a?b", &mut plain).is_some());
         assert_eq!(plain, b"http://example.org:8080/a?b");
     }
 

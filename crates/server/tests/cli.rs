@@ -6,7 +6,8 @@ mod common;
 use common::{Site, client, is_hit};
 use harness::{Address, Client, Pagewell, Request, Response, free_port};
 use std::fs;
-use std::process::{Command, Output};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 fn run(args: &[&str]) -> Output {
     Command::new(common::binary()).args(args).output().expect("it runs")
@@ -69,7 +70,10 @@ fn help_names_every_command_and_flag() {
             ][..],
         ),
         ("check", &["--config"]),
-        ("invalidate", &["--tag", "--url", "--site", "--all", "--admin", "--token-file"]),
+        (
+            "invalidate",
+            &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],
+        ),
         ("stats", &["--admin", "--token-file"]),
     ] {
         let help = said(&[command, "--help"]);
@@ -160,6 +164,10 @@ fn invalidate_and_stats_reach_a_running_one() {
         (&["--tag", "a"], "dropped 2 pages ", false, false),
         (&["--tag", "b", "--url", "/two"], "dropped 1 page ", true, false),
         (&["--tag", "unheard-of"], "dropped 0 pages ", true, true),
+        (&["--prefix", "/one"], "dropped 1 page ", false, true),
+        (&["--prefix", "/on", "--prefix", "https://any.test/t/"], "dropped 0 pages ", true, true),
+        // Marked, and they allow no use as stale.
+        (&["--soft", "--url", "/two"], "marked 1 page ", true, false),
         (&["--all"], "dropped 2 pages ", false, false),
     ] {
         keep(&pagewell, "/one");
@@ -174,12 +182,39 @@ fn invalidate_and_stats_reach_a_running_one() {
     }
     let stats: serde_json::Value =
         serde_json::from_str(&said(&["stats", "--admin", &admin])).expect("JSON");
-    assert_eq!(stats["invalidations"], 6);
+    assert_eq!(stats["invalidations"], 9);
     assert_eq!(stats["pages"], 2);
     assert!(stats["hits"].as_u64() > Some(10), "{stats}");
     let memory = stats["memory_bytes"].as_u64();
     assert!(memory > Some(0) && memory <= stats["memory_budget_bytes"].as_u64(), "{stats}");
     assert!(complaint(&["invalidate", "--admin", &admin, "--url", "x y"], 1).contains("x y"));
+}
+
+#[test]
+fn tags_come_from_standard_input_too() {
+    let site = kept_site();
+    let pagewell = site.serve("");
+    let admin = pagewell.admin().to_string();
+    let with_input = |input: &str| {
+        let args = ["invalidate", "--admin", &admin, "--tag", "-"];
+        let mut command = Command::new(common::binary());
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(input.as_bytes()).expect("it reads");
+        drop(pipe);
+        child.wait_with_output().expect("it ends")
+    };
+    keep(&pagewell, "/one");
+    let many: String = (0..9_999).map(|n| format!("tag:{n}\n")).collect();
+    let output = with_input(&many);
+    assert!(output.stdout.starts_with(b"dropped 0 pages "), "{output:?}");
+    assert!(is_kept(&pagewell, "/one"));
+    let output = with_input(&format!("{many}\r\na\n"));
+    assert!(output.stdout.starts_with(b"dropped 1 page "), "{output:?}");
+    let output = with_input("\n\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("one to a line"), "{said}");
 }
 
 #[test]

@@ -172,3 +172,30 @@ fn pages_of_php_are_kept_in_codings_and_php_is_not_asked_to_compress() {
     let unasked = curl(&site, &pagewell, "/unasked.php", &[]);
     assert!(unasked.content == b"unasked ".repeat(500), "{}", unasked.head);
 }
+
+#[test]
+fn a_long_page_is_kept_in_its_codings_only_and_whoever_wants_none_gets_it_all_the_same() {
+    let script = "<?php keep(); header('ETag: \"long\"');
+        for ($n = 0; $n < 20000; $n++) { echo \"<p>line $n</p>\\n\"; }";
+    let site = Site::new(&[("index.php", script)]);
+    let pagewell = site.serve("");
+    let before = counter(&pagewell, "memory_bytes");
+    let first = curl(&site, &pagewell, "/", &[]);
+    assert!(first.content.len() > 300_000, "{}", first.content.len());
+    until("it is coded", || counter(&pagewell, "coded") == 1);
+    let kept = counter(&pagewell, "memory_bytes") - before;
+    assert!(kept < first.content.len() as u64, "{kept} bytes are kept");
+    let gzip = "Accept-Encoding: gzip";
+    for args in [&[][..], &["--compressed"], &["--compressed", "--header", gzip]] {
+        let hit = curl(&site, &pagewell, "/", args);
+        assert!(hit.field("cache-status").is_some_and(|s| s.starts_with("pagewell; hit")));
+        assert!(hit.content == first.content, "{args:?}");
+    }
+    let length = first.content.len().to_string();
+    let head = curl(&site, &pagewell, "/", &["--head"]);
+    assert_eq!(head.field("content-length"), Some(length.as_str()));
+    let part = curl(&site, &pagewell, "/", &["--range", "100000-100099"]);
+    assert!(part.content == first.content[100_000..100_100], "{}", part.head);
+    let same = curl(&site, &pagewell, "/", &["--header", "If-None-Match: \"long\""]);
+    assert!(same.head.starts_with("http/1.1 304"), "{}", same.head);
+}

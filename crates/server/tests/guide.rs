@@ -1,6 +1,6 @@
-//! The guides to rules and proxies are held to the code: every example in them can be used as a configuration, every
-//! key of a rule and every option of keys and cookies occurs in one, and the names it gives as
-//! examples of cookies and parameters are on the lists.
+//! The guides to rules, proxies and WordPress are held to the code: every example in them can be used
+//! as a configuration, every key of a rule and every option of keys and cookies occurs in one, and
+//! the names it gives as examples of cookies and parameters are on the lists.
 
 use pagewell::config::raw::File;
 use pagewell::config::resolve;
@@ -9,6 +9,9 @@ use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 
 const GUIDE: &str = include_str!("../../../docs/guide/rules.md");
 const MANY_SITES: &str = include_str!("../../../docs/guide/many-sites.md");
+const WORDPRESS: &str = include_str!("../../../docs/guide/wordpress.md");
+const LITESPEED: &str = include_str!("../../../docs/guide/litespeed.md");
+const OTHER_CACHES: &str = include_str!("../../../docs/guide/other-caches.md");
 const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 
 fn examples(guide: &'static str) -> Vec<&'static str> {
@@ -19,7 +22,9 @@ fn examples(guide: &'static str) -> Vec<&'static str> {
 #[test]
 fn every_example_can_be_used() {
     assert!(examples(GUIDE).len() > 12 && !examples(BEHIND_NGINX).is_empty());
-    let all = [GUIDE, BEHIND_NGINX, MANY_SITES].into_iter().flat_map(examples);
+    let all = [GUIDE, BEHIND_NGINX, MANY_SITES, WORDPRESS, LITESPEED, OTHER_CACHES]
+        .into_iter()
+        .flat_map(examples);
     for example in all {
         let mut file: File = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
         if file.site.list.is_empty() {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Raw, Site, counter, until};
+use common::{Raw, Site, asked, asked_again, before_origin, counter, until};
 use harness::Pagewell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,32 +11,6 @@ use std::net::{TcpListener, TcpStream};
 const ASK: &str = "GET /chat HTTP/1.1\r\nHost: a.test\r\nConnection: keep-alive, Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
     Sec-WebSocket-Version: 13\r\n\r\n";
-
-/// Pagewell before an HTTP origin that the test plays.
-fn before_origin(config: &str) -> (Pagewell, TcpListener, Site) {
-    let site = Site::new(&[]);
-    let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = origin.local_addr().expect("bound");
-    let text = format!("[site]\norigin = \"http://{address}\"\n{config}\n");
-    let file = site.at("origin.toml");
-    std::fs::write(&file, text).expect("written");
-    let args = ["--memory", "64M", "--config", &file.display().to_string()];
-    let pagewell = Pagewell::start(common::binary(), &args).expect("pagewell starts");
-    (pagewell, origin, site)
-}
-
-/// Takes a connection and reads a request's head.
-fn asked(origin: &TcpListener) -> (TcpStream, String) {
-    let (mut stream, _) = origin.accept().expect("a connection");
-    stream.set_read_timeout(Some(common::BOUND)).expect("can be set");
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).expect("a request");
-        head.push(byte[0]);
-    }
-    (stream, String::from_utf8_lossy(&head).to_ascii_lowercase())
-}
 
 fn read(stream: &mut TcpStream, count: usize) -> String {
     let mut bytes = vec![0; count];
@@ -102,15 +76,77 @@ fn a_silent_websocket_ends_and_their_number_is_bounded() {
 }
 
 #[test]
-fn an_origin_may_answer_instead() {
+fn an_origin_may_answer_instead_and_the_connection_goes_on() {
     let (pagewell, origin, _site) = before_origin("");
     let mut client = Raw::with(&pagewell, ASK);
     let (mut at_origin, _) = asked(&origin);
     at_origin.write_all(b"HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno").expect("written");
     let answer = client.answer();
     assert_eq!((answer.status, &*answer.content), (403, "no"));
-    assert_eq!(answer.header("connection"), Some("close"));
-    assert_eq!(client.rest(), "");
+    assert_eq!(answer.header("connection"), None);
+    client.send("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(asked_again(&mut at_origin).starts_with("get /next "));
+    at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
+    assert_eq!(client.answer().content, "next");
+    assert_eq!(counter(&pagewell, "upgrades"), 0);
+}
+
+/// More than the sockets between the two ends hold.
+const LONG: usize = 24 << 20;
+
+/// Answers with a long content; returns when all of it has been taken.
+fn answer_long(mut at_origin: TcpStream) -> TcpStream {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n");
+    at_origin.write_all(head.as_bytes()).expect("written");
+    at_origin.write_all(&vec![b'x'; LONG]).expect("written");
+    at_origin
+}
+
+/// Takes it in small pieces, slower than it is written, so that the sockets are full to the end.
+fn take_long(client: &mut Raw) {
+    let mut left = LONG - client.kept(LONG).len();
+    let mut piece = vec![0; 16_000];
+    while left > 0 {
+        let most = left.min(piece.len());
+        let count = client.stream().read(&mut piece[..most]).expect("all of it");
+        assert_ne!(count, 0, "closed {left} bytes before the end");
+        assert!(piece[..count].iter().all(|byte| *byte == b'x'), "within the content");
+        left -= count;
+    }
+}
+
+#[test]
+fn of_a_long_answer_in_place_of_an_upgrade_nothing_is_cut() {
+    let (pagewell, origin, _site) = before_origin("");
+    // What follows is a request, for the protocol has not changed.
+    let mut client = Raw::with(&pagewell, format!("{ASK}GET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let (at_origin, _) = asked(&origin);
+    let answering = std::thread::spawn(move || answer_long(at_origin));
+    let head = client.until("\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    take_long(&mut client);
+    let mut at_origin = answering.join().expect("it has answered");
+    assert!(asked_again(&mut at_origin).starts_with("get /next "));
+    at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
+    assert_eq!(client.answer().content, "next");
+}
+
+#[test]
+fn an_agreement_is_not_lost_behind_a_long_answer() {
+    let (pagewell, origin, _site) = before_origin("");
+    let first = "GET /long HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut client = Raw::with(&pagewell, format!("{first}{ASK}early"));
+    let (at_origin, _) = asked(&origin);
+    let answering = std::thread::spawn(move || answer_long(at_origin));
+    client.until("\r\n\r\n");
+    take_long(&mut client);
+    let mut at_origin = answering.join().expect("it has answered");
+    assert!(asked_again(&mut at_origin).starts_with("get /chat "));
+    let agreed =
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    at_origin.write_all(agreed.as_bytes()).expect("written");
+    assert!(client.until("\r\n\r\n").starts_with("HTTP/1.1 101 "));
+    assert_eq!(read(&mut at_origin, 5), "early");
 }
 
 #[test]

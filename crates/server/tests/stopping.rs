@@ -5,7 +5,8 @@ mod common;
 
 use common::{BOUND, Raw, Site, counter, get_meanwhile, until};
 use harness::{Pagewell, Signal, Wait, cpu};
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -59,6 +60,29 @@ fn told_to_stop_it_finishes_what_it_has_in_hand() {
         all_gone(&php);
         assert!(!directory.exists(), "{} is left", directory.display());
     }
+}
+
+#[test]
+fn a_call_of_the_control_interface_is_finished_too() {
+    let site = Site::new(&[("file.txt", "a file")]);
+    let mut pagewell = site.serve("");
+    let harness::Address::Tcp(admin) = pagewell.admin().clone() else { panic!("a TCP address") };
+    let connect = || TcpStream::connect(admin).expect("it listens");
+    let idle = connect();
+    let mut calling = connect();
+    let head = "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\nContent-Length: 12\r\n\r\n";
+    calling.write_all(head.as_bytes()).expect("it is read");
+    // Whoever is answered later has come later: the call has begun.
+    assert_eq!(counter(&pagewell, "invalidations"), 0);
+    pagewell.signal(Signal::TERM);
+    until("nobody new is let in", || !pagewell.address().accepts());
+    calling.write_all(b"{\"all\":true}").expect("it is read");
+    let mut answer = String::new();
+    calling.read_to_string(&mut answer).expect("an answer, and the end");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"dropped\":0"), "{answer}");
+    assert_eq!(exit_code(&mut pagewell), Some(0), "{}", pagewell.log());
+    drop(idle);
 }
 
 #[test]

@@ -8,8 +8,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::{
     Answer, Candidate, Policy, RequestControl, RequestFacts, Stored, Timestamp, Verdict, answer,
-    decide, freshen, freshen_by_head, invalidates, make_conditional, not_modified_fields, range,
-    storable, tags,
+    decide, freshen, freshen_by_head, invalidates, make_conditional, not_modified_fields, parts,
+    range, storable, tags,
 };
 
 const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
@@ -27,9 +27,12 @@ pub fn run(data: &[u8]) {
     invalidated(response);
     let status = StatusCode::from_u16(read.status).unwrap_or(StatusCode::OK);
     let policy = &read.policy;
+    parts_of(&facts, asked, response, policy);
     let Ok(stored) = storable(&facts, asked, status, response, NOW, NOW, policy) else { return };
     check(&stored, later);
-    for marked in [false, true] {
+    let for_all = |sections: &[&HeaderMap]| sections.iter().any(|s| s.contains_key("lsc-cookie"));
+    assert!(!stored.headers.contains_key("set-cookie") || for_all(&[response]));
+    for marked in [None, Some(NOW)] {
         let candidates = [Candidate { stored: &stored, marked }].into_iter();
         match decide(&facts, asked, candidates, policy, later) {
             Verdict::Forward { validate: Some(_), .. } => assert!(stored.can_be_validated()),
@@ -50,6 +53,7 @@ pub fn run(data: &[u8]) {
     let _ = freshen_by_head(&stored, &facts, asked, head, later, later, policy);
     if let Ok(new) = freshen(&stored, &facts, asked, newer, later, later, policy) {
         check(&new, later);
+        assert!(!new.headers.contains_key("set-cookie") || for_all(&[response, newer]));
         assert_eq!(new.content_length, stored.content_length);
     }
 }
@@ -58,12 +62,32 @@ pub fn run(data: &[u8]) {
 fn check(stored: &Stored, now: Timestamp) {
     let most = (1u64 << 31) * 1000;
     assert!(stored.lifetime_ms <= most && stored.age_ms(now) <= most);
-    for name in ["set-cookie", "connection", "age", "content-length"] {
+    for name in ["connection", "age", "content-length"] {
         assert!(!stored.headers.contains_key(name), "{name}");
     }
     assert!(!stored.directives.private);
     assert!(!stored.directives.no_store || stored.directives.must_understand);
     assert!(stored.tags.len() <= tags::TAGS_MAX);
+}
+
+/// A stored part is inside its whole, and joined to itself it is itself.
+fn parts_of(facts: &RequestFacts<'_>, asked: &HeaderMap, response: &HeaderMap, policy: &Policy) {
+    let Ok((stored, part)) = parts::storable_part(facts, asked, response, NOW, NOW, policy) else {
+        return;
+    };
+    check(&stored, NOW);
+    bounded(&[part.range], part.complete_length);
+    if let Some((range, at)) = parts::range_inside(facts, &stored) {
+        assert!(part.range.first <= range.first && range.last <= part.range.last);
+        assert_eq!(at.len() as u64, range.length());
+    }
+    if part.range.length() > 1 << 16 {
+        return;
+    }
+    let content = vec![b'x'; part.range.length() as usize];
+    let held = || parts::Held { stored: &stored, content: &content };
+    let (_, bytes) = parts::joined(&held(), &held(), 1 << 20).expect("both are of one whole");
+    assert_eq!(bytes.len(), content.len());
 }
 
 fn resolve_ranges(asked: &HeaderMap) {

@@ -5,9 +5,14 @@
 //! see [`mutate`]) and, for a bounded number of steps, by its tests. No target touches a socket or a
 //! clock, and the same data is always the same run.
 
+pub mod change_stream;
+pub mod dialects;
 pub mod fastcgi;
 pub mod http_cache;
+pub mod memcache;
 pub mod mutate;
+pub mod proxy_protocol;
+pub mod purge;
 pub mod request_head;
 pub mod route;
 pub mod target_key;
@@ -16,10 +21,15 @@ pub mod target_key;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 10] = [
     ("http_cache", http_cache::run),
+    ("change_stream", change_stream::run),
+    ("dialects", dialects::run),
     ("fastcgi", fastcgi::run),
+    ("memcache", memcache::run),
+    ("proxy_protocol", proxy_protocol::run),
     ("request_head", request_head::run),
     ("target_key", target_key::run),
     ("route", route::run),
+    ("purge", purge::run),
 ];

@@ -4,7 +4,7 @@
 //! The data are a request target and a Host, one on each line.
 
 use http::{HeaderMap, HeaderValue, Uri, header};
-use pagewell::target::{Target, normal_host, write_plain_key};
+use pagewell::target::{Target, normal_host, write_plain_origin, write_plain_path};
 
 /// Makes the key in both ways.
 pub fn run(data: &[u8]) {
@@ -16,9 +16,10 @@ pub fn run(data: &[u8]) {
     headers.insert(header::HOST, value);
     let read = Target::read(&uri, &headers, "fallback", "http");
     let (mut plain, mut key) = (Vec::new(), Vec::new());
-    let written = std::str::from_utf8(path)
-        .ok()
-        .and_then(|path| write_plain_key("http", host, path, &mut plain));
+    let written = std::str::from_utf8(path).ok().and_then(|path| {
+        write_plain_origin("http", host, &mut plain)?;
+        write_plain_path(path, &mut plain)
+    });
     let Ok(target) = read else {
         return assert!(written.is_none(), "only one of them refuses");
     };

@@ -26,6 +26,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("memory_budget_bytes", "The page budget (`memory`); an eighth of it is set apart for files."),
     ("evicted", "Pages that left to make room."),
     ("dropped", "Pages that left because what they were made from has changed."),
+    ("to_rewarm", "Pages that wait to be rendered anew in the background (`rewarm`)."),
     ("changes_remembered", "Changed names that are remembered for renders still in progress."),
     ("leases", "Renders in progress, as the store knows them."),
     ("origin_places_taken", "Requests at the origin now."),
@@ -63,6 +64,21 @@ pub fn options() -> String {
                 }
                 "tls" => {
                     "\n## `[[tls]]`\n\nA certificate and its key; as many as there are names. See [TLS](../guide/tls.md).\n"
+                }
+                "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
+                "memcached" => {
+                    "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
+                }
+                "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
+                "dialects" => "\n## `[dialects]`\n\nSee [Other caches](../guide/other-caches.md).\n",
+                "rewarm" => {
+                    "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n"
+                }
+                "database" => {
+                    "\n## `[[database]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+                }
+                "change" => {
+                    "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
                 }
                 _ => "\n## Others\n",
             });

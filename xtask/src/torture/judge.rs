@@ -1,18 +1,21 @@
 //! Whether an answer is right: the one place where a run can find fault.
 //!
 //! An answer is *outdated* when any version in it, or in the stored page that a 304 confirms, is older
-//! than what was acknowledged before the request was sent. It is *torn* when it came as whole (by its
+//! than what was acknowledged before the request was sent; after a soft change, when it is so for
+//! longer than site and page allow (until then it is *stale as allowed*). It is *torn* when it came as whole (by its
 //! length, its last chunk) but is not the content its stamp says, *foreign* when it is another page or
 //! variant, or nothing that was asked for. An answer that says that there is none (502, 503, 504) is
 //! no fault of freshness; the run counts those apart.
 
-use super::site::Page;
+use super::site::{Currency, Page, Site};
 use super::stamp::{Stamp, Versions};
 use harness::Response;
 
 /// What was asked, and what could be counted on.
 #[derive(Debug)]
 pub struct Question<'a> {
+    /// The site, and the truth about it.
+    pub site: &'a Site,
     /// The page.
     pub page: &'a Page,
     /// The variant.
@@ -23,6 +26,8 @@ pub struct Question<'a> {
     pub condition: Option<&'a (String, Stamp)>,
     /// What had been acknowledged before the request was sent.
     pub acknowledged: Versions,
+    /// When it was sent, in microseconds since the start of the run.
+    pub sent_micros: u64,
 }
 
 /// A wrong answer.
@@ -52,6 +57,8 @@ impl Fault {
 pub enum Judgement {
     /// Right, and made from this.
     Right(Stamp),
+    /// Made from what was before a soft change, and served while that is allowed.
+    Stale(Stamp),
     /// There is none: the origin failed.
     None,
     /// Wrong; what it says it was made from, if it says so.
@@ -73,10 +80,14 @@ pub fn judge(question: &Question<'_>, response: &Response) -> Judgement {
         Ok(stamp) if (stamp.page, stamp.variant) != (question.page.number, question.variant) => {
             Judgement::Wrong(Fault::Foreign, Some(stamp))
         }
-        Ok(stamp) if stamp.is_older_than(&question.acknowledged) => {
-            Judgement::Wrong(Fault::Outdated, Some(stamp))
+        Ok(stamp) => {
+            let Question { site, page, acknowledged, sent_micros, .. } = question;
+            match site.currency(page, &stamp.versions, acknowledged, *sent_micros) {
+                Currency::Current => Judgement::Right(stamp),
+                Currency::StaleAsAllowed => Judgement::Stale(stamp),
+                Currency::Outdated => Judgement::Wrong(Fault::Outdated, Some(stamp)),
+            }
         }
-        Ok(stamp) => Judgement::Right(stamp),
     }
 }
 
@@ -144,7 +155,7 @@ fn unchanged(question: &Question<'_>, response: &Response) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::super::site::Site;
+    use super::super::manner::{By, Strength};
     use super::*;
 
     const STAMP: Stamp = Stamp { page: 1, variant: '-', versions: [3, 3, 3, 3, 3] };
@@ -156,11 +167,13 @@ mod tests {
     }
 
     fn judged(acknowledged: Versions, answer: &Response) -> Judgement {
-        let site = Site::new(1, 60, 10);
+        let site = &Site::new(1, 60, 10);
         let condition = Some(("\"3\"".to_owned(), STAMP));
         let page = &site.pages[1];
         let condition = condition.as_ref();
-        let question = Question { page, variant: '-', is_head: false, condition, acknowledged };
+        let (variant, is_head, sent_micros) = ('-', false, 0);
+        let question =
+            Question { site, page, variant, is_head, condition, acknowledged, sent_micros };
         judge(&question, answer)
     }
 
@@ -186,6 +199,25 @@ mod tests {
         assert!(matches!(judged([0; 5], &other), Judgement::Wrong(_, _)));
         assert_eq!(judged([0; 5], &response(502, &[], b"")), Judgement::None);
         assert!(matches!(judged([0; 5], &response(500, &[], b"")), Judgement::Wrong(_, None)));
+    }
+
+    #[test]
+    fn what_a_soft_change_has_marked_is_stale_and_then_outdated() {
+        let site = &Site::new(1, 60, 10).by(By::Soft);
+        let page = &site.pages[2];
+        site.acknowledge(page.own(), 4, Strength::Soft, 1);
+        let stamp = Stamp { page: 2, ..STAMP };
+        let answer = response(200, &[("X-Made-From", "2 - 3.3.3.3.3")], &stamp.content(page.shape));
+        let (variant, is_head, condition, acknowledged) = ('-', false, None, [3; 5]);
+        for (sent_micros, wanted) in [
+            (1, Judgement::Right(stamp)),
+            (1_000_000, Judgement::Stale(stamp)),
+            (2_000_000, Judgement::Wrong(Fault::Outdated, Some(stamp))),
+        ] {
+            let question =
+                Question { site, page, variant, is_head, condition, acknowledged, sent_micros };
+            assert_eq!(judge(&question, &answer), wanted);
+        }
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //!
 //! It can refuse for a while: then nobody listens on its port, and connections that were kept are
 //! closed at their next request. It ends when it is dropped; connections end when the other side
-//! closes them, or after a silence. Bounded in connections, heads and time.
+//! closes them, or after a silence. Bounded in connections, heads and time. It counts its renders,
+//! and how many of one page run at once.
 
 use super::chance::Chance;
 use super::port::Port;
+use super::renders::Renders;
 use super::script::{Asked, Faults, Step, perform};
 use super::site::Site;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -40,6 +42,7 @@ struct Shared {
     connections: AtomicUsize,
     accepted: AtomicU64,
     cut: AtomicU64,
+    renders: Renders,
 }
 
 impl Origin {
@@ -58,6 +61,7 @@ impl Origin {
             connections: AtomicUsize::new(0),
             accepted: AtomicU64::new(0),
             cut: AtomicU64::new(0),
+            renders: Renders::new(site.pages.len()),
         });
         let listener = TcpListener::bind(shared.port.address())?;
         let listening = thread::Builder::new().name("origin".into()).spawn({
@@ -83,6 +87,11 @@ impl Origin {
     /// How many answers it has cut.
     pub fn cut(&self) -> u64 {
         self.shared.cut.load(SeqCst)
+    }
+
+    /// Its renders, counted.
+    pub fn renders(&self) -> &Renders {
+        &self.shared.renders
     }
 
     /// The listener looks at its orders when somebody connects.
@@ -158,7 +167,15 @@ fn serve(shared: &Shared, mut stream: TcpStream, mut chance: Chance) -> io::Resu
         if shared.is(&shared.refusing) {
             return Ok(());
         }
-        for step in perform(&shared.site, &asked, shared.faults, &mut chance) {
+        let page = shared.site.page_at(&asked.target).filter(|_| asked.method == "GET");
+        let mut running = page.map(|page| shared.renders.begin(page));
+        let steps = perform(&shared.site, &asked, shared.faults, &mut chance);
+        let last = steps.iter().rposition(|step| matches!(step, Step::Send(_)));
+        for (at, step) in steps.into_iter().enumerate() {
+            if Some(at) == last {
+                // Whoever has the last byte may ask again at once.
+                running = None;
+            }
             match step {
                 Step::Send(bytes) => stream.write_all(&bytes)?,
                 Step::Pause(time) => sleep(time),
@@ -168,6 +185,7 @@ fn serve(shared: &Shared, mut stream: TcpStream, mut chance: Chance) -> io::Resu
                 }
             }
         }
+        drop(running);
     }
     Ok(())
 }

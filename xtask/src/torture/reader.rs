@@ -29,6 +29,8 @@ pub struct Seen {
     pub answers: u64,
     /// Of these, from memory.
     pub hits: u64,
+    /// Of these, made from what was before a soft change, as long as that is allowed.
+    pub stale: u64,
     /// Of these, by another request's render.
     pub collapsed: u64,
     /// Of these, 304.
@@ -54,9 +56,10 @@ pub struct Seen {
 impl Seen {
     /// Adds what another reader has seen.
     pub fn add(&mut self, other: &Seen) {
-        let Seen { answers, hits, collapsed, unchanged, pieces, heads, .. } = other;
+        let Seen { answers, hits, stale, collapsed, unchanged, pieces, heads, .. } = other;
         self.answers += answers;
         self.hits += hits;
+        self.stale += stale;
         self.collapsed += collapsed;
         self.unchanged += unchanged;
         self.pieces += pieces;
@@ -148,11 +151,15 @@ impl Reader<'_> {
         let took_micros = run.micros() - sent_micros;
         let is_head = manner == Manner::Head;
         let condition = known.as_ref().filter(|_| manner == Manner::IfChanged);
-        let question = Question { page, variant, is_head, condition, acknowledged };
-        match judge(&question, &response) {
+        let site = &run.site;
+        let question =
+            Question { site, page, variant, is_head, condition, acknowledged, sent_micros };
+        let judgement = judge(&question, &response);
+        match judgement {
             Judgement::None => self.seen.none += 1,
-            Judgement::Right(stamp) => {
+            Judgement::Right(stamp) | Judgement::Stale(stamp) => {
                 self.count(&response, manner, took_micros);
+                self.seen.stale += u64::from(matches!(judgement, Judgement::Stale(_)));
                 if let Some(etag) = response.header("etag") {
                     self.last_seen.insert((page.number, variant), (etag.to_owned(), stamp));
                 }
@@ -160,9 +167,7 @@ impl Reader<'_> {
             Judgement::Wrong(fault, stamp) => {
                 self.count(&response, manner, took_micros);
                 self.seen.wrong[fault as usize] += 1;
-                run.report(fault, || {
-                    describe(&question, manner, &response, stamp, [sent_micros, took_micros])
-                });
+                run.report(fault, || describe(&question, manner, &response, stamp, took_micros));
             }
         }
     }
@@ -220,7 +225,7 @@ fn describe(
     manner: Manner,
     response: &Response,
     stamp: Option<Stamp>,
-    [sent_micros, took_micros]: [u64; 2],
+    took_micros: u64,
 ) -> String {
     let made_from = stamp.map_or("nothing known".to_owned(), |stamp| stamp.to_string());
     let field = |name: &str| response.header(name).unwrap_or("none").to_owned();
@@ -230,6 +235,7 @@ fn describe(
          the answer was made from:        {made_from}\n    \
          status {status}, {bytes} bytes, Cache-Status: {cache_status}, Age: {age}, ETag: {etag}\n    \
          sent {sent_micros} µs after the start, answered {took_micros} µs later",
+        sent_micros = question.sent_micros,
         target = question.page.target,
         kind = question.page.kind,
         reads = question.page.reads,

@@ -5,11 +5,15 @@
 //! at a high rate of changes renders that came too late to be stored. Without the lease check it
 //! passes when it has found outdated answers: a run that cannot fail shows nothing.
 
+use super::manner::By;
+use super::origin::Origin;
 use super::reader::{Seen, wrong_by_name};
-use super::run::Wrong;
+use super::renders::{Most, most_of_a_page};
+use super::run::{Run, Wrong};
 use super::script::Faults;
-use super::writer::{Done, MANNERS, Rate};
-use super::{Amount, LeaseCheck};
+use super::site::Kind;
+use super::writer::{Done, Rate};
+use super::{Amount, LeaseCheck, Played};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,6 +23,8 @@ const OFTEN: u32 = 100;
 
 /// What a run has found.
 pub struct Figures {
+    /// Who was tortured.
+    pub server: &'static str,
     /// What was asked for.
     pub amount: Amount,
     /// Whether the binary checks leases.
@@ -31,6 +37,10 @@ pub struct Figures {
     pub done: Done,
     /// Pagewell's own counters, over all of its lives.
     pub counters: BTreeMap<&'static str, u64>,
+    /// Renders that the origin began, validations among them.
+    pub renders: u64,
+    /// The most of them that ran at once of one page, by its kind.
+    pub most: Most,
     /// Answers that the origin has cut.
     pub cut: u64,
     /// How often the origin refused for a while.
@@ -46,6 +56,39 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// What a run has found, from all who took part in it.
+    #[allow(clippy::too_many_arguments, reason = "each took part")]
+    pub(super) fn of(
+        server: &'static str,
+        amount: &Amount,
+        lease_check: LeaseCheck,
+        run: &Run,
+        played: Played,
+        origin: &Origin,
+        counters: BTreeMap<&'static str, u64>,
+        restarts: u64,
+    ) -> Figures {
+        let Played { seen, done, refusals, seconds } = played;
+        let renders = origin.renders();
+        Figures {
+            server,
+            amount: amount.clone(),
+            lease_check,
+            seconds,
+            seen,
+            done,
+            counters,
+            renders: renders.begun(),
+            most: renders.most(),
+            cut: origin.cut(),
+            refusals,
+            restarts,
+            silent: run.silent(),
+            wrong: run.first_wrong(),
+            first_wrong_seconds: run.first_wrong_seconds(),
+        }
+    }
+
     /// Whether the run shows what it is to show.
     ///
     /// # Errors
@@ -96,6 +139,7 @@ impl Figures {
             ("renders that were shared", self.seen.collapsed, true),
             ("changes", self.done.changes(), true),
             ("renders that came too late to be stored", self.counter("store_refused"), often),
+            ("pages that a soft change had marked", self.seen.stale, self.amount.by == By::Soft),
             ("cut answers", self.cut, disturbed),
             ("restarts", self.restarts, disturbed && self.amount.seconds >= 5),
         ]
@@ -122,17 +166,18 @@ impl Figures {
         let mut rows = vec![
             row("answers", seen.answers, format!("{:.0} a second", self.per_second(seen.answers))),
             row("  from memory", seen.hits, format!("{:.1} %", 100.0 * self.hit_share())),
-            row("  stale, as the page allows", self.counter("stale_hits"), String::new()),
+            row("  stale after a soft change", seen.stale, "as page and site allow".into()),
             row("  by another's render", seen.collapsed, String::new()),
             row("  304, pieces, HEAD", seen.unchanged, format!("{}, {}", seen.pieces, seen.heads)),
-            row("renders", self.counter("renders"), String::new()),
+            row("renders", self.renders, String::new()),
+            row("  most of a page at once", most_of_a_page(&self.most), self.most_by_kind()),
             row("  too late to be stored", self.counter("store_refused"), String::new()),
             row("  too old to be shared", self.counter("joins_refused"), "requests".into()),
             row("pages dropped", self.counter("dropped"), String::new()),
             row(
                 "changes",
                 done.changes(),
-                format!("{:.1} a second: {}", self.per_second(done.changes()), manners(done)),
+                format!("{:.1} a second: {}", self.per_second(done.changes()), self.manners()),
             ),
             row("  without an answer", done.unanswered, String::new()),
         ];
@@ -164,15 +209,51 @@ impl Figures {
         table
     }
 
+    /// All of it in a line.
+    pub fn line(&self) -> String {
+        let [outdated, torn, foreign] = self.seen.wrong;
+        format!(
+            "torture by {:<9} {:>7} answers, {:>4.1} % from memory, {:>5} stale as allowed; {:>5} \
+             renders, at most {} of a page at once; {:>5} changes; {outdated} outdated, {torn} torn, \
+             {foreign} foreign",
+            self.amount.by.as_str(),
+            self.seen.answers,
+            100.0 * self.hit_share(),
+            self.seen.stale,
+            self.renders,
+            most_of_a_page(&self.most),
+            self.done.changes(),
+        )
+    }
+
     fn title(&self) -> String {
         let Amount { items, pages, readers, writers, writes_per_second, seed, .. } = &self.amount;
         let faults = if self.amount.faults() == Faults::On { "with faults" } else { "no faults" };
+        let leases = match self.counters.is_empty() {
+            true => String::new(),
+            false => format!(", leases {}", self.lease_check.as_str()),
+        };
         format!(
-            "torture: {items} items, {pages} pages of 4, {readers} readers, {writers} writers, \
-             {writes_per_second} changes a second, {:.1} s, {faults}, leases {}, seed {seed}",
+            "torture of {} by {}: {items} items, {pages} pages of 4, {readers} readers, {writers} \
+             writers, {writes_per_second} changes a second, {:.1} s, {faults}{leases}, seed {seed}",
+            self.server,
+            self.amount.by.as_str(),
             self.seconds,
-            self.lease_check.as_str(),
         )
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Kind::ALL.into_iter().map(Kind::as_str).zip(self.most)
+    }
+
+    fn most_by_kind(&self) -> String {
+        let named = self.kinds().map(|(name, count)| format!("{count} {name}"));
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    fn manners(&self) -> String {
+        let named = self.done.by_manner().map(|(name, count)| format!("{count} {name}"));
+        named.collect::<Vec<_>>().join(", ")
     }
 
     /// Everything, for programs.
@@ -185,10 +266,12 @@ impl Figures {
         };
         let named = |(name, count): (&str, u64)| (name.to_owned(), Value::from(count));
         let wrong: Map<String, Value> = wrong_by_name(&seen.wrong).into_iter().map(named).collect();
-        let manners: Map<String, Value> =
-            MANNERS.into_iter().zip(done.acknowledged).map(named).collect();
+        let most: Map<String, Value> = self.kinds().map(named).collect();
+        let manners: Map<String, Value> = done.by_manner().map(named).collect();
         json!({
             "machine": crate::bench::machine(),
+            "server": self.server,
+            "by": amount.by.as_str(),
             "seconds": self.seconds,
             "items": amount.items,
             "pages": amount.pages,
@@ -203,7 +286,10 @@ impl Figures {
             "answer_times": times(&seen.times),
             "hits": seen.hits,
             "hit_share": self.hit_share(),
+            "stale_as_allowed": seen.stale,
             "collapsed": seen.collapsed,
+            "renders": self.renders,
+            "most_renders_of_a_page_at_once": most,
             "not_modified": seen.unchanged,
             "pieces": seen.pieces,
             "heads": seen.heads,
@@ -231,9 +317,27 @@ fn row(name: &'static str, count: u64, more: String) -> (&'static str, u64, Stri
     (name, count, more)
 }
 
-fn manners(done: &Done) -> String {
-    let named = MANNERS.iter().zip(done.acknowledged);
-    named.map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+/// Several servers under the same load, as a table of the manual.
+pub fn side_by_side(all: &[Figures]) -> String {
+    let mut text = String::from(
+        "| | answers | from memory | renders | most of a page at once | changes a second | **outdated** |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for one in all {
+        let [outdated, ..] = one.seen.wrong;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.1} % | {} | {} | {:.1} | {outdated} ({:.3} %) |",
+            one.server,
+            one.seen.answers,
+            100.0 * one.hit_share(),
+            one.renders,
+            most_of_a_page(&one.most),
+            one.per_second(one.done.changes()),
+            100.0 * share(outdated, one.seen.answers),
+        );
+    }
+    text
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -247,11 +351,15 @@ fn float(count: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::manner::Manner;
     use super::*;
 
     fn figures(lease_check: LeaseCheck, outdated: u64, arguments: &[&str]) -> Figures {
         let counters = BTreeMap::from([("store_refused", 3)]);
+        let mut acknowledged = [0; Manner::ALL.len()];
+        acknowledged[Manner::Tags as usize] = 5;
         Figures {
+            server: "pagewell",
             amount: Amount::read(arguments),
             lease_check,
             seconds: 2.0,
@@ -262,8 +370,10 @@ mod tests {
                 wrong: [outdated, 0, 0],
                 ..Seen::default()
             },
-            done: Done { acknowledged: [1; 5], ..Done::default() },
+            done: Done { acknowledged, ..Done::default() },
             counters,
+            renders: 10,
+            most: [1, 1, 1, 1, 1, 1, 1, 4],
             cut: 0,
             refusals: 0,
             restarts: 0,
@@ -288,6 +398,18 @@ mod tests {
         assert!(idle.verdict().is_err_and(|why| why.contains("too late")));
         let faults = figures(LeaseCheck::Kept, 0, &["--faults"]);
         assert!(faults.verdict().is_err_and(|why| why.contains("cut")));
+        let mut soft = figures(LeaseCheck::Kept, 0, &["--by", "soft"]);
+        assert!(soft.verdict().is_err_and(|why| why.contains("marked")));
+        soft.seen.stale = 1;
+        assert_eq!(soft.verdict(), Ok(()));
+    }
+
+    #[test]
+    fn servers_stand_side_by_side() {
+        let all = [figures(LeaseCheck::Kept, 0, &[]), figures(LeaseCheck::LeftOut, 2, &[])];
+        let table = side_by_side(&all);
+        assert!(table.contains("| pagewell | 100 | 90.0 % | 10 | 1 | 2.5 | 0 (0.000 %) |"));
+        assert!(table.contains("| 2 (2.000 %) |"), "{table}");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! A render reads its versions first, one after the other as a script does with its queries, then
 //! takes up to eight milliseconds. A write commits, goes on for up to two, and names what it has
-//! changed in its response (RFC 9875 section 3). With faults an answer may be cut anywhere, or be
+//! changed in its response (RFC 9875 section 3, or LiteSpeed's way). With faults an answer may be cut anywhere, or be
 //! 503. Nothing here knows of sockets; the pauses are real.
 
 use super::chance::Chance;
+use super::manner::By;
 use super::site::{Kind, Page, Site, tag};
 use super::stamp::Stamp;
 use std::fmt::Write;
@@ -70,7 +71,7 @@ pub fn perform(site: &Site, asked: &Asked, faults: Faults, chance: &mut Chance) 
         }
         ("GET", Some(page)) => render(site, page, asked, chance),
         ("POST", Some(page)) => write(site, &[page.own()], chance),
-        ("POST", None) => written(site, &asked.target, chance),
+        ("POST" | "GET", None) => written(site, &asked.target, chance),
         _ => vec![Step::Send(head("404 Not Found", "Content-Length: 0\r\n"))],
     };
     if cut { shorten(steps, chance) } else { steps }
@@ -93,7 +94,7 @@ fn render(site: &Site, page: &Page, asked: &Asked, chance: &mut Chance) -> Vec<S
     let variant = known.unwrap_or(page.variants()[0]);
     let stamp = Stamp { page: page.number, variant, versions };
     let rest = Duration::from_micros(micros as u64 * 11 / 16);
-    let (mut fields, validator) = (fields(page, &stamp, chance), etag(&stamp));
+    let (mut fields, validator) = (fields(site.by, page, &stamp, chance), etag(&stamp));
     if page.kind == Kind::Validated {
         let _ = write!(fields, "ETag: {validator}\r\n");
         if asked.condition.as_deref().is_some_and(|condition| condition.contains(&validator)) {
@@ -118,18 +119,14 @@ fn etag(stamp: &Stamp) -> String {
     format!("\"{}\"", stamp.to_string().replace(' ', "-"))
 }
 
-/// What the page says of itself: how long it is good, what it is made from, both dialects in turn.
-fn fields(page: &Page, stamp: &Stamp, chance: &mut Chance) -> String {
-    let lifetime = match page.kind {
-        Kind::Validated => "no-cache",
-        Kind::Brief => "max-age=1, stale-while-revalidate=60, stale-if-error=60",
-        _ => "max-age=3600",
-    };
+/// What the page says of itself: how long it is good, what it is made from, two dialects in turn.
+fn fields(by: By, page: &Page, stamp: &Stamp, chance: &mut Chance) -> String {
+    let lifetime = page.cache_control(by);
     let tags: Vec<String> = page.items().iter().map(|item| tag(*item)).collect();
-    let tags = if page.number.is_multiple_of(2) {
-        format!("Surrogate-Key: {}", tags.join(" "))
-    } else {
-        format!("Cache-Groups: \"{}\"", tags.join("\", \""))
+    let tags = match (page.number % 2, by) {
+        (0, By::Litespeed) => format!("X-LiteSpeed-Tag: {}", tags.join(",")),
+        (0, _) => format!("Surrogate-Key: {}", tags.join(" ")),
+        _ => format!("Cache-Groups: \"{}\"", tags.join("\", \"")),
     };
     let mut fields = format!(
         "Content-Type: text/plain\r\nCache-Control: {lifetime}\r\n{tags}\r\nX-Made-From: {stamp}\r\n"
@@ -169,9 +166,10 @@ fn in_pieces(fields: String, content: &[u8], time: Duration) -> Vec<Step> {
 }
 
 /// `/write?items=3,17` changes items; `/write?page=12` changes what that page has of its own and
-/// sends the client there.
+/// sends the client there. By GET as well, as the scheduled tasks of some software do.
 fn written(site: &Site, target: &str, chance: &mut Chance) -> Vec<Step> {
     if let Some(items) = target.strip_prefix("/write?items=") {
+        let items = items.split('&').next().unwrap_or_default();
         let cells = items.split(',').filter_map(|item| item.parse().ok());
         let cells: Vec<usize> = cells.filter(|item| *item < site.items).collect();
         return write(site, &cells, chance);
@@ -183,13 +181,13 @@ fn written(site: &Site, target: &str, chance: &mut Chance) -> Vec<Step> {
             let fields = format!("{committed}Location: {}\r\nContent-Length: 0\r\n", page.target);
             vec![after(chance), Step::Send(head("303 See Other", &fields))]
         }
-        None => vec![Step::Send(head("400 Bad Request", "Content-Length: 0\r\n"))],
+        None => vec![Step::Send(head("404 Not Found", "Content-Length: 0\r\n"))],
     }
 }
 
 fn write(site: &Site, cells: &[usize], chance: &mut Chance) -> Vec<Step> {
     let committed = commit(site, cells);
-    let fields = format!("{committed}Content-Length: 3\r\n");
+    let fields = format!("{committed}Cache-Control: no-store\r\nContent-Length: 3\r\n");
     vec![after(chance), Step::Send([head("200 OK", &fields), b"ok\n".to_vec()].concat())]
 }
 
@@ -197,17 +195,32 @@ fn after(chance: &mut Chance) -> Step {
     Step::Pause(Duration::from_micros(chance.below(WRITE_MICROS) as u64))
 }
 
-/// Commits, and says what: which versions, and which groups they invalidate.
+/// Commits, and says what: which versions, and what they invalidate.
 fn commit(site: &Site, cells: &[usize]) -> String {
     let versions: Vec<String> =
         cells.iter().map(|cell| format!("{cell}:{}", site.commit(*cell))).collect();
+    let mut fields = format!("X-Committed: {}\r\n", versions.join(" "));
     let groups: Vec<String> =
         cells.iter().filter(|cell| **cell < site.items).map(|item| tag(*item)).collect();
-    let mut fields = format!("X-Committed: {}\r\n", versions.join(" "));
-    if !groups.is_empty() {
-        let _ = write!(fields, "Cache-Group-Invalidation: \"{}\"\r\n", groups.join("\", \""));
-    }
+    // Changes that others tell of are not told twice.
+    let _ = match site.by {
+        By::Litespeed => write!(fields, "X-LiteSpeed-Purge: {}\r\n", announced(site, cells)),
+        By::Mixed | By::Headers if !groups.is_empty() => {
+            write!(fields, "Cache-Group-Invalidation: \"{}\"\r\n", groups.join("\", \""))
+        }
+        _ => Ok(()),
+    };
     fields
+}
+
+/// Tags of items with or without `tag=` before them, addresses of pages.
+fn announced(site: &Site, cells: &[usize]) -> String {
+    let name = |cell: &usize| match cell.checked_sub(site.items) {
+        Some(page) => site.pages[page].target.clone(),
+        None if cell.is_multiple_of(2) => tag(*cell),
+        None => format!("tag={}", tag(*cell)),
+    };
+    cells.iter().map(name).collect::<Vec<_>>().join(",")
 }
 
 /// The same answer, cut: somewhere in its head or content, or of its last few bytes.
@@ -289,6 +302,17 @@ mod tests {
         let elsewhere = ask(&site, "POST", "/write?page=3", None);
         assert!(elsewhere.contains("Location: /page/3?part=2&of=3\r\n"));
         assert_eq!((site.read(17), site.read(61), site.read(63)), (1, 1, 1));
+    }
+
+    #[test]
+    fn litespeeds_way_to_say_the_same() {
+        let site = Site::new(1, 60, 50).by(By::Litespeed);
+        let items = ask(&site, "GET", "/write?items=3,4", None);
+        assert!(items.contains("X-LiteSpeed-Purge: tag=item:3,item:4\r\n"));
+        let own = ask(&site, "POST", "/write?page=3", None);
+        assert!(own.contains("X-LiteSpeed-Purge: /page/3?part=2&of=3\r\n"));
+        assert!(ask(&site, "GET", "/page/2", None).contains("X-LiteSpeed-Tag: item:"));
+        assert!(ask(&site, "GET", "/page/1", None).contains("Cache-Groups: "));
     }
 
     #[test]

@@ -52,11 +52,6 @@ impl Stamp {
         let whole = if at == 0 { text } else { text.split_once('\n')?.1 };
         whole.split_once(" line ")?.0.parse().ok()
     }
-
-    /// Whether any version is older than the one in the same place of `known`.
-    pub fn is_older_than(&self, known: &Versions) -> bool {
-        self.versions.iter().zip(known).any(|(mine, known)| mine < known)
-    }
 }
 
 impl fmt::Display for Stamp {
@@ -111,12 +106,5 @@ mod tests {
         }
         assert_eq!(Stamp::in_piece(&content[1..line], 1), None);
         assert_eq!(Stamp::in_piece(b"", 0), None);
-    }
-
-    #[test]
-    fn one_older_version_makes_it_older() {
-        assert!(!STAMP.is_older_than(&[3, 4, 5, 6, 2]));
-        assert!(!STAMP.is_older_than(&[0, 0, 0, 0, 0]));
-        assert!(STAMP.is_older_than(&[0, 0, 0, 0, 3]));
     }
 }

@@ -1,26 +1,17 @@
-//! A writer: changes what pages are made from, in every way that there is, and publishes each
-//! change as acknowledged once it has the answer.
+//! A writer: changes what pages are made from, in the ways of the run's mode ([`super::manner`]), and
+//! publishes each change as acknowledged once it has the answer.
 //!
-//! | manner | the change | who tells Pagewell |
-//! |---|---|---|
-//! | through | of one item, or several | the response to a POST that went through Pagewell (RFC 9875) |
-//! | target | of what one page has of its own | the same POST, by its target or its Location (RFC 9111 section 4.4) |
-//! | tags | of one item, or several | a call of the control interface, after the commit |
-//! | urls | of one item, or one page's own | such a call, with every page that shows it |
-//! | all | of three items | such a call, for everything |
-//!
-//! A POST without a good answer is not acknowledged, whatever the origin has done. A call without one
-//! is made again until it has: the commit stands.
+//! A write that goes through without a good answer is not acknowledged, whatever the origin has done.
+//! A call or a request to purge without one is made again until it has: the commit stands.
 
 use super::chance::Chance;
+use super::manner::{Manner, Strength};
 use super::run::{HOST, Run};
 use super::site::tag;
 use harness::{Client, ClientError, Histogram, Request};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// One change in so many drops everything.
-const ALL_ONE_IN: usize = 200;
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
@@ -57,16 +48,13 @@ impl std::fmt::Display for Rate {
 /// What a writer has done, counted.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Changes that were acknowledged, by manner: through, target, tags, urls, all.
-    pub acknowledged: [u64; 5],
+    /// Changes that were acknowledged, by manner, in the order of [`Manner::ALL`].
+    pub acknowledged: [u64; Manner::ALL.len()],
     /// Requests and calls without a good answer.
     pub unanswered: u64,
     /// From the begin of a change, its commit included, to its acknowledgement.
     pub times: Histogram,
 }
-
-/// The manners, in the order of [`Done::acknowledged`].
-pub const MANNERS: [&str; 5] = ["through", "target", "tags", "urls", "all"];
 
 impl Done {
     /// Adds what another writer has done.
@@ -82,6 +70,12 @@ impl Done {
     pub fn changes(&self) -> u64 {
         self.acknowledged.iter().sum()
     }
+
+    /// The manners that there were, each with its count.
+    pub fn by_manner(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let named = Manner::ALL.into_iter().zip(self.acknowledged);
+        named.filter(|(_, count)| *count > 0).map(|(manner, count)| (manner.as_str(), count))
+    }
 }
 
 struct Writer<'a> {
@@ -93,9 +87,19 @@ struct Writer<'a> {
 }
 
 /// Whether a change has its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answered {
     Yes,
     No,
+}
+
+/// Who is told of a change.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    /// The control interface.
+    Control,
+    /// The address where visitors are served.
+    Front,
 }
 
 /// Writes until the run is over, as one of `writers`.
@@ -123,38 +127,77 @@ pub fn write(run: &Run, number: usize, writers: usize, rate: Rate) -> Done {
 
 impl Writer<'_> {
     fn change(&mut self) {
-        let site = &self.run.site;
         let begun_micros = self.run.micros();
-        let item = self.chance.below(site.items);
-        let several = [item, self.chance.below(site.items), self.chance.below(site.items)];
-        let items = if self.chance.one_in(8) { &several[..] } else { &several[..1] };
-        let page = self.chance.below(site.pages.len());
-        let (manner, answered) = match self.chance.below(100) {
-            _ if self.chance.one_in(ALL_ONE_IN) => (4, self.call(&several, &json!({"all": true}))),
-            0..45 => (0, self.through(items)),
-            45..60 => (1, self.target(page)),
-            60..88 => {
-                let tags: Vec<String> = items.iter().map(|item| tag(*item)).collect();
-                (2, self.call(items, &json!({ "tags": tags })))
-            }
-            88..94 => (3, self.call(&[item], &json!({ "urls": site.pages_with(item) }))),
-            _ => {
-                let page = &site.pages[page];
-                (3, self.call(&[page.own()], &json!({ "urls": [page.target] })))
-            }
-        };
-        match answered {
+        let manner = Manner::draw(self.run.site.by, &mut self.chance);
+        match self.change_by(manner) {
             Answered::Yes => {
-                self.done.acknowledged[manner] += 1;
+                self.done.acknowledged[manner as usize] += 1;
                 self.done.times.record((self.run.micros() - begun_micros) * 1000);
             }
             Answered::No => self.done.unanswered += 1,
         }
     }
 
-    fn through(&mut self, items: &[usize]) -> Answered {
+    fn change_by(&mut self, manner: Manner) -> Answered {
+        let site = &self.run.site;
+        let item = self.chance.below(site.items);
+        let several = [item, self.chance.below(site.items), self.chance.below(site.items)];
+        let items = if self.chance.one_in(8) { &several[..] } else { &several[..1] };
+        let tags: Vec<String> = items.iter().map(|item| tag(*item)).collect();
+        let page = &site.pages[self.chance.below(site.pages.len())];
+        let own = [page.own()];
+        let path = page.target.split('?').next().unwrap_or_default();
+        let purge = |target: &str| Request::new("PURGE", target);
+        match manner {
+            Manner::Through | Manner::Get => self.through(manner, items),
+            Manner::Target => self.target(page.number),
+            Manner::Tags => self.call(items, json!({ "tags": tags })),
+            Manner::HardTags => {
+                let call = api(&json!({ "tags": tags }));
+                self.tell(items, Strength::Hard, Told::Control, &[call])
+            }
+            Manner::Urls => self.call(&[item], json!({ "urls": site.pages_with(item) })),
+            Manner::OwnUrl => self.call(&own, json!({ "urls": [page.target] })),
+            Manner::Prefix => self.call(&own, json!({ "prefixes": [path] })),
+            Manner::All => self.call(&several, json!({ "all": true })),
+            Manner::PurgeUrls => {
+                let purges: Vec<Request> = site.pages_with(item).into_iter().map(purge).collect();
+                self.purge(&[item], &purges)
+            }
+            Manner::PurgeOwn => self.purge(&own, &[purge(&page.target)]),
+            Manner::PurgeTags => {
+                self.purge(items, &[purge("/").header("Surrogate-Key", &tags.join(" "))])
+            }
+            Manner::PurgeAll => self.purge(&several, &[purge("/.*")]),
+            Manner::BanTags => {
+                let request = by_expression(&tags, self.chance.one_in(2));
+                self.purge(items, &[request])
+            }
+            Manner::Keys => {
+                let keys = Request::new("PURGEKEYS", "/").header("xkey-purge", &tags.join(" "));
+                self.purge(items, &[keys])
+            }
+            Manner::TagsMethod => {
+                let tags = Request::new("PURGETAGS", "/").header("X-Cache-Tags", &tags.join(","));
+                self.purge(items, &[tags])
+            }
+            Manner::BanUrl => {
+                let pattern = format!("^{path}(\\?|$)");
+                self.purge(&own, &[Request::new("BAN", "/").header("X-Url", &pattern)])
+            }
+        }
+    }
+
+    /// A POST, or a GET as scheduled tasks send it, whose response names the items.
+    fn through(&mut self, manner: Manner, items: &[usize]) -> Answered {
         let items: Vec<String> = items.iter().map(usize::to_string).collect();
-        self.post(&format!("/write?items={}", items.join(",")))
+        let target = format!("/write?items={}", items.join(","));
+        if manner == Manner::Get {
+            // Two that change the same at once are two.
+            let draw = self.chance.below(usize::MAX);
+            return self.write(&Request::get(&format!("{target}&draw={draw}")));
+        }
+        self.write(&Request::form(&target, "text=new"))
     }
 
     /// By the page's own target, or from elsewhere with a Location that names it.
@@ -163,58 +206,110 @@ impl Writer<'_> {
             true => self.run.site.pages[page].target.clone(),
             false => format!("/write?page={page}"),
         };
-        self.post(&target)
+        self.write(&Request::form(&target, "text=new"))
     }
 
-    fn post(&mut self, target: &str) -> Answered {
-        let request = Request::form(target, "text=new");
-        let response = match self.visitor.send(&request) {
+    fn write(&mut self, request: &Request) -> Answered {
+        let response = match self.visitor.send(request) {
             Ok(response) => response,
             Err(error) => {
                 if error == ClientError::TimedOut {
-                    self.run.report_silence(|| format!("POST {target}: {error}"));
+                    self.run.report_silence(|| format!("{request:?}: {error}"));
                 }
                 return Answered::No;
             }
         };
         let committed = response.header("x-committed").filter(|_| response.status < 400);
         let Some(committed) = committed else { return Answered::No };
+        let at_micros = self.run.micros();
         for pair in committed.split(' ') {
             let Some((cell, version)) = pair.split_once(':') else { return Answered::No };
             let (Ok(cell), Ok(version)) = (cell.parse(), version.parse()) else {
                 return Answered::No;
             };
-            self.run.site.acknowledge(cell, version);
+            self.run.site.acknowledge(cell, version, Strength::Hard, at_micros);
         }
         Answered::Yes
     }
 
-    /// Commits, then calls until the call is answered.
-    fn call(&mut self, cells: &[usize], what: &Value) -> Answered {
+    /// A call of the control interface, as strong as the mode has it.
+    fn call(&mut self, cells: &[usize], mut what: Value) -> Answered {
+        let strength = match self.run.site.by {
+            super::By::Soft => {
+                what["soft"] = Value::Bool(true);
+                Strength::Soft
+            }
+            _ => Strength::Hard,
+        };
+        self.tell(cells, strength, Told::Control, &[api(&what)])
+    }
+
+    /// Requests to where visitors are served.
+    fn purge(&mut self, cells: &[usize], requests: &[Request]) -> Answered {
+        self.tell(cells, Strength::Hard, Told::Front, requests)
+    }
+
+    /// Commits, then sends each request until it is answered.
+    fn tell(
+        &mut self,
+        cells: &[usize],
+        strength: Strength,
+        whom: Told,
+        requests: &[Request],
+    ) -> Answered {
         let commit = |cell: &usize| (*cell, self.run.site.commit(*cell));
         let committed: Vec<(usize, u64)> = cells.iter().map(commit).collect();
-        let request = Request::new("POST", "/v1/invalidate")
-            .header("Content-Type", "application/json")
-            .content(what.to_string().as_bytes());
-        loop {
-            match self.operator.send(&request) {
-                Ok(response) if response.status == 200 => break,
-                Err(ClientError::TimedOut) => {
-                    self.run.report_silence(|| format!("the call {what}"));
-                    return Answered::No;
-                }
-                _ if self.run.is_over() => return Answered::No,
-                _ => {
-                    self.done.unanswered += 1;
-                    self.run.wait_up();
-                }
+        for request in requests {
+            if self.until_answered(whom, request) == Answered::No {
+                return Answered::No;
             }
         }
+        let at_micros = self.run.micros();
         for (cell, version) in committed {
-            self.run.site.acknowledge(cell, version);
+            self.run.site.acknowledge(cell, version, strength, at_micros);
         }
         Answered::Yes
     }
+
+    fn until_answered(&mut self, whom: Told, request: &Request) -> Answered {
+        loop {
+            let client = match whom {
+                Told::Control => &mut self.operator,
+                Told::Front => &mut self.visitor,
+            };
+            match client.send(request) {
+                Ok(response) if response.status == 200 => return Answered::Yes,
+                Ok(response) => self.run.keep("refused", || {
+                    format!("{request:?}\n    {} {}", response.status, response.text())
+                }),
+                Err(ClientError::TimedOut) => {
+                    self.run.report_silence(|| format!("{request:?}"));
+                    return Answered::No;
+                }
+                Err(_) => {}
+            }
+            if self.run.is_over() {
+                return Answered::No;
+            }
+            self.done.unanswered += 1;
+            self.run.wait_up();
+        }
+    }
+}
+
+fn api(what: &Value) -> Request {
+    let call = Request::new("POST", "/v1/invalidate").header("Content-Type", "application/json");
+    call.content(what.to_string().as_bytes())
+}
+
+/// In the words of Drupal's purger, or of FOSHttpCache's.
+fn by_expression(tags: &[String], as_drupal: bool) -> Request {
+    let request = Request::new("BAN", "/");
+    if as_drupal {
+        return request.header("Cache-Tags", &tags.join("|"));
+    }
+    let escaped: Vec<String> = tags.iter().map(|tag| tag.replace(':', "\\:")).collect();
+    request.header("X-Cache-Tags", &format!("(^|,)({})(,|$)", escaped.join("|")))
 }
 
 #[cfg(test)]
@@ -227,5 +322,14 @@ mod tests {
         assert_eq!("390".parse(), Ok(Rate::PerSecond(390)));
         assert!("0".parse::<Rate>().is_err() && "5.5".parse::<Rate>().is_err());
         assert_eq!(Rate::PerSecond(5).to_string(), "5");
+    }
+
+    #[test]
+    fn tags_are_banned_as_programs_do() {
+        let tags = [String::from("item:1"), String::from("item:2")];
+        let drupal = String::from_utf8(by_expression(&tags, true).to_bytes(HOST)).expect("text");
+        assert!(drupal.contains("Cache-Tags: item:1|item:2\r\n"));
+        let fos = String::from_utf8(by_expression(&tags, false).to_bytes(HOST)).expect("text");
+        assert!(fos.contains("X-Cache-Tags: (^|,)(item\\:1|item\\:2)(,|$)\r\n"));
     }
 }

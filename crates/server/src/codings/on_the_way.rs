@@ -32,7 +32,9 @@ pub fn on_the_way(
     let length = response.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
     let (status, headers) = (response.status(), response.headers_mut());
-    if codings.codable.check(status, headers, length).is_err() {
+    // Trailers may speak of the bytes before them.
+    let trailed = headers.contains_key(header::TRAILER);
+    if trailed || codings.codable.check(status, headers, length).is_err() {
         return response;
     }
     vary_on_accept_encoding(headers);

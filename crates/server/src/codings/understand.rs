@@ -183,12 +183,11 @@ impl Decoder {
     }
 }
 
-#[cfg(test)]
 /// All of some coded content, at most `most` bytes of it.
 ///
 /// # Errors
 /// It is not in this coding, or ends too early, or is longer.
-pub(super) fn whole(coding: Coding, coded: &[u8], most: usize) -> io::Result<Vec<u8>> {
+pub fn whole(coding: Coding, coded: &[u8], most: usize) -> io::Result<Vec<u8>> {
     let mut decoder = Decoder::new(coding)?;
     let mut all = Vec::with_capacity(most);
     for piece in coded.chunks(PIECE_BYTES) {

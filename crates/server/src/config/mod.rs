@@ -5,13 +5,22 @@
 //! which the manual is made; a test holds the table and the types together.
 
 mod codings;
+mod database;
+mod dialects;
+mod limits;
+mod memcached;
+mod private;
+mod purging;
 pub mod raw;
 mod resolve;
 mod resolve_rules;
 mod resolve_sites;
+mod rewarm;
 pub mod table;
+mod table_limits;
 pub mod units;
 
+use crate::listen::Begin;
 use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::Policy;
@@ -22,8 +31,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
+pub use database::{Database, OnLag, Place};
+pub use dialects::Dialects;
+pub use memcached::Memcached;
+pub use private::PrivateCopies;
+pub use purging::Purging;
 pub use resolve::{LoadError, load};
 pub use resolve_sites::resolve;
+pub use rewarm::Rewarm;
 
 /// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +75,8 @@ pub struct Config {
     pub listen: Vec<Address>,
     /// Where visitors are served over TLS.
     pub listen_tls: Vec<Address>,
+    /// Those of both at which connections begin with the PROXY protocol.
+    pub proxied: Vec<Address>,
     /// The certificates with their keys; the first is for whoever names no other.
     pub tls: Vec<TlsPair>,
     /// The status by which visitors in the clear are sent to HTTPS, if they are.
@@ -78,6 +95,18 @@ pub struct Config {
     pub policy: Policy,
     /// In which codings content is sent.
     pub codings: Codings,
+    /// How pages are rendered anew in the background after a change; none: only when somebody asks.
+    pub rewarm: Option<Rewarm>,
+    /// The database that is followed for changes, and the rules; none: no database is.
+    pub database: Option<Arc<Database>>,
+    /// The memcached port; none: there is none.
+    pub memcached: Option<Memcached>,
+    /// Who may purge, and how.
+    pub purging: Purging,
+    /// Which other caches' languages are spoken.
+    pub dialects: Dialects,
+    /// Which private copies are kept; none: nothing private is.
+    pub private: Option<PrivateCopies>,
     /// Whether plain hits are answered in front of the HTTP library.
     pub hits_in_front: bool,
     /// Rules, the normal form of URLs, which cookies count.
@@ -88,6 +117,16 @@ pub struct Config {
     pub trusted_proxies: Networks,
     /// The bounds on everything that comes in.
     pub limits: Limits,
+}
+
+impl Config {
+    /// What connections to this address begin with.
+    pub fn begin_at(&self, address: &Address) -> Begin {
+        match self.proxied.contains(address) {
+            true => Begin::Proxied,
+            false => Begin::Client,
+        }
+    }
 }
 
 /// The hosts that the site answers for.
@@ -230,6 +269,8 @@ pub struct Limits {
     pub followers: usize,
     /// Pages that wait for their codings.
     pub coding_queue: usize,
+    /// Pages dropped or marked that wait to be rendered anew in the background.
+    pub rewarm_pages: usize,
     /// How long a page that could not be stored is not waited for.
     pub solo: Duration,
     /// From the order to stop to the end.

@@ -18,6 +18,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub listen_tls: Option<OneOrMany>,
     #[allow(missing_docs)]
+    pub proxy_protocol: Option<OneOrMany>,
+    #[allow(missing_docs)]
     pub https_redirect: Option<u16>,
     #[allow(missing_docs)]
     pub admin: Option<String>,
@@ -45,9 +47,36 @@ pub struct File {
     #[allow(missing_docs)]
     pub codings: Codings,
     #[allow(missing_docs)]
+    pub rewarm: Rewarm,
+    #[allow(missing_docs)]
+    pub purge: Purge,
+    #[allow(missing_docs)]
+    pub dialects: Dialects,
+    #[allow(missing_docs)]
+    pub database: Vec<Database>,
+    #[allow(missing_docs)]
+    pub change: Vec<change_feed::ChangeRule>,
+    #[allow(missing_docs)]
+    pub private: Private,
+    #[allow(missing_docs)]
+    pub memcached: Memcached,
+    #[allow(missing_docs)]
     pub tls: Vec<Tls>,
     #[allow(missing_docs)]
     pub limits: BTreeMap<String, toml::Value>,
+}
+
+/// `[[database]]`
+#[derive(Debug, Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Database {
+    pub url: String,
+    pub password_file: Option<PathBuf>,
+    pub on_lag: Option<String>,
+    pub lag_max: Option<String>,
+    pub barrier: Option<String>,
+    pub settle: Option<String>,
 }
 
 /// `[[tls]]`
@@ -87,6 +116,10 @@ pub struct Site {
     pub keys: Option<site_rules::raw::Keys>,
     pub cookies: Option<site_rules::raw::Cookies>,
     pub rule: Option<Vec<site_rules::raw::Rule>>,
+    pub dialects: Option<Dialects>,
+    pub database: Option<Vec<Database>>,
+    pub change: Option<Vec<change_feed::ChangeRule>>,
+    pub private: Option<Private>,
     /// The tables of `[[site]]`; where there are any, nothing else is given here.
     #[serde(skip)]
     pub list: Vec<Site>,
@@ -141,6 +174,48 @@ pub struct Cache {
     pub heuristic_max: Option<String>,
     pub stale_while_revalidate: Option<String>,
     pub stale_if_error: Option<String>,
+    pub soft_for: Option<String>,
+}
+
+/// `[rewarm]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Rewarm {
+    pub enabled: Option<bool>,
+    pub pages_per_second: Option<u32>,
+    pub at_once: Option<usize>,
+    pub min_uses: Option<u8>,
+}
+
+/// `[dialects]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Dialects {
+    pub litespeed: Option<bool>,
+    pub pass_on: Vec<String>,
+}
+
+/// `[private]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Private {
+    pub enabled: Option<bool>,
+    pub cookies: Vec<String>,
+    pub pages_per_owner: Option<usize>,
+    pub lifetime_max: Option<String>,
+}
+
+/// `[memcached]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Memcached {
+    pub listen: Option<OneOrMany>,
+    pub item_bytes: Option<String>,
+    pub render_time: Option<String>,
 }
 
 /// `[codings]`
@@ -153,4 +228,14 @@ pub struct Codings {
     pub min_bytes: Option<u64>,
     pub on_the_way: Option<bool>,
     pub files_beside: Option<bool>,
+}
+
+/// `[purge]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Purge {
+    pub from: Option<Vec<String>>,
+    pub token_file: Option<PathBuf>,
+    pub get_below: Option<String>,
 }

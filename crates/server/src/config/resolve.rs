@@ -9,6 +9,7 @@ use super::units::{parse_bytes, parse_duration};
 use super::{
     Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, TlsPair,
 };
+use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
 use std::net::ToSocketAddrs;
@@ -64,7 +65,7 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let limits = resolve_limits(file)?;
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
-    let admin_token = read_token(file)?;
+    let admin_token = read_token("admin_token_file", file.admin_token_file.as_deref())?;
     if !admin.is_local() && admin_token.is_none() {
         return wrong(
             "admin",
@@ -79,6 +80,9 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     }
     let policy = resolve_policy(file, &limits)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
+    let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
+    let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
+    let dialects = super::dialects::resolve(&file.dialects)?;
     let pairs = file.tls.iter().cloned();
     let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
     Ok(Config {
@@ -86,8 +90,9 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         hosts: resolve_rules::hosts(file)?,
         trusted_proxies,
         policy,
-        listen: resolve_listen(file)?,
-        listen_tls: resolve_listen_tls(file)?,
+        listen,
+        listen_tls,
+        proxied,
         tls: pairs,
         https_redirect: resolve_redirect(file)?,
         admin,
@@ -96,6 +101,12 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         site: resolve_site(file)?,
         other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
+        rewarm: super::rewarm::resolve(&file.rewarm)?,
+        database: super::database::resolve(&file.database, &file.change)?,
+        memcached: super::memcached::resolve(&file.memcached)?,
+        purging: super::purging::resolve(&file.purge)?,
+        private: super::private::resolve(&file.private, dialects.litespeed)?,
+        dialects,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
@@ -129,10 +140,9 @@ fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
 }
 
 fn resolve_listen(file: &File) -> Result<Vec<Address>, LoadError> {
-    let words = match &file.listen {
+    let words = match file.listen {
         None => vec!["127.0.0.1:8080".to_owned()],
-        Some(OneOrMany::One(word)) => vec![word.clone()],
-        Some(OneOrMany::Many(words)) => words.clone(),
+        Some(_) => words(&file.listen),
     };
     if words.is_empty() && file.listen_tls.is_none() {
         return wrong("listen", "the list is empty: nobody could be served");
@@ -141,15 +151,41 @@ fn resolve_listen(file: &File) -> Result<Vec<Address>, LoadError> {
 }
 
 fn resolve_listen_tls(file: &File) -> Result<Vec<Address>, LoadError> {
-    let words = match &file.listen_tls {
-        None => Vec::new(),
-        Some(OneOrMany::One(word)) => vec![word.clone()],
-        Some(OneOrMany::Many(words)) => words.clone(),
-    };
+    let words = words(&file.listen_tls);
     match (words.is_empty(), file.tls.is_empty()) {
         (false, true) => wrong("listen_tls", "needs a certificate and its key in a [[tls]]"),
         (true, false) => wrong("tls", "a certificate is given, but no listen_tls to use it at"),
         _ => words.iter().map(|word| parse_address("listen_tls", word)).collect(),
+    }
+}
+
+/// A client that is let in without the header could say it himself; so it is demanded of everybody
+/// at an address, and believed of those who are trusted.
+fn resolve_proxied(
+    file: &File,
+    served: [&Vec<Address>; 2],
+    trusted: &Networks,
+) -> Result<Vec<Address>, LoadError> {
+    const KEY: &str = "proxy_protocol";
+    let words = words(&file.proxy_protocol);
+    if !words.is_empty() && trusted.is_empty() {
+        return wrong(KEY, "needs trusted_proxies: nobody could connect");
+    }
+    let found = |word: &String| {
+        let address = parse_address(KEY, word)?;
+        match served.iter().any(|all| all.contains(&address)) {
+            true => Ok(address),
+            false => wrong(KEY, format!("{word:?} is in neither listen nor listen_tls")),
+        }
+    };
+    words.iter().map(found).collect()
+}
+
+pub(super) fn words(written: &Option<OneOrMany>) -> Vec<String> {
+    match written {
+        None => Vec::new(),
+        Some(OneOrMany::One(word)) => vec![word.clone()],
+        Some(OneOrMany::Many(words)) => words.clone(),
     }
 }
 
@@ -167,7 +203,7 @@ fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
     }
 }
 
-fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
+pub(super) fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return match path.starts_with('/') {
             true => Ok(Address::Unix(PathBuf::from(path))),
@@ -187,13 +223,14 @@ fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
     }
 }
 
-fn read_token(file: &File) -> Result<Option<String>, LoadError> {
-    let Some(path) = &file.admin_token_file else { return Ok(None) };
+/// The token in a file, where one is given.
+pub(super) fn read_token(key: &str, file: Option<&Path>) -> Result<Option<String>, LoadError> {
+    let Some(path) = file else { return Ok(None) };
     let text = std::fs::read_to_string(path)
-        .or_else(|e| wrong("admin_token_file", format!("{}: {e}", path.display())))?;
+        .or_else(|e| wrong(key, format!("{}: {e}", path.display())))?;
     match text.trim() {
         token if token.len() < 16 => {
-            wrong("admin_token_file", format!("{}: 16 characters at least", path.display()))
+            wrong(key, format!("{}: 16 characters at least", path.display()))
         }
         token => Ok(Some(token.to_owned())),
     }
@@ -279,6 +316,9 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
         content_max_bytes: limits.page_bytes as u64,
         ..Policy::default()
     };
+    let dialects = super::dialects::resolve(&file.dialects)?;
+    policy.litespeed = dialects.litespeed;
+    policy.internal_fields.retain(|name| !dialects.pass_on.contains(name));
     let seconds = |key: &str, text: &Option<String>| match text {
         None => Ok(None),
         Some(text) => parse_duration(text).map(Some).or_else(|e| wrong(key, e)),
@@ -298,8 +338,12 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     if let Some(window) = seconds("cache.stale_while_revalidate", &cache.stale_while_revalidate)? {
         policy.stale_while_revalidate_seconds = window.as_secs() as _;
     }
+    if let Some(window) = seconds("cache.soft_for", &cache.soft_for)? {
+        policy.soft_seconds = window.as_secs() as _;
+    }
     if let Some(window) = seconds("cache.stale_if_error", &cache.stale_if_error)? {
         policy.stale_if_error_seconds = window.as_secs() as _;
+        policy.stale_if_disconnected_seconds = 0;
     }
     Ok(policy)
 }
@@ -347,6 +391,10 @@ mod tests {
         assert!(error_of("listen = \"nowhere\"").contains("no address"));
         assert!(error_of("listen_tls = \":1\"").contains("[[tls]]"));
         assert!(error_of("https_redirect = 308").contains("listen_tls"));
+        let proxied = "proxy_protocol = \":1\"\n";
+        assert!(error_of(proxied).contains("trusted_proxies"));
+        let said = error_of(&format!("{proxied}trusted_proxies = [\"unix\"]"));
+        assert!(said.contains("neither listen nor listen_tls"), "{said}");
         assert!(error_of("memory = \"much\"").contains("no size"));
         assert!(error_of("admin = \"0.0.0.0:1\"").contains("admin_token_file"));
         assert!(error_of("[site]\norigin = \"https://x/\"").contains("http://127.0.0.1:8000"));

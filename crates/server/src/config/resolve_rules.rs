@@ -24,8 +24,10 @@ pub(super) fn rules(
         secret: secret(file)?,
         has_trusted_proxies: !trusted.is_empty(),
     };
-    SiteRules::read(&file.rule, &file.keys, &file.cookies, around)
-        .map_err(|error| LoadError(error.0))
+    // A cookie that tells an owner is a session's.
+    let mut cookies = file.cookies.clone();
+    cookies.session.extend_from_slice(super::private::named(&file.private));
+    SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
 }
 
 /// The configured secret, or one that lasts as long as this process.

@@ -30,6 +30,9 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
         return resolve_one(&only);
     }
     let list: Vec<&Site> = file.site.list.iter().collect();
+    if file.memcached.listen.is_some() {
+        return wrong("memcached.listen", "its keys have no host; it is for a single site");
+    }
     if list.len() > SITES_MAX {
         return wrong("site", format!("{SITES_MAX} sites at most"));
     }
@@ -64,6 +67,10 @@ fn of_site(file: &File, site: &Site) -> File {
     own.keys = site.keys.clone().unwrap_or(own.keys);
     own.cookies = site.cookies.clone().unwrap_or(own.cookies);
     own.rule = site.rule.clone().unwrap_or(own.rule);
+    own.private = site.private.clone().unwrap_or(own.private);
+    own.dialects = site.dialects.clone().unwrap_or(own.dialects);
+    own.database = site.database.clone().unwrap_or(own.database);
+    own.change = site.change.clone().unwrap_or(own.change);
     own
 }
 

@@ -1,11 +1,9 @@
 //! Every key of the configuration, as data: name, default, what it does. The manual page
 //! `docs/operating/options.md` is made from these tables, and a test fails when it is out of date.
 //!
-//! Limits are rows that also know how to set themselves: a new limit is one row here and one field
-//! in [`Limits`].
+//! The rows of `[limits]` are in `table_limits`.
 
-use super::Limits;
-use super::units::{parse_bytes, parse_duration};
+pub use super::table_limits::{LIMITS, LimitRow};
 
 /// One key outside `[limits]`.
 pub struct OptionRow {
@@ -41,6 +39,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "",
         "none",
         "Where visitors are served over TLS: `address:port` or `unix:path`; one, or a list. Needs a `[[tls]]`.",
+    ),
+    row(
+        "proxy_protocol",
+        "",
+        "none",
+        "Those addresses of `listen` and `listen_tls`, written as there, at which every connection begins with the PROXY protocol (version 1 or 2): one, or a list. Only `trusted_proxies` may connect there.",
     ),
     row(
         "tls.certificate",
@@ -84,6 +88,74 @@ pub const OPTIONS: &[OptionRow] = &[
         "",
         "none",
         "Addresses, networks such as `10.0.0.0/8`, and the word `unix`: whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.",
+    ),
+    row(
+        "purge.from",
+        "",
+        "`127.0.0.0/8` and `::1`",
+        "Addresses, networks, and the word `unix`: who may send `PURGE`, `BAN` and the like, as long as nothing in the request says that it was passed on for somebody else. An empty list: nobody by address.",
+    ),
+    row(
+        "purge.token_file",
+        "",
+        "none",
+        "A file with a token of 16 characters at least: whoever sends it (`Authorization: Bearer …` or `Fastly-Key: …`) may purge from anywhere.",
+    ),
+    row(
+        "purge.get_below",
+        "",
+        "none",
+        "A path such as `/purge`: then `GET /purge/a` purges `/a`, for those who may. Nothing below it is a page of the site any more.",
+    ),
+    row(
+        "database.url",
+        "",
+        "none",
+        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`. MariaDB; one a site.",
+    ),
+    row("database.password_file", "", "none", "In `[[database]]`: a file with the password."),
+    row(
+        "database.on_lag",
+        "",
+        "bypass",
+        "In `[[database]]`: what happens when the database has not been followed for `lag_max`. `bypass`: the site's pages are dropped and none is stored until it is followed again. `serve`: they stay.",
+    ),
+    row(
+        "database.lag_max",
+        "",
+        "10s",
+        "In `[[database]]`: how long pages are served while the database cannot be followed, where `on_lag` is `bypass`.",
+    ),
+    row(
+        "database.barrier",
+        "",
+        "250ms",
+        "In `[[database]]`: how long the answer to a write is held until what was committed before it is applied. `0s`: not at all.",
+    ),
+    row(
+        "database.settle",
+        "",
+        "100ms",
+        "In `[[database]]`: how long after a change nothing that depends on it is stored, where the database cannot be asked whether everybody sees it.",
+    ),
+    row("change.table", "", "none", "In `[[change]]`: the table whose rows are meant."),
+    row(
+        "change.tags",
+        "",
+        "none",
+        "In `[[change]]`: the tags that a changed row drops; `{column}` stands for its value before and after.",
+    ),
+    row(
+        "change.when_changed",
+        "",
+        "all columns",
+        "In `[[change]]`: an update counts only if one of these columns, or one in the tags, changes.",
+    ),
+    row(
+        "change.any_row",
+        "",
+        "every page of the site",
+        "In `[[change]]`: the tags that are dropped when it is not known which rows changed.",
     ),
     row("rule", "", "none", "A list of tables, `[[rule]]`: see the guide to rules."),
     row(
@@ -161,6 +233,20 @@ pub const OPTIONS: &[OptionRow] = &[
         "`[[site.rule]]`: the site's own, in place of all `[[rule]]`.",
     ),
     row(
+        "site.dialects",
+        "",
+        "the table `[dialects]`",
+        "`[site.dialects]`: the site's own, in place of `[dialects]`.",
+    ),
+    row("site.database", "", "the tables `[[database]]`", "`[[site.database]]`: the site's own."),
+    row("site.change", "", "the tables `[[change]]`", "`[[site.change]]`: the site's own."),
+    row(
+        "site.private",
+        "",
+        "the table `[private]`",
+        "`[site.private]`: the site's own, in place of `[private]`.",
+    ),
+    row(
         "php.at",
         "--php",
         "a private php-fpm",
@@ -209,8 +295,14 @@ pub const OPTIONS: &[OptionRow] = &[
     row(
         "cache.stale_if_error",
         "",
+        "1h if the origin cannot be reached, else 0s",
+        "How long a page may be served stale when the origin fails, when it does not say so itself; 0s turns it off.",
+    ),
+    row(
+        "cache.soft_for",
+        "",
         "0s",
-        "How long a page may be served stale when the origin fails, when it does not say so itself.",
+        "How long a page that a soft change has marked may still be served while it is rendered anew. What the page itself says in `stale-while-revalidate` holds as well; `no-cache` and `must-revalidate` forbid it.",
     ),
     row(
         "keys.drop",
@@ -259,6 +351,42 @@ pub const OPTIONS: &[OptionRow] = &[
         "A file with at least 32 random characters, by which visitors who have just written are marked; the same on all machines of a site.",
     ),
     row(
+        "dialects.litespeed",
+        "",
+        "true",
+        "Whether LiteSpeed's plugins find a cache here, and what they say is obeyed ([guide](../guide/litespeed.md)).",
+    ),
+    row(
+        "dialects.pass_on",
+        "",
+        "none",
+        "Fields of tags, such as `Cache-Tag`, that clients get all the same, because a cache in front of Pagewell needs them.",
+    ),
+    row(
+        "private.enabled",
+        "",
+        "true where `cookies` are named; else for what LiteSpeed's plugins call private",
+        "Whether pages that are `private` are kept for the one visitor they were made for ([guide](../guide/private-copies.md)).",
+    ),
+    row(
+        "private.cookies",
+        "",
+        "none; for LiteSpeed's plugins the session cookies of the software they are for",
+        "The names of the cookies by which a visitor is known, with `*`: `[\"PHPSESSID\"]`. Values of 16 bytes at least, secret and each visitor's own. They count as session cookies.",
+    ),
+    row(
+        "private.pages_per_owner",
+        "",
+        "50",
+        "The most private copies of one visitor, 1 to 10000; more displace his oldest.",
+    ),
+    row(
+        "private.lifetime_max",
+        "",
+        "10m",
+        "How long a private copy is good at most, whatever the page says.",
+    ),
+    row(
         "codings.make",
         "",
         "[\"br\", \"zstd\", \"gzip\"]",
@@ -283,261 +411,50 @@ pub const OPTIONS: &[OptionRow] = &[
         "false",
         "Whether a file's compressed form is taken from beside it (`app.js.br`, `.zst`, `.gz`) where it is not older than the file.",
     ),
-];
-
-/// One bound.
-pub struct LimitRow {
-    /// The key in `[limits]`.
-    pub key: &'static str,
-    /// Its default, as it would be written.
-    pub default: &'static str,
-    /// What it bounds, and what happens there.
-    pub help: &'static str,
-    /// Reads a value and sets it.
-    pub set: fn(&mut Limits, &str) -> Result<(), String>,
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("{text:?} is no whole number"))
-}
-
-fn bytes(text: &str) -> Result<usize, String> {
-    parse_bytes(text).and_then(|n| usize::try_from(n).map_err(|e| e.to_string()))
-}
-
-macro_rules! limit {
-    ($field:ident, $default:literal, $read:ident, $help:literal) => {
-        LimitRow {
-            key: stringify!($field),
-            default: $default,
-            help: $help,
-            set: |limits, text| {
-                limits.$field = $read(text)?;
-                Ok(())
-            },
-        }
-    };
-}
-
-/// Every bound.
-pub const LIMITS: &[LimitRow] = &[
-    limit!(
-        header_bytes,
-        "32K",
-        bytes,
-        "A request's header section with its request line; beyond: 431."
+    row(
+        "memcached.listen",
+        "",
+        "none",
+        "Where memcached's text and meta protocols are spoken: `address:port` or `unix:path`; one, or a list. Addresses of this machine only. For a single site.",
     ),
-    limit!(headers, "100", count, "Header lines of a request; beyond: 431."),
-    limit!(uri_bytes, "8K", bytes, "A request target; beyond: 414."),
-    limit!(body_bytes, "64M", parse_bytes, "A request's content; beyond: 413."),
-    limit!(
-        connections,
-        "16384",
-        count,
-        "Connections at once; further ones wait in the kernel's queue."
+    row(
+        "memcached.item_bytes",
+        "",
+        "1M",
+        "How large an item may be there, key and some 60 bytes included, as with memcached's `-I`.",
     ),
-    limit!(
-        header_timeout,
-        "10s",
-        parse_duration,
-        "From a request's first byte to the end of its header section; beyond: 408."
-    ),
-    limit!(
-        idle_timeout,
+    row(
+        "memcached.render_time",
+        "",
         "60s",
-        parse_duration,
-        "Between two requests of a connection; then it is closed."
+        "How long the render of a page may take that is stored there: every change within this time counts against a page that comes without a lease, and a lease is good for so long.",
     ),
-    limit!(
-        body_timeout,
-        "30s",
-        parse_duration,
-        "Between two pieces of a request's content; beyond: 408."
+    row(
+        "rewarm.enabled",
+        "",
+        "false",
+        "Whether pages that a change has dropped or marked are rendered anew in the background, the most used first.",
     ),
-    limit!(
-        write_timeout,
-        "60s",
-        parse_duration,
-        "How long a client may take nothing of its response; then the connection is closed."
+    row(
+        "rewarm.pages_per_second",
+        "",
+        "10",
+        "How many of them in a second at most, for each site.",
     ),
-    limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
-    limit!(
-        origin_timeout,
-        "60s",
-        parse_duration,
-        "From the end of the request to the origin's header section, and between two pieces after it; beyond: 504."
+    row(
+        "rewarm.at_once",
+        "",
+        "2",
+        "How many of them at once at most, and only while a place at the origin is free.",
     ),
-    limit!(
-        origin_connections,
-        "64",
-        count,
-        "Requests at the origin at once; never more than php-fpm's children when it is our own."
-    ),
-    limit!(
-        origin_idle_connections,
-        "0",
-        count,
-        "Connections kept to a running FastCGI responder without work: each holds one of its workers. Our own php-fpm keeps all."
-    ),
-    limit!(
-        origin_queue,
-        "1024",
-        count,
-        "Requests that wait for a place at the origin; beyond: 503."
-    ),
-    limit!(
-        origin_queue_timeout,
-        "10s",
-        parse_duration,
-        "How long a request waits for a place at the origin; beyond: 503."
-    ),
-    limit!(
-        origin_header_bytes,
-        "256K",
-        bytes,
-        "The header section of the origin's response; beyond: 502."
-    ),
-    limit!(page_bytes, "8M", bytes, "A page's content; a longer one is passed on and not stored."),
-    limit!(
-        followers,
-        "10000",
-        count,
-        "Requests that wait for one render; further ones are rendered by themselves."
-    ),
-    limit!(
-        coding_queue,
-        "4096",
-        count,
-        "Pages and files that wait for their codings to be made; further ones are sent as they are until they are rendered anew."
-    ),
-    limit!(
-        solo,
-        "10s",
-        parse_duration,
-        "How long requests for a page that could not be stored are not made to wait for each other."
-    ),
-    limit!(
-        drain,
-        "10s",
-        parse_duration,
-        "From the order to stop until the connections that are left are cut."
-    ),
-    limit!(
-        handshake_timeout,
-        "10s",
-        parse_duration,
-        "From a connection to the end of its TLS handshake; then it is closed."
-    ),
-    limit!(
-        certificate_look,
-        "5s",
-        parse_duration,
-        "How often it is looked whether the files of a certificate have changed."
-    ),
-    limit!(
-        upgrades,
-        "1024",
-        count,
-        "Connections at once that have changed to another protocol, such as WebSocket; beyond: 503."
-    ),
-    limit!(
-        upgrade_idle_timeout,
-        "1h",
-        parse_duration,
-        "How long nothing may be said on a connection that has changed to another protocol; then it is closed."
-    ),
-    limit!(
-        http2_streams,
-        "128",
-        count,
-        "Requests at once on a connection of HTTP/2; further ones are refused to be asked again."
-    ),
-    limit!(
-        http2_resets,
-        "64",
-        count,
-        "Requests that a client of HTTP/2 takes back before they were looked at; beyond: the connection is closed."
+    row(
+        "rewarm.min_uses",
+        "",
+        "1",
+        "How often a page must have been used since it was stored; counted to 3. 0 takes every page.",
     ),
 ];
-
-impl Default for Limits {
-    fn default() -> Limits {
-        let zero = std::time::Duration::ZERO;
-        let mut limits = Limits {
-            header_bytes: 0,
-            headers: 0,
-            uri_bytes: 0,
-            body_bytes: 0,
-            connections: 0,
-            header_timeout: zero,
-            idle_timeout: zero,
-            body_timeout: zero,
-            write_timeout: zero,
-            origin_connect_timeout: zero,
-            origin_timeout: zero,
-            origin_connections: 0,
-            origin_idle_connections: 0,
-            origin_queue: 0,
-            origin_queue_timeout: zero,
-            origin_header_bytes: 0,
-            page_bytes: 0,
-            followers: 0,
-            coding_queue: 0,
-            solo: zero,
-            drain: zero,
-            handshake_timeout: zero,
-            certificate_look: zero,
-            upgrades: 0,
-            upgrade_idle_timeout: zero,
-            http2_streams: 0,
-            http2_resets: 0,
-        };
-        for row in LIMITS {
-            (row.set)(&mut limits, row.default).expect("the table's defaults are tested");
-        }
-        limits
-    }
-}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_default_can_be_read_and_none_is_left_out() {
-        let limits = format!("{:?}", Limits::default());
-        for row in LIMITS {
-            assert!(limits.contains(row.key), "{} is no field", row.key);
-        }
-        assert_eq!(limits.matches(": ").count(), LIMITS.len(), "a field without a row: {limits}");
-    }
-
-    #[test]
-    fn every_option_is_a_key_of_the_file() {
-        for row in OPTIONS {
-            let value = match row.key {
-                "site.hidden" | "codings.make" | "codings.types" => "[\"*.x\"]",
-                "site.allow_symlinks"
-                | "hits_in_front"
-                | "keys.sort"
-                | "keys.lower_case"
-                | "codings.on_the_way"
-                | "codings.files_beside" => "true",
-                "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also"
-                | "keys.keep" | "keys.index" | "cookies.ignore" | "cookies.session" => "[\"x\"]",
-                "site.php" | "site.cache" | "site.keys" | "site.cookies" => "{}",
-                "rule" | "site.rule" => "[{ path = \"/x\" }]",
-                "php.children" | "cache.heuristic_percent" | "codings.min_bytes" => "5",
-                "https_redirect" => "308",
-                "php.env" | "php.ini" => "{ a = \"b\" }",
-                _ => "\"x\"",
-            };
-            let text = match row.key.split_once('.') {
-                Some(("tls", _)) => "[[tls]]\ncertificate = \"x\"\nkey = \"y\"\n".to_owned(),
-                Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
-                None => format!("{} = {value}\n", row.key),
-            };
-            assert!(toml::from_str::<super::super::raw::File>(&text).is_ok(), "{text}");
-        }
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

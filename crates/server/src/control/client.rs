@@ -2,13 +2,14 @@
 //! operator. It speaks HTTP/1.1 over TCP or a Unix socket, sends the token where one is given, and
 //! gives up after a bound.
 
-use super::{Invalidate, Invalidated};
+use super::{CALL_BYTES, Invalidate, Invalidated};
 use crate::options::{ControlArgs, InvalidateArgs};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use std::io::Read;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -21,15 +22,38 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// A sentence for the operator.
 pub async fn invalidate(args: &InvalidateArgs) -> Result<Invalidated, String> {
     let call = Invalidate {
-        tags: args.tags.clone(),
+        tags: tags(&args.tags)?,
         urls: args.urls.clone(),
+        prefixes: args.prefixes.clone(),
         all: args.all,
+        soft: args.soft,
         site: args.site.clone(),
     };
     let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
     let answer = call_control(&args.control, Method::POST, "/v1/invalidate", body).await?;
     serde_json::from_slice(&answer)
         .map_err(|error| format!("the answer is not understood: {error}"))
+}
+
+/// The tags as they were given; `-` stands for the lines of standard input.
+fn tags(given: &[String]) -> Result<Vec<String>, String> {
+    let (from_input, mut tags): (Vec<_>, Vec<_>) =
+        given.iter().cloned().partition(|tag| tag == "-");
+    if from_input.is_empty() {
+        return Ok(tags);
+    }
+    let mut text = String::new();
+    let bound = CALL_BYTES as u64;
+    let read = std::io::stdin().lock().take(bound + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("standard input: {error}"))?;
+    if text.len() > CALL_BYTES {
+        return Err(format!("standard input has more than {CALL_BYTES} bytes"));
+    }
+    tags.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+    match tags.is_empty() {
+        true => Err("standard input names no tag: write one to a line".into()),
+        false => Ok(tags),
+    }
 }
 
 /// Carries out `pagewell stats`.

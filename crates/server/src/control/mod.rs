@@ -6,6 +6,9 @@
 //! send unasked.
 
 pub mod client;
+mod invalidate;
+
+pub use invalidate::{Invalidate, Invalidated};
 
 use crate::body::{Content, ResponseBody};
 use crate::listen::{Accepted, Listener, accept_each};
@@ -17,11 +20,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use page_store::{Applied, Strength, Target};
-use serde::{Deserialize, Serialize};
+#[cfg(feature = "settable-clock")]
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,36 +34,14 @@ use tokio::sync::{Semaphore, watch};
 /// The longest call: ten thousand tags of a kilobyte, and some.
 const CALL_BYTES: usize = 16 << 20;
 /// Calls at once.
-const CONNECTIONS: usize = 256;
+const CONNECTIONS: u32 = 256;
 /// How long a call may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
-/// What an invalidation call names.
-#[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Invalidate {
-    /// Names of data.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
-    /// URLs, or paths with their query.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub urls: Vec<String>,
-    /// Everything.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub all: bool,
-    /// Only in the site that has this host or alias; without it in every site.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-}
-
-/// What came of it.
-#[derive(Debug, Deserialize, Serialize)]
-pub struct Invalidated {
-    /// The change's number; of several sites the highest.
-    pub number: u64,
-    /// How many pages were dropped.
-    pub dropped: u64,
-}
+/// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
+/// description of the interface (`control-openapi.json`) have the same.
+pub const ROUTES: [(&str, &str); 3] =
+    [("GET", "/v1/health"), ("GET", "/v1/stats"), ("POST", "/v1/invalidate")];
 
 /// Why a call was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,15 +97,16 @@ impl ControlError {
     }
 }
 
-/// Serves the control interface until told to stop.
+/// Serves the control interface until told to stop, and the calls that are there then have been
+/// answered.
 pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    accept_each(&listener, places, stop, |accepted, place| {
-        let site = site.clone();
+    let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+    accept_each(&listener, places.clone(), stop.clone(), |accepted, place| {
+        let (site, stop) = (site.clone(), stop.clone());
         async move {
             match accepted {
-                Accepted::Tcp(stream) => connection(stream, site).await,
-                Accepted::Unix(stream) => connection(stream, site).await,
+                Accepted::Tcp(stream) => connection(stream, site, stop).await,
+                Accepted::Unix(stream) => connection(stream, site, stop).await,
             }
             drop(place);
         }
@@ -132,21 +115,41 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
     if let crate::config::Address::Unix(path) = listener.address() {
         let _ = std::fs::remove_file(path);
     }
+    drop(listener);
+    // Every place is free when everybody has gone.
+    let _ = places.acquire_many(CONNECTIONS).await;
 }
 
-async fn connection(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, site: Arc<Site>) {
+async fn connection(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    site: Arc<Site>,
+    mut stop: watch::Receiver<bool>,
+) {
     let service = service_fn(|request| {
         let site = site.clone();
         async move { Ok::<_, Infallible>(answer(&site, request).await) }
     });
-    let served = http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(ARRIVAL)
-        .serve_connection(TokioIo::new(io), service)
-        .await;
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = told(&mut stop) => {
+            // The call in hand is answered; another one is not waited for.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
     if let Err(error) = served {
         tracing::debug!(event = "connection-ended", %error);
     }
+}
+
+/// Ready when Pagewell is to stop.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<ResponseBody> {
@@ -195,8 +198,8 @@ async fn call(
         ("/v1/invalidate", &Method::POST) => {
             let (site, call) = (site.clone(), read_json(request).await?);
             // Dropping a million pages takes a while: not where visitors are served.
-            let done = tokio::task::spawn_blocking(move || invalidate(&site, call)).await;
-            done.unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
+            let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call));
+            done.await.unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
         }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
@@ -204,9 +207,10 @@ async fn call(
             site.clock.advance(Duration::from_millis(advance_ms));
             Ok(serde_json::json!({ "now_ms": site.clock.now().0 }))
         }
-        ("/v1/health" | "/v1/stats", _) => Err(ControlError::Method("GET")),
-        ("/v1/invalidate", _) => Err(ControlError::Method("POST")),
-        _ => Err(ControlError::NotFound),
+        (path, _) => Err(match ROUTES.iter().find(|(_, known)| *known == path) {
+            Some((method, _)) => ControlError::Method(method),
+            None => ControlError::NotFound,
+        }),
     }
 }
 
@@ -239,7 +243,7 @@ fn check_token(request: &Request<Incoming>, token: Option<&str>) -> Result<(), C
 }
 
 /// Compares without telling by the time it takes how much was right.
-fn same(given: &[u8], right: &[u8]) -> bool {
+pub(crate) fn same(given: &[u8], right: &[u8]) -> bool {
     let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
     std::hint::black_box(differing) == 0 && given.len() == right.len()
 }
@@ -257,57 +261,6 @@ async fn read_json<T: serde::de::DeserializeOwned>(
     let all = all.map_err(|_| ControlError::TooLarge)?.map_err(|_| ControlError::TooLarge)?;
     serde_json::from_slice(&all.to_bytes())
         .map_err(|error| ControlError::Unreadable(error.to_string()))
-}
-
-fn invalidate(site: &Arc<Site>, call: Invalidate) -> Result<serde_json::Value, ControlError> {
-    if call.tags.is_empty() && call.urls.is_empty() && !call.all {
-        let text = "name tags, urls, or all: {\"tags\":[\"news:4\"]}";
-        return Err(ControlError::Unreadable(text.into()));
-    }
-    let urls = call
-        .urls
-        .iter()
-        .map(|url| path_and_query(url))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(ControlError::Unreadable)?;
-    let mut targets: Vec<Target<'_>> = Vec::new();
-    targets.extend(call.tags.iter().map(|tag| Target::Tag(tag.as_bytes())));
-    if call.all {
-        targets.push(Target::Everything);
-    }
-    let chosen = call
-        .site
-        .as_deref()
-        .map(|host| site.named(host).ok_or_else(|| ControlError::SiteUnknown(host.to_owned())));
-    let mut told = Invalidated { number: 0, dropped: 0 };
-    for site in site.all_or(chosen.transpose()?) {
-        let applied = drop_from(site, &targets, &urls);
-        told.number = told.number.max(applied.number.get());
-        told.dropped += applied.dropped;
-    }
-    serde_json::to_value(told).map_err(|error| ControlError::Unreadable(error.to_string()))
-}
-
-/// Drops what is named from one site.
-fn drop_from(site: &Arc<Site>, targets: &[Target<'_>], urls: &[String]) -> Applied {
-    let mut targets = targets.to_vec();
-    // However they were written: the page is stored by its normal form.
-    let form = site.config.rules.form();
-    let pages: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
-    targets.extend(pages.iter().map(|page| Target::Url(page.as_bytes())));
-    site.change(&targets, Strength::Drop, "control")
-}
-
-/// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
-fn path_and_query(url: &str) -> Result<String, String> {
-    if url.starts_with('/') && !url.starts_with("//") {
-        return Ok(url.split('#').next().unwrap_or_default().to_owned());
-    }
-    let uri: http::Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
-    match (uri.scheme_str(), uri.path_and_query()) {
-        (Some("http" | "https"), Some(both)) => Ok(both.to_string()),
-        _ => Err(format!("{url:?}: write a path, such as /news/4/, or a whole URL")),
-    }
 }
 
 /// The figures of all sites together; where there are several, those of each besides.
@@ -343,15 +296,6 @@ fn figures(site: &Site) -> BTreeMap<&'static str, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_and_paths() {
-        assert_eq!(path_and_query("/a?b#c"), Ok("/a?b".into()));
-        assert_eq!(path_and_query("http://x/a?b"), Ok("/a?b".into()));
-        assert_eq!(path_and_query("https://x"), Ok("/".into()));
-        assert!(path_and_query("a").is_err());
-        assert!(path_and_query("//x/a").is_err());
-    }
 
     #[test]
     fn tokens() {

@@ -12,6 +12,7 @@ use super::places::Places;
 use super::socket::Socket;
 use super::{Ended, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::{Address, Config};
+use crate::litespeed;
 use crate::request_head::Refusal;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -231,6 +232,14 @@ impl FastCgi {
             },
             ParamsLimits::default(),
         );
+        let made = made.and_then(|mut params| {
+            for (field, variable) in litespeed::PARAMS {
+                if let Some(value) = request.headers.get(field) {
+                    params.push(variable, value.as_bytes())?;
+                }
+            }
+            Ok(params)
+        });
         made.map_err(|refused| match refused {
             ParamsRefused::PairTooLarge { .. } | ParamsRefused::TotalTooLarge { .. } => {
                 Unsent::Client(Refusal::HeadTooLarge)

@@ -1,13 +1,16 @@
 //! An HTTP server as the origin: Apache, nginx, `php -S`, anything. hyper's client with its pool of
 //! kept-alive connections; the places bound how many requests it has at once. Who asked is told in
-//! the `X-Forwarded-*` lines that software behind a proxy reads.
+//! the `X-Forwarded-*` lines that software behind a proxy reads. Interim responses (1xx) are passed on
+//! as they come, trailers with content that is streamed, to clients who take them.
 
 use super::places::Places;
-use super::{OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use super::{Besides, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::Config;
+use crate::trailers::{self, Trailers};
 use crate::upload::UploadFailed;
-use ::http::{HeaderValue, Uri, header, uri};
+use ::http::{HeaderMap, HeaderValue, Uri, header, uri};
 use bytes::Bytes;
+use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_cache::Failure;
@@ -59,8 +62,8 @@ impl HttpOrigin {
 
     /// See [`super::Origin::send`].
     pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
-        let (response, place) = self.ask(request).await?;
-        Ok(self.response(response, place))
+        let asked = self.ask(request).await?;
+        Ok(self.response(asked))
     }
 
     /// Asks for another protocol on the connection, in place of an answer.
@@ -68,25 +71,30 @@ impl HttpOrigin {
     /// # Errors
     /// As for [`super::Origin::send`].
     pub async fn switch(&self, request: OriginRequest) -> Result<Switch, Unsent> {
-        let (mut response, place) = self.ask(request).await?;
-        if response.status() != ::http::StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(Switch::Refused(self.response(response, place)));
+        let mut asked = self.ask(request).await?;
+        if asked.response.status() != ::http::StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(Switch::Refused(self.response(asked)));
         }
-        let protocol = hyper::upgrade::on(&mut response).await;
+        let protocol = hyper::upgrade::on(&mut asked.response).await;
         let protocol = protocol.map_err(|_| Failure::HungUp)?;
-        Ok(Switch::Agreed { headers: response.into_parts().0.headers, protocol })
+        Ok(Switch::Agreed { headers: asked.response.into_parts().0.headers, protocol })
     }
 
-    async fn ask(
-        &self,
-        request: OriginRequest,
-    ) -> Result<(::http::Response<Incoming>, OwnedSemaphorePermit), Unsent> {
+    async fn ask(&self, request: OriginRequest) -> Result<Asked, Unsent> {
         let place = self.places.enter().await?;
         let flaw = match &request.body {
             RequestBody::Empty => None,
             RequestBody::Stream(upload) => Some(upload.flaw()),
         };
-        let outgoing = self.outgoing(request)?;
+        let Besides { interims, trailers } = request.besides.clone();
+        let mut outgoing = self.outgoing(request)?;
+        if let Some(interims) = interims {
+            let config = self.config.clone();
+            hyper::ext::on_informational(&mut outgoing, move |interim| {
+                let internal = &config.policy.internal_fields;
+                interims.pass(interim.status(), interim.headers(), internal);
+            });
+        }
         let wait = self.config.limits.origin_timeout;
         match tokio::time::timeout(wait, self.client.request(outgoing)).await {
             Err(_) => Err(Failure::TimedOut.into()),
@@ -99,22 +107,21 @@ impl HttpOrigin {
                 }
                 Err(failure_of(&error).into())
             }
-            Ok(Ok(response)) => Ok((response, place)),
+            Ok(Ok(response)) => Ok(Asked { response, place, trailers }),
         }
     }
 
-    fn response(
-        &self,
-        response: ::http::Response<Incoming>,
-        place: OwnedSemaphorePermit,
-    ) -> OriginResponse {
-        let (head, body) = response.into_parts();
-        let wait = self.config.limits.origin_timeout;
-        OriginResponse {
-            status: head.status,
-            headers: head.headers,
-            body: OriginBody::Http(Reply { body, wait, _place: place }),
-        }
+    fn response(&self, asked: Asked) -> OriginResponse {
+        let (head, body) = asked.response.into_parts();
+        let reply = Reply {
+            body,
+            wait: self.config.limits.origin_timeout,
+            wanted: asked.trailers,
+            trailers: None,
+            config: self.config.clone(),
+            _place: asked.place,
+        };
+        OriginResponse { status: head.status, headers: head.headers, body: OriginBody::Http(reply) }
     }
 
     fn outgoing(&self, request: OriginRequest) -> Result<::http::Request<Sent>, Failure> {
@@ -130,6 +137,11 @@ impl HttpOrigin {
             headers.insert(header::HOST, host);
         }
         forwarded(&mut headers, &request.host, request.scheme, request.peer);
+        if request.besides.trailers == Trailers::Wanted {
+            // RFC 9110 section 10.1.4: TE is for one connection, and Connection says so.
+            headers.insert(header::TE, HeaderValue::from_static("trailers"));
+            headers.append(header::CONNECTION, HeaderValue::from_static("te"));
+        }
         let body = match request.body {
             RequestBody::Empty => {
                 http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
@@ -147,6 +159,13 @@ impl HttpOrigin {
         *outgoing.headers_mut() = headers;
         Ok(outgoing)
     }
+}
+
+/// What has come of a request.
+struct Asked {
+    response: ::http::Response<Incoming>,
+    place: OwnedSemaphorePermit,
+    trailers: Trailers,
 }
 
 /// What became of asking for another protocol.
@@ -212,10 +231,25 @@ fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
 pub struct Reply {
     body: Incoming,
     wait: Duration,
+    wanted: Trailers,
+    /// Those that have come.
+    trailers: Option<HeaderMap>,
+    config: Arc<Config>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Reply {
+    /// See [`super::OriginBody::may_have_trailers`]. Content of a known length has none (RFC 9112
+    /// section 7.1.2).
+    pub fn may_have_trailers(&self) -> bool {
+        self.wanted == Trailers::Wanted && self.body.size_hint().exact().is_none()
+    }
+
+    /// See [`super::OriginBody::trailers`].
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
     /// See [`super::OriginBody::next`]. hyper ends the stream with an error when fewer bytes come
     /// than were announced, or the last chunk is missing.
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
@@ -226,10 +260,14 @@ impl Reply {
             };
             match frame {
                 Err(_) => return Some(Err(Failure::HungUp)),
-                Ok(frame) => match frame.into_data() {
+                Ok(frame) => match frame.into_data().map_err(Frame::into_trailers) {
                     Ok(piece) if piece.is_empty() => {}
                     Ok(piece) => return Some(Ok(piece)),
-                    Err(_trailers) => {}
+                    Err(Ok(all)) if self.wanted == Trailers::Wanted => {
+                        let internal = &self.config.policy.internal_fields;
+                        self.trailers = Some(trailers::permitted(all, internal));
+                    }
+                    Err(_) => {}
                 },
             }
         }

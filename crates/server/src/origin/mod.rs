@@ -10,12 +10,14 @@ pub mod fastcgi;
 pub mod http;
 pub mod php_fpm;
 pub mod places;
-mod socket;
+pub(crate) mod socket;
 
 use crate::codings::Understanding;
 use crate::config::{Config, OriginConfig};
+use crate::in_flight::Interims;
 use crate::request_head::Refusal;
 use crate::routes::Script;
+use crate::trailers::Trailers;
 use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
@@ -45,6 +47,18 @@ pub struct OriginRequest {
     pub script: Option<Script>,
     /// The HTTP version the client spoke.
     pub version: ::http::Version,
+    /// What the client takes besides.
+    pub besides: Besides,
+}
+
+/// What a client takes besides a response, where the origin speaks HTTP.
+#[derive(Clone, Debug, Default)]
+pub struct Besides {
+    /// Interim responses; none where they cannot be sent: in HTTP/1.0, and in HTTP/2 for want of a
+    /// way through the HTTP library.
+    pub interims: Option<Interims>,
+    /// Trailers.
+    pub trailers: Trailers,
 }
 
 /// Why there is no response to pass on.
@@ -122,6 +136,19 @@ impl OriginBody {
             OriginBody::FastCgi(reply) => reply.ended(),
             OriginBody::Http(_) | OriginBody::Nothing => Ended::Well,
             OriginBody::Understood(content) => content.body.ended(),
+        }
+    }
+
+    /// Whether it may end with trailers that are passed on.
+    pub fn may_have_trailers(&self) -> bool {
+        matches!(self, OriginBody::Http(reply) if reply.may_have_trailers())
+    }
+
+    /// The trailers it had, once [`OriginBody::next`] has given `None`.
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            OriginBody::Http(reply) => reply.trailers(),
+            _ => None,
         }
     }
 

@@ -50,6 +50,12 @@ impl Places {
         self.count.saturating_sub(self.free.available_permits())
     }
 
+    /// Whether a place is free and nobody waits for one, as far as can be seen: work in the background
+    /// may begin.
+    pub fn is_one_to_spare(&self) -> bool {
+        self.free.available_permits() > 0 && self.waiting() == 0
+    }
+
     /// Requests waiting for a place now.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
@@ -70,5 +76,28 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_is_to_spare_while_one_is_free_and_nobody_waits() {
+        let places = Arc::new(Places::new(1, &Limits::default()));
+        assert!(places.is_one_to_spare());
+        let place = places.enter().await.unwrap();
+        assert!(!places.is_one_to_spare());
+        let other = places.clone();
+        let waiting = tokio::spawn(async move { other.enter().await });
+        while places.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(place);
+        let place = waiting.await.unwrap();
+        assert!(!places.is_one_to_spare());
+        drop(place);
+        assert!(places.is_one_to_spare());
     }
 }

@@ -6,11 +6,13 @@
 //! at the visitor's pace while it is collected at the origin's. What grows over the limit on pages
 //! is streamed only, and the origin then waits for the visitor.
 
-use super::{Outcome, Render};
+use super::{Outcome, Render, parts};
 use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
 use crate::codings;
+use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
+use crate::private;
 use crate::serve;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
@@ -52,8 +54,12 @@ impl Render {
         match self.hold(&mut body, &mut content).await {
             Held::Complete => {
                 let against = body.ended().against_storing();
+                let against = against.or_else(|| litespeed::against_storing(&stored, &content));
                 drop(body);
                 match against {
+                    None if parts::is_part(&stored) => {
+                        self.store_part(stored, Bytes::from(content), status);
+                    }
                     None => self.store(stored, Bytes::from(content), Vec::new(), status),
                     Some(reason) => self.show(stored, Bytes::from(content), status, reason),
                 }
@@ -104,7 +110,7 @@ impl Render {
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
         status.stored = refused.is_none();
-        status.detail = refused;
+        status.detail = refused.or(self.ask.owner.as_ref().map(|_| "private"));
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
         let _ = answer.send(serve::page(&facts, page.payload(), now, &status));
@@ -128,7 +134,7 @@ impl Render {
     }
 
     /// Puts a page in the store; says why it is not there otherwise.
-    fn put(
+    pub(super) fn put(
         &self,
         mut stored: Stored,
         content: Bytes,
@@ -139,7 +145,10 @@ impl Render {
         stored.content_length = Some(content.len() as u64);
         stored.set_own_etag(own_etag(xxh3_128(&content)));
         let path = self.ask.target.page();
-        let made_from = dependencies(&stored, &site.store, site.name, path);
+        let mut made_from = dependencies(&stored, &site.store, site.name, path);
+        if let Some(owner) = &self.ask.owner {
+            private::depend(&mut made_from, owner, &stored, path);
+        }
         let variant = variant(&stored);
         let key = site.store.key(&self.ask.key);
         let coded = match stored.forms {
@@ -147,11 +156,16 @@ impl Render {
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
             Forms::ByCoding => coded,
         };
-        let page = StoredPage::with_forms(stored, content, coded);
+        let page = codings::as_kept(StoredPage::with_forms(stored, content, coded));
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(page) => {
-                site.counters.stored.add();
-                site.fills.shareable(key);
+                match self.ask.owner {
+                    Some(_) => site.counters.private_stored.add(),
+                    None => {
+                        site.counters.stored.add();
+                        site.fills.shareable(key);
+                    }
+                }
                 codings::have_made(site, &page);
                 (page, None)
             }
@@ -165,7 +179,7 @@ impl Render {
     /// The codings of the page that is being replaced, if its content is the same.
     fn coded_before(&self, content: &Bytes) -> Coded {
         match &self.ask.fallback {
-            Some(old) if old.payload().content == *content => old.payload().forms.contents(),
+            Some(old) if is_same(old.payload(), content) => old.payload().forms.contents(),
             _ => Vec::new(),
         }
     }
@@ -232,8 +246,15 @@ impl Render {
                 Step::Complete => {
                     let ended = body.ended();
                     drop(body);
-                    match streaming.content.take() {
-                        Some(content) if ended == Ended::Well => {
+                    let content = streaming.content.take();
+                    let esi =
+                        content.as_ref().and_then(|all| litespeed::against_storing(&stored, all));
+                    let well = ended == Ended::Well && esi.is_none();
+                    match content {
+                        Some(content) if well && parts::is_part(&stored) => {
+                            self.put_part(&stored, Bytes::from(content));
+                        }
+                        Some(content) if well => {
                             let (page, _) = self.put(stored, Bytes::from(content), Vec::new());
                             self.right.end(Outcome::Page(page));
                         }
@@ -366,4 +387,9 @@ impl Streaming {
 
 async fn reserve(sender: Option<&mpsc::Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {
     sender?.reserve().await.ok()
+}
+
+/// Whether a page has this content. One that is kept in codings only is made again to be compared.
+fn is_same(page: &StoredPage, content: &Bytes) -> bool {
+    page.plain.length() == content.len() && page.content() == *content
 }

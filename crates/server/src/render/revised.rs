@@ -4,14 +4,15 @@
 //!
 //! Cookies that a rule has ignored are gone from the stored page and from what any visitor gets.
 
-use super::{Ask, Sent};
+use super::{Ask, Ranges, Sent, parts};
 use crate::exchange::view_of;
 use crate::forward::{AsSent, read_facts};
 use crate::origin::OriginResponse;
 use crate::page::SharedPage;
 use crate::site::Site;
-use http::{HeaderMap, Method, header};
-use http_cache::{Stored, freshen, storable};
+use http::{HeaderMap, Method, StatusCode, header};
+use http_cache::parts::storable_part;
+use http_cache::{NotStored, Stored, freshen, storable};
 use site_rules::{Ignored, Revision};
 use std::borrow::Cow;
 
@@ -30,16 +31,19 @@ pub(super) fn keep(
         return Err(refusal.as_str());
     }
     let counted = counted(revision.ignored, &response.headers);
-    let mut stored = storable(
-        &read_facts(&Method::GET, &ask.headers),
-        &sent.headers,
-        response.status,
-        &counted,
-        sent.request_time,
-        sent.response_time,
-        revision.policy,
-    )
-    .map_err(|reason| reason.as_str())?;
+    let facts = read_facts(&Method::GET, &ask.headers);
+    let (asked, came) = (sent.request_time, sent.response_time);
+    let (fields, status, policy) = (&sent.headers, response.status, revision.policy);
+    let kept = match (ask.ranges, status) {
+        (Ranges::Forwarded, StatusCode::PARTIAL_CONTENT) => {
+            storable_part(&facts, fields, &counted, asked, came, policy)
+                .map(|(stored, part)| parts::while_collected(stored, part))
+        }
+        // Whatever else came may be about the range: 416 is.
+        (Ranges::Forwarded, status) if status != StatusCode::OK => Err(NotStored::PartialContent),
+        _ => storable(&facts, fields, status, &counted, asked, came, policy),
+    };
+    let mut stored = kept.map_err(|reason| reason.as_str())?;
     site.config.rules.keeps(&ask.plan, &stored).map_err(|refusal| refusal.as_str())?;
     if !revision.ignored.is_empty() {
         revision.ignored.restore(&response.headers, &mut stored.headers);

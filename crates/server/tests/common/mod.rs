@@ -8,8 +8,10 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
+mod played;
 mod raw;
 
+pub use played::{asked, asked_again, before_origin};
 pub use raw::Raw;
 
 use harness::{Client, Deadline, Pagewell, PrivateDir, Response, cpu};

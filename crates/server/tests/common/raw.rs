@@ -85,6 +85,12 @@ impl Raw {
         }
     }
 
+    /// What has come already, at most `most` bytes of it.
+    pub fn kept(&mut self, most: usize) -> Vec<u8> {
+        let count = most.min(self.seen.len());
+        self.seen.drain(..count).collect()
+    }
+
     /// Reads one response (not one to HEAD, and none that ends with the connection).
     pub fn answer(&mut self) -> Answer {
         let head = self.until("\r\n\r\n");

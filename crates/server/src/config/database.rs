@@ -1,0 +1,227 @@
+//! `[[database]]` and `[[change]]`: which database is followed, and which tags its rows touch, as
+//! used. Rules are compiled here and held against the database's schema when it is connected to.
+//! The address is a URL; percent-encoded parts are decoded. Other databases than MariaDB, and more
+//! than one for a site, are refused by name.
+
+use super::raw;
+use super::resolve::{LoadError, wrong};
+use super::units::parse_duration;
+use change_feed::{ChangeRule, Rules};
+use mysql_replication::wire::login::Account;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LAG_MAX: Duration = Duration::from_secs(10);
+const BARRIER: Duration = Duration::from_millis(250);
+const SETTLE: Duration = Duration::from_millis(100);
+/// The longest that a write may be held, and that a change may be open without being shown settled.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// A database that is followed.
+#[derive(Clone, Debug)]
+pub struct Database {
+    /// Where it is.
+    pub place: Place,
+    /// Who follows it, and the database's name.
+    pub account: Account,
+    /// What its rows touch.
+    pub rules: Rules,
+    /// What happens while it is not followed.
+    pub on_lag: OnLag,
+    /// How long the answer to a write is held.
+    pub barrier: Duration,
+    /// How long a change stays open where nothing shows it settled.
+    pub settle: Duration,
+}
+
+/// Where a database is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A host and a port.
+    Tcp(String, u16),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Place::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What happens while the database is not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLag {
+    /// Pages are served as they are.
+    Serve,
+    /// After so long they are dropped, and none is stored.
+    BypassAfter(Duration),
+}
+
+/// Checks and completes `[[database]]` and `[[change]]`; `None` where there are none.
+pub(super) fn resolve(
+    databases: &[raw::Database],
+    changes: &[ChangeRule],
+) -> Result<Option<Arc<Database>>, LoadError> {
+    let raw = match databases {
+        [] if changes.is_empty() => return Ok(None),
+        [] => return wrong("change", "there is no [[database]] that they could be about"),
+        [raw] => raw,
+        _ => return wrong("database", "one [[database]] a site is followed"),
+    };
+    if changes.is_empty() {
+        return wrong("change", "no [[change]] says what the database's rows touch");
+    }
+    let rules = Rules::compile(changes).or_else(|error| wrong("change", error))?;
+    let (place, mut account) = read_url(&raw.url).or_else(|why| wrong("database.url", why))?;
+    if let Some(path) = &raw.password_file {
+        let text = std::fs::read_to_string(path);
+        let text =
+            text.or_else(|e| wrong("database.password_file", format!("{}: {e}", path.display())))?;
+        account.password = text.trim_end_matches(['\r', '\n']).to_owned();
+    }
+    let wait = |key: &str, text: &Option<String>, default, most: Duration| match text {
+        None => Ok(default),
+        Some(text) => match parse_duration(text) {
+            Ok(time) if time <= most => Ok(time),
+            Ok(_) => wrong(key, format!("{text:?}: {most:?} at most")),
+            Err(error) => wrong(key, error),
+        },
+    };
+    let lag_max = wait("database.lag_max", &raw.lag_max, LAG_MAX, Duration::MAX)?;
+    let on_lag = match raw.on_lag.as_deref() {
+        None | Some("bypass") => OnLag::BypassAfter(lag_max),
+        Some("serve") => OnLag::Serve,
+        Some(other) => return wrong("database.on_lag", format!("{other:?}: serve or bypass")),
+    };
+    Ok(Some(Arc::new(Database {
+        place,
+        account,
+        rules,
+        on_lag,
+        barrier: wait("database.barrier", &raw.barrier, BARRIER, WAIT_MAX)?,
+        settle: wait("database.settle", &raw.settle, SETTLE, WAIT_MAX)?,
+    })))
+}
+
+const FORM: &str = "write mysql://user:password@host:port/name, or \
+                    mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock";
+
+fn read_url(url: &str) -> Result<(Place, Account), String> {
+    if url.starts_with("postgres") {
+        return Err("PostgreSQL is not followed yet".into());
+    }
+    let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"));
+    let rest = rest.ok_or(FORM)?;
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, query)) => (rest, Some(query)),
+        None => (rest, None),
+    };
+    let (authority, name) = rest.split_once('/').ok_or(FORM)?;
+    let (who, host) = authority.rsplit_once('@').ok_or(FORM)?;
+    let (user, password) = who.split_once(':').unwrap_or((who, ""));
+    let account =
+        Account { user: decoded(user)?, password: decoded(password)?, database: decoded(name)? };
+    if account.user.is_empty() || account.database.is_empty() {
+        return Err(FORM.into());
+    }
+    let place = match query {
+        None | Some("") => tcp(host)?,
+        Some(query) => match query.split_once('=') {
+            Some(("socket", path)) if !path.contains('&') => Place::Unix(decoded(path)?.into()),
+            _ => return Err(format!("?{query}: only ?socket=PATH is known")),
+        },
+    };
+    Ok((place, account))
+}
+
+fn tcp(host: &str) -> Result<Place, String> {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => {
+            (name, port.parse().map_err(|_| format!("{port:?} is no port"))?)
+        }
+        _ => (host, 3306),
+    };
+    match name.trim_matches(['[', ']']) {
+        "" => Err(FORM.into()),
+        name => Ok(Place::Tcp(name.to_owned(), port)),
+    }
+}
+
+/// Percent-encoded bytes as what they stand for (RFC 3986 section 2.1).
+fn decoded(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text:?} is not percent-encoded as it should be");
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        bytes.push(u8::from_str_radix(digits.ok_or_else(wrong)?, 16).map_err(|_| wrong())?);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(database: &str, changes: &str) -> Result<Option<Arc<Database>>, String> {
+        let text = format!("{database}\n{changes}");
+        let file: raw::File = toml::from_str(&text).map_err(|error| error.to_string())?;
+        resolve(&file.database, &file.change).map_err(|error| error.0)
+    }
+
+    const RULE: &str = "[[change]]\ntable = \"news\"\ntags = [\"news\"]";
+
+    #[test]
+    fn urls() {
+        let (place, account) = read_url("mysql://a:p%40s@db.test:3307/news").expect("a URL");
+        assert_eq!(place, Place::Tcp("db.test".into(), 3307));
+        assert_eq!((account.user.as_str(), account.password.as_str()), ("a", "p@s"));
+        let (place, _) = read_url("mysql://a@localhost/news?socket=/run/db.sock").expect("a URL");
+        assert_eq!(place, Place::Unix("/run/db.sock".into()));
+        assert_eq!(read_url("mysql://a@[::1]/n").expect("a URL").0, Place::Tcp("::1".into(), 3306));
+        for wrong in [
+            "x",
+            "mysql://a@b",
+            "mysql://b/n",
+            "mysql://a@b/",
+            "mysql://a@b:x/n",
+            "mysql://a@b/n?tls=1",
+            "postgres://a@b/n",
+            "mysql://%zz@b/n",
+        ] {
+            assert!(read_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        let url = "[[database]]\nurl = \"mysql://a@b/n\"";
+        assert!(read("", "").expect("nothing").is_none());
+        let found = read(url, RULE).expect("it can be used").expect("a database");
+        assert_eq!(found.on_lag, OnLag::BypassAfter(LAG_MAX));
+        for (database, changes, part) in [
+            ("", RULE, "no [[database]]"),
+            (url, "", "no [[change]]"),
+            (&format!("{url}\n{url}"), RULE, "one [[database]]"),
+            (&format!("{url}\non_lag = \"x\""), RULE, "serve or bypass"),
+            (&format!("{url}\nbarrier = \"2m\""), RULE, "at most"),
+            (&format!("{url}\nlag_max = \"soon\""), RULE, "database.lag_max"),
+            (&format!("{url}\npassword_file = \"/no/such\""), RULE, "/no/such"),
+            (url, "[[change]]\ntable = \"a\"\ntags = [\"{\"]", "brace"),
+            (url, "[[change]]\ntable = \"a\"\ntags = [\"b\"]\ntag = 1", "unknown field"),
+        ] {
+            let said = read(database, changes).expect_err("refused");
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}

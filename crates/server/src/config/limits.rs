@@ -1,0 +1,46 @@
+//! The limits as they are when nothing is said: each as its row of `table::LIMITS` has it, so that a
+//! default stands in one place, where the manual takes it from as well. A test of that table holds
+//! fields and rows together. What each limit bounds is said there, and not repeated here.
+
+use super::Limits;
+use super::table::LIMITS;
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let zero = std::time::Duration::ZERO;
+        let mut limits = Limits {
+            header_bytes: 0,
+            headers: 0,
+            uri_bytes: 0,
+            body_bytes: 0,
+            connections: 0,
+            header_timeout: zero,
+            idle_timeout: zero,
+            body_timeout: zero,
+            write_timeout: zero,
+            origin_connect_timeout: zero,
+            origin_timeout: zero,
+            origin_connections: 0,
+            origin_idle_connections: 0,
+            origin_queue: 0,
+            origin_queue_timeout: zero,
+            origin_header_bytes: 0,
+            page_bytes: 0,
+            followers: 0,
+            coding_queue: 0,
+            solo: zero,
+            drain: zero,
+            handshake_timeout: zero,
+            certificate_look: zero,
+            rewarm_pages: 0,
+            upgrades: 0,
+            upgrade_idle_timeout: zero,
+            http2_streams: 0,
+            http2_resets: 0,
+        };
+        for row in LIMITS {
+            (row.set)(&mut limits, row.default).expect("the table's defaults are tested");
+        }
+        limits
+    }
+}

@@ -1,0 +1,79 @@
+//! `[memcached]`: where memcached's protocols are spoken, how large an item may be, and how long a render
+//! may take of which nobody has said when it began. Off where no address is given. The protocol asks nobody
+//! who he is, so only this machine may reach it.
+
+use super::Address;
+use super::raw;
+use super::resolve::{LoadError, parse_address, words, wrong};
+use super::units::{parse_bytes, parse_duration};
+use std::time::Duration;
+
+/// An item, by default: memcached's own bound.
+const ITEM_BYTES: usize = 1 << 20;
+/// A render, by default.
+const RENDER_TIME: Duration = Duration::from_secs(60);
+
+/// The memcached port.
+#[derive(Clone, Debug)]
+pub struct Memcached {
+    /// Where it is.
+    pub listen: Vec<Address>,
+    /// The bytes of an item, as memcached counts them.
+    pub item_bytes_max: usize,
+    /// How long before it was stored a page's render began, at most.
+    pub render_time: Duration,
+}
+
+/// Checks and completes `[memcached]`; `None` where it is off.
+pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadError> {
+    const LISTEN: &str = "memcached.listen";
+    let words = words(&raw.listen);
+    let listen: Vec<_> =
+        words.iter().map(|word| parse_address(LISTEN, word)).collect::<Result<_, _>>()?;
+    if let Some(open) = listen.iter().find(|address| !address.is_local()) {
+        return wrong(
+            LISTEN,
+            format!(
+                "{open} can be reached from other machines, and memcached's protocol asks nobody who he is; use a loopback address or a unix: path"
+            ),
+        );
+    }
+    let item_bytes_max = match &raw.item_bytes {
+        None => ITEM_BYTES,
+        Some(text) => parse_bytes(text).or_else(|e| wrong("memcached.item_bytes", e))? as usize,
+    };
+    if !(1_024..=1 << 30).contains(&item_bytes_max) {
+        return wrong("memcached.item_bytes", "1K to 1G are possible");
+    }
+    let render_time = match &raw.render_time {
+        None => RENDER_TIME,
+        Some(text) => parse_duration(text).or_else(|e| wrong("memcached.render_time", e))?,
+    };
+    if !(Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&render_time) {
+        return wrong("memcached.render_time", "1s to 1h are possible");
+    }
+    Ok((!listen.is_empty()).then_some(Memcached { listen, item_bytes_max, render_time }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Memcached>, String> {
+        resolve(&toml::from_str(text).unwrap()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn it_is_off_unless_it_has_an_address() {
+        assert!(read("").unwrap().is_none());
+        let on = read("listen = \"127.0.0.1:11211\"").unwrap().unwrap();
+        assert_eq!((on.item_bytes_max, on.render_time), (1 << 20, Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_say_why() {
+        assert!(read("listen = \"0.0.0.0:11211\"").unwrap_err().contains("loopback"));
+        assert!(read("item_bytes = \"1\"").unwrap_err().contains("1K to 1G"));
+        assert!(read("render_time = \"2h\"").unwrap_err().contains("1s to 1h"));
+    }
+}

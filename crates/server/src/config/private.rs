@@ -1,0 +1,105 @@
+//! `[private]`: whose private copies are kept, how many, and how long, as used.
+//!
+//! Off unless the site names the cookies that tell an owner, or a plugin of LiteSpeed's was told that its
+//! dialect is spoken: then the cookies are those of the software that such plugins are for, and only what
+//! is private by the plugin's own word is kept.
+
+use super::raw;
+use super::resolve::{LoadError, wrong};
+use super::units::parse_duration;
+use http_cache::{FieldUse, PrivateWord};
+use site_rules::{LITESPEED_OWNERS, OwnerCookies};
+use std::time::Duration;
+
+/// Copies of one owner, at most.
+const PAGES_PER_OWNER: usize = 50;
+/// How long a copy is good, at most.
+const LIFETIME_MAX: Duration = Duration::from_secs(600);
+/// The most name patterns.
+const COOKIES_MAX: usize = 32;
+
+/// Which private copies are kept.
+#[derive(Clone, Debug)]
+pub struct PrivateCopies {
+    /// The cookies that tell an owner.
+    pub cookies: OwnerCookies,
+    /// Whose word that a page is private counts.
+    pub word: PrivateWord,
+    /// Copies of one owner, at most.
+    pub pages_per_owner: usize,
+    /// How long a copy is good, at most.
+    pub lifetime_max: Duration,
+}
+
+/// The names that the site gives, which are those of sessions too.
+pub(super) fn named(raw: &raw::Private) -> &[String] {
+    match raw.enabled {
+        Some(false) => &[],
+        _ => &raw.cookies,
+    }
+}
+
+/// Checks and completes `[private]`; `None` where nothing private is kept.
+pub(super) fn resolve(
+    raw: &raw::Private,
+    litespeed: FieldUse,
+) -> Result<Option<PrivateCopies>, LoadError> {
+    let pages_per_owner = raw.pages_per_owner.unwrap_or(PAGES_PER_OWNER);
+    if !(1..=10_000).contains(&pages_per_owner) {
+        return wrong("private.pages_per_owner", "1 to 10000 are possible");
+    }
+    let lifetime_max = match &raw.lifetime_max {
+        Some(text) => parse_duration(text).or_else(|e| wrong("private.lifetime_max", e))?,
+        None => LIFETIME_MAX,
+    };
+    if raw.cookies.len() > COOKIES_MAX {
+        return wrong("private.cookies", format!("{COOKIES_MAX} names at most"));
+    }
+    let (words, word) = match (raw.cookies.is_empty(), litespeed) {
+        (false, _) => (raw.cookies.clone(), PrivateWord::Anybodys),
+        (true, FieldUse::Obey) => {
+            (LITESPEED_OWNERS.map(str::to_owned).to_vec(), PrivateWord::LiteSpeeds)
+        }
+        (true, FieldUse::Ignore) if raw.enabled == Some(true) => {
+            return wrong("private.cookies", "name the cookies by which a session is known");
+        }
+        (true, FieldUse::Ignore) => return Ok(None),
+    };
+    let cookies = OwnerCookies::read(&words).or_else(|e| wrong("private.cookies", e))?;
+    let copies = PrivateCopies { cookies, word, pages_per_owner, lifetime_max };
+    Ok((raw.enabled != Some(false)).then_some(copies))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, litespeed: FieldUse) -> Result<Option<PrivateCopies>, String> {
+        resolve(&toml::from_str(text).unwrap(), litespeed).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn it_is_off_unless_somebody_asks() {
+        assert!(read("", FieldUse::Ignore).unwrap().is_none());
+        assert!(read("enabled = false", FieldUse::Obey).unwrap().is_none());
+        assert!(read("enabled = false\ncookies = [\"a\"]", FieldUse::Obey).unwrap().is_none());
+        let plugins = read("", FieldUse::Obey).unwrap().unwrap();
+        assert_eq!((plugins.word, plugins.pages_per_owner), (PrivateWord::LiteSpeeds, 50));
+        let sites = read("cookies = [\"PHPSESSID\"]", FieldUse::Obey).unwrap().unwrap();
+        assert_eq!((sites.word, sites.lifetime_max), (PrivateWord::Anybodys, LIFETIME_MAX));
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_say_why() {
+        for (text, part) in [
+            ("enabled = true", "name the cookies"),
+            ("cookies = [\"*\"]", "fits any cookie"),
+            ("cookies = [\"\"]", "fits any cookie"),
+            ("cookies = [\"a\"]\npages_per_owner = 0", "1 to 10000"),
+            ("cookies = [\"a\"]\nlifetime_max = \"long\"", "private.lifetime_max"),
+        ] {
+            let said = read(text, FieldUse::Ignore).unwrap_err();
+            assert!(said.contains(part), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `[purge]`: who may send `PURGE`, `BAN` and the like, as used. By default that is this machine,
+//! and only where nothing says that a proxy on it passed the request on: what of a request counts is
+//! decided in `purger`, here is only what the operator chose.
+
+use super::raw;
+use super::resolve::{LoadError, read_token, wrong};
+use crate::networks::Networks;
+
+/// Who may purge without a token, unless the file says otherwise.
+const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
+
+/// Who may purge, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Purging {
+    /// Those who may by their address.
+    pub from: Networks,
+    /// By this token anybody may.
+    pub token: Option<String>,
+    /// The path below which GET purges; without a slash at its end.
+    pub get_below: Option<String>,
+}
+
+/// Checks and completes `[purge]`.
+pub(super) fn resolve(raw: &raw::Purge) -> Result<Purging, LoadError> {
+    let from = match &raw.from {
+        Some(words) => words.clone(),
+        None => LOOPBACK.map(str::to_owned).to_vec(),
+    };
+    let get_below = raw.get_below.as_deref().map(path).transpose()?;
+    Ok(Purging {
+        from: Networks::read(&from).or_else(|error| wrong("purge.from", error))?,
+        token: read_token("purge.token_file", raw.token_file.as_deref())?,
+        get_below,
+    })
+}
+
+fn path(text: &str) -> Result<String, LoadError> {
+    let path = text.trim_end_matches('/');
+    match path.len() > 1 && path.starts_with('/') && !path.contains(['?', '#', '*', ' ']) {
+        true => Ok(path.to_owned()),
+        false => wrong("purge.get_below", format!("{text:?}: write a path, such as /purge")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Purging, LoadError> {
+        resolve(&toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn loopback_unless_told_otherwise() {
+        let found = read("").unwrap();
+        for (address, right) in
+            [("127.0.0.1", true), ("127.9.9.9", true), ("::1", true), ("10.0.0.1", false)]
+        {
+            assert_eq!(found.from.have(address.parse().unwrap()), right, "{address}");
+        }
+        assert!(!found.from.have_peer(None));
+        assert!(read("from = []").unwrap().from.is_empty());
+        assert_eq!(read("get_below = \"/purge/\"").unwrap().get_below.as_deref(), Some("/purge"));
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        for (text, part) in [
+            ("from = [\"here\"]", "purge.from"),
+            ("token_file = \"/no/such\"", "purge.token_file"),
+            ("get_below = \"/\"", "purge.get_below"),
+            ("get_below = \"purge\"", "such as /purge"),
+        ] {
+            assert!(read(text).unwrap_err().0.contains(part), "{text}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `[rewarm]`: whether, and at which pace, pages are rendered anew in the background after a change.
+//! What is worth it is decided by `page_store`; here is only what the operator chose. Each site of a process
+//! has the pace for itself, for each has an origin of its own.
+
+use super::raw;
+use super::resolve::LoadError;
+use std::time::Duration;
+
+/// Renders in a second, at most.
+const PAGES_PER_SECOND: u32 = 10;
+/// Renders at once, at most.
+const AT_ONCE: usize = 2;
+/// Uses from which a page is worth it.
+const MIN_USES: u8 = 1;
+/// Uses are counted to so many.
+const USES_MAX: u8 = 3;
+
+/// How pages are rendered anew in the background.
+#[derive(Clone, Debug)]
+pub struct Rewarm {
+    /// From the start of one render to that of the next.
+    pub pause: Duration,
+    /// Renders at once, at most.
+    pub at_once: usize,
+    /// Uses from which a page is worth it.
+    pub min_uses: u8,
+}
+
+/// Checks and completes `[rewarm]`; `None` where it is off.
+pub(super) fn resolve(raw: &raw::Rewarm) -> Result<Option<Rewarm>, LoadError> {
+    let wrong = |what: &str| Err(LoadError(format!("rewarm.{what}")));
+    let pace = raw.pages_per_second.unwrap_or(PAGES_PER_SECOND);
+    if !(1..=1_000).contains(&pace) {
+        return wrong("pages_per_second: 1 to 1000 are possible; `enabled = false` turns it off");
+    }
+    let at_once = raw.at_once.unwrap_or(AT_ONCE);
+    if !(1..=1_000).contains(&at_once) {
+        return wrong("at_once: 1 to 1000 are possible; `enabled = false` turns it off");
+    }
+    let min_uses = raw.min_uses.unwrap_or(MIN_USES);
+    if min_uses > USES_MAX {
+        return wrong("min_uses: uses are counted to 3, so 0 to 3 are possible");
+    }
+    let pause = Duration::from_secs(1) / pace;
+    Ok(raw.enabled.unwrap_or(false).then_some(Rewarm { pause, at_once, min_uses }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Rewarm>, String> {
+        resolve(&toml::from_str(text).unwrap()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn it_is_off_unless_it_is_turned_on() {
+        assert!(read("").unwrap().is_none());
+        assert!(read("pages_per_second = 5").unwrap().is_none());
+        let on = read("enabled = true\npages_per_second = 5").unwrap().unwrap();
+        assert_eq!((on.pause, on.at_once, on.min_uses), (Duration::from_millis(200), 2, 1));
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_say_why() {
+        assert!(read("pages_per_second = 0").unwrap_err().contains("1 to 1000"));
+        assert!(read("at_once = 0").unwrap_err().contains("rewarm.at_once"));
+        assert!(read("min_uses = 4").unwrap_err().contains("0 to 3"));
+    }
+}

@@ -1,0 +1,187 @@
+//! Every key of `[limits]`, as data: name, default, how it is read, what it bounds. Part of the tables that
+//! the manual is made from (see `table`). Limits are rows that also know how to set themselves: a new limit
+//! is one row here and one field in [`Limits`].
+
+use super::Limits;
+use super::units::{parse_bytes, parse_duration};
+
+/// One bound.
+pub struct LimitRow {
+    /// The key in `[limits]`.
+    pub key: &'static str,
+    /// Its default, as it would be written.
+    pub default: &'static str,
+    /// What it bounds, and what happens there.
+    pub help: &'static str,
+    /// Reads a value and sets it.
+    pub set: fn(&mut Limits, &str) -> Result<(), String>,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("{text:?} is no whole number"))
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    parse_bytes(text).and_then(|n| usize::try_from(n).map_err(|e| e.to_string()))
+}
+
+macro_rules! limit {
+    ($field:ident, $default:literal, $read:ident, $help:literal) => {
+        LimitRow {
+            key: stringify!($field),
+            default: $default,
+            help: $help,
+            set: |limits, text| {
+                limits.$field = $read(text)?;
+                Ok(())
+            },
+        }
+    };
+}
+
+/// Every bound.
+pub const LIMITS: &[LimitRow] = &[
+    limit!(
+        header_bytes,
+        "32K",
+        bytes,
+        "A request's header section with its request line; beyond: 431."
+    ),
+    limit!(headers, "100", count, "Header lines of a request; beyond: 431."),
+    limit!(uri_bytes, "8K", bytes, "A request target; beyond: 414."),
+    limit!(body_bytes, "64M", parse_bytes, "A request's content; beyond: 413."),
+    limit!(
+        connections,
+        "16384",
+        count,
+        "Connections at once; further ones wait in the kernel's queue."
+    ),
+    limit!(
+        header_timeout,
+        "10s",
+        parse_duration,
+        "From a request's first byte to the end of its header section; beyond: 408."
+    ),
+    limit!(
+        idle_timeout,
+        "60s",
+        parse_duration,
+        "Between two requests of a connection; then it is closed."
+    ),
+    limit!(
+        body_timeout,
+        "30s",
+        parse_duration,
+        "Between two pieces of a request's content; beyond: 408."
+    ),
+    limit!(
+        write_timeout,
+        "60s",
+        parse_duration,
+        "How long a client may take nothing of its response; then the connection is closed."
+    ),
+    limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
+    limit!(
+        origin_timeout,
+        "60s",
+        parse_duration,
+        "From the end of the request to the origin's header section, and between two pieces after it; beyond: 504."
+    ),
+    limit!(
+        origin_connections,
+        "64",
+        count,
+        "Requests at the origin at once; never more than php-fpm's children when it is our own."
+    ),
+    limit!(
+        origin_idle_connections,
+        "0",
+        count,
+        "Connections kept to a running FastCGI responder without work: each holds one of its workers. Our own php-fpm keeps all."
+    ),
+    limit!(
+        origin_queue,
+        "1024",
+        count,
+        "Requests that wait for a place at the origin; beyond: 503."
+    ),
+    limit!(
+        origin_queue_timeout,
+        "10s",
+        parse_duration,
+        "How long a request waits for a place at the origin; beyond: 503."
+    ),
+    limit!(
+        origin_header_bytes,
+        "256K",
+        bytes,
+        "The header section of the origin's response; beyond: 502."
+    ),
+    limit!(page_bytes, "8M", bytes, "A page's content; a longer one is passed on and not stored."),
+    limit!(
+        followers,
+        "10000",
+        count,
+        "Requests that wait for one render; further ones are rendered by themselves."
+    ),
+    limit!(
+        coding_queue,
+        "4096",
+        count,
+        "Pages and files that wait for their codings to be made; further ones are sent as they are until they are rendered anew."
+    ),
+    limit!(
+        rewarm_pages,
+        "10000",
+        count,
+        "Pages that wait to be rendered anew in the background, where `rewarm` is on; the least used are left to their visitors. Half a kilobyte of `memory` is set aside for each, a thirty-second of it at most."
+    ),
+    limit!(
+        solo,
+        "10s",
+        parse_duration,
+        "How long requests for a page that could not be stored are not made to wait for each other."
+    ),
+    limit!(
+        drain,
+        "10s",
+        parse_duration,
+        "From the order to stop until the connections that are left are cut."
+    ),
+    limit!(
+        handshake_timeout,
+        "10s",
+        parse_duration,
+        "From a connection to the end of its TLS handshake; then it is closed."
+    ),
+    limit!(
+        certificate_look,
+        "5s",
+        parse_duration,
+        "How often it is looked whether the files of a certificate have changed."
+    ),
+    limit!(
+        upgrades,
+        "1024",
+        count,
+        "Connections at once that have changed to another protocol, such as WebSocket; beyond: 503."
+    ),
+    limit!(
+        upgrade_idle_timeout,
+        "1h",
+        parse_duration,
+        "How long nothing may be said on a connection that has changed to another protocol; then it is closed."
+    ),
+    limit!(
+        http2_streams,
+        "128",
+        count,
+        "Requests at once on a connection of HTTP/2; further ones are refused to be asked again."
+    ),
+    limit!(
+        http2_resets,
+        "64",
+        count,
+        "Requests that a client of HTTP/2 takes back before they were looked at; beyond: the connection is closed."
+    ),
+];

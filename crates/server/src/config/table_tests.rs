@@ -1,0 +1,69 @@
+//! The tables of options and limits against what they describe: every default can be read, every option is
+//! a key of the file, every limit a field.
+//!
+//! What the options do is shown by stories; here is only that table and code name the same things.
+
+use super::super::Limits;
+use super::*;
+
+#[test]
+fn every_default_can_be_read_and_none_is_left_out() {
+    let limits = format!("{:?}", Limits::default());
+    for row in LIMITS {
+        assert!(limits.contains(row.key), "{} is no field", row.key);
+    }
+    assert_eq!(limits.matches(": ").count(), LIMITS.len(), "a field without a row: {limits}");
+}
+
+#[test]
+fn every_option_is_a_key_of_the_file() {
+    for row in OPTIONS {
+        let value = match row.key {
+            "site.hidden" | "codings.make" | "codings.types" => "[\"*.x\"]",
+            "site.allow_symlinks"
+            | "hits_in_front"
+            | "keys.sort"
+            | "keys.lower_case"
+            | "codings.on_the_way"
+            | "dialects.litespeed"
+            | "rewarm.enabled"
+            | "private.enabled"
+            | "codings.files_beside" => "true",
+            "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also" | "keys.keep"
+            | "keys.index" | "cookies.ignore" | "cookies.session" | "private.cookies" => "[\"x\"]",
+            "purge.from" => "[\"10.0.0.0/8\"]",
+            "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
+            | "site.private" => "{}",
+            "dialects.pass_on" => "[\"cache-tag\"]",
+            "rule" | "site.rule" => "[{ path = \"/x\" }]",
+            "php.children"
+            | "cache.heuristic_percent"
+            | "codings.min_bytes"
+            | "rewarm.pages_per_second"
+            | "rewarm.at_once"
+            | "private.pages_per_owner"
+            | "rewarm.min_uses" => "5",
+            "site.database" | "site.change" => "[]",
+            "https_redirect" => "308",
+            "php.env" | "php.ini" => "{ a = \"b\" }",
+            _ => "\"x\"",
+        };
+        let text = match row.key.split_once('.') {
+            Some(("tls", _)) => "[[tls]]\ncertificate = \"x\"\nkey = \"y\"\n".to_owned(),
+            Some(("database", key)) if key != "url" => {
+                format!("[[database]]\nurl = \"x\"\n{key} = \"y\"\n")
+            }
+            Some(("database", _)) => "[[database]]\nurl = \"x\"\n".to_owned(),
+            Some(("change", key)) => {
+                let more = match key {
+                    "table" | "tags" => String::new(),
+                    key => format!("{key} = [\"a\"]\n"),
+                };
+                format!("[[change]]\ntable = \"x\"\ntags = [\"y\"]\n{more}")
+            }
+            Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
+            None => format!("{} = {value}\n", row.key),
+        };
+        assert!(toml::from_str::<super::super::raw::File>(&text).is_ok(), "{text}");
+    }
+}

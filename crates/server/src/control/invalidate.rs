@@ -1,0 +1,147 @@
+//! `POST /v1/invalidate`: what an operator or a program drops, or marks, by name.
+//!
+//! All that one call names is one change in each site that it is for, and it is answered when nobody
+//! gets a page of before any more. What is not understood changes nothing: an unknown key, a URL that
+//! is none, and a call that names nothing are errors.
+
+use super::ControlError;
+use crate::site::Site;
+use page_store::{Applied, Strength, Target};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a call names.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Invalidate {
+    /// Names of data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// URLs, or paths with their query.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub urls: Vec<String>,
+    /// Paths, or URLs without a query: each stands for all that lies below it, and itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prefixes: Vec<String>,
+    /// Everything.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// Mark pages instead of dropping them: they are used as stale only, where they allow that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub soft: bool,
+    /// Only in the site that has this host or alias; without it in every site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Invalidated {
+    /// The change's number; of several sites the highest.
+    pub number: u64,
+    /// How many pages were dropped.
+    pub dropped: u64,
+    /// How many pages were marked that were not marked before.
+    #[serde(default)]
+    pub marked: u64,
+}
+
+/// Carries a call out.
+///
+/// # Errors
+/// What is wrong with it; nothing was changed then.
+pub(super) fn invalidate(
+    site: &Arc<Site>,
+    call: &Invalidate,
+) -> Result<serde_json::Value, ControlError> {
+    let lists = [&call.tags, &call.urls, &call.prefixes];
+    if lists.iter().all(|list| list.is_empty()) && !call.all {
+        let text = "name tags, urls, prefixes, or all: {\"tags\":[\"news:4\"]}";
+        return Err(ControlError::Unreadable(text.into()));
+    }
+    let read = |list: &[String], reader: fn(&str) -> Result<String, String>| {
+        let read: Result<Vec<_>, _> = list.iter().map(|url| reader(url)).collect();
+        read.map_err(ControlError::Unreadable)
+    };
+    let (urls, prefixes) = (read(&call.urls, path_and_query)?, read(&call.prefixes, prefix)?);
+    let mut targets: Vec<Target<'_>> = Vec::new();
+    targets.extend(call.tags.iter().map(|tag| Target::Tag(tag.as_bytes())));
+    if call.all {
+        targets.push(Target::Everything);
+    }
+    let strength = if call.soft { Strength::Mark } else { Strength::Drop };
+    let chosen = call
+        .site
+        .as_deref()
+        .map(|host| site.named(host).ok_or_else(|| ControlError::SiteUnknown(host.to_owned())));
+    let mut told = Invalidated { number: 0, dropped: 0, marked: 0 };
+    for site in site.all_or(chosen.transpose()?) {
+        let applied = change(site, &targets, (&urls, &prefixes), strength);
+        told.number = told.number.max(applied.number.get());
+        told.dropped += applied.dropped;
+        told.marked += applied.marked;
+    }
+    serde_json::to_value(told).map_err(|error| ControlError::Unreadable(error.to_string()))
+}
+
+/// Takes the change in, at one site.
+fn change(
+    site: &Arc<Site>,
+    targets: &[Target<'_>],
+    (urls, prefixes): (&[String], &[String]),
+    strength: Strength,
+) -> Applied {
+    let mut targets = targets.to_vec();
+    // However they were written: the page is stored by its normal form.
+    let form = site.config.rules.form();
+    let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
+    let prefixes: Vec<_> = prefixes.iter().map(|path| form.normal(path).page).collect();
+    targets.extend(urls.iter().map(|page| Target::Url(page.as_bytes())));
+    targets.extend(prefixes.iter().map(|path| Target::Prefix(path.as_bytes())));
+    site.change(&targets, strength, "control")
+}
+
+/// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
+fn path_and_query(url: &str) -> Result<String, String> {
+    if url.starts_with('/') && !url.starts_with("//") {
+        return Ok(url.split('#').next().unwrap_or_default().to_owned());
+    }
+    let uri: http::Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
+    match (uri.scheme_str(), uri.path_and_query()) {
+        (Some("http" | "https"), Some(both)) => Ok(both.to_string()),
+        _ => Err(format!("{url:?}: write a path, such as /news/4/, or a whole URL")),
+    }
+}
+
+/// The same for a prefix, which has no query.
+fn prefix(url: &str) -> Result<String, String> {
+    match path_and_query(url)? {
+        path if path.contains(['?', '*']) => {
+            Err(format!("{url:?}: a prefix is a path without a query or a star, such as /news/"))
+        }
+        path => Ok(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_paths() {
+        assert_eq!(path_and_query("/a?b#c"), Ok("/a?b".into()));
+        assert_eq!(path_and_query("http://x/a?b"), Ok("/a?b".into()));
+        assert_eq!(path_and_query("https://x"), Ok("/".into()));
+        assert!(path_and_query("a").is_err());
+        assert!(path_and_query("//x/a").is_err());
+    }
+
+    #[test]
+    fn prefixes() {
+        assert_eq!(prefix("/news/"), Ok("/news/".into()));
+        assert_eq!(prefix("https://x/news"), Ok("/news".into()));
+        for wrong in ["/a?b", "/a*", "a", "ftp://x/"] {
+            assert!(prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! From a transaction to what it touches.
+//!
+//! One transaction is one change. What was rolled back counts as if it held: servers log it only where
+//! a table without transactions may be among the changed ones. A write in statement format touches
+//! every page, for its triggers may have reached any table. Not here: the store, the stream.
+
+use super::schema::Shapes;
+use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
+use mysql_replication::event::{Changed, Row, RowChange};
+use mysql_replication::schema::TableShape;
+use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, What, Why};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// What is followed of a database: its name, the rules held against its schema, its tables' shapes.
+pub struct Tables {
+    name: String,
+    feed: Feed,
+    shapes: Shapes,
+}
+
+/// Whether the schema has to be read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definitions {
+    /// It may have changed.
+    Changed,
+    /// It is as it was.
+    Same,
+}
+
+impl Tables {
+    /// Puts them together.
+    pub fn new(name: String, feed: Feed, shapes: Shapes) -> Tables {
+        Tables { name, feed, shapes }
+    }
+
+    /// What a change touches.
+    pub fn touch(&self, change: &Change, touched: &mut Touched) {
+        match &change.what {
+            What::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
+            What::Table { schema, why: Why::Statement, .. } if self.is_own(schema) => {
+                touched.add_everything();
+            }
+            What::Table { schema, name, .. } if self.is_own(schema) => {
+                self.feed.table(name, touched);
+            }
+            What::Schema { schema, .. } if self.is_own(schema) => touched.add_everything(),
+            What::Everything(_) => touched.add_everything(),
+            What::Rows(_) | What::Table { .. } | What::Schema { .. } => {}
+        }
+    }
+
+    fn rows(&self, rows: &TableRows, touched: &mut Touched) {
+        let places = Places { table: &rows.table, found: RefCell::default() };
+        for change in rows.changes() {
+            match change {
+                Ok(change) => {
+                    let images = Images { change: &change, places: &places };
+                    self.feed.row(&rows.table.name, &images, touched);
+                }
+                Err(_) => self.feed.table(&rows.table.name, touched),
+            }
+            if touched.is_everything() {
+                return;
+            }
+        }
+    }
+
+    fn is_own(&self, schema: &str) -> bool {
+        schema.eq_ignore_ascii_case(&self.name)
+    }
+}
+
+/// Whether a change concerns what tables there are, and how they look.
+pub fn definitions(change: &Change) -> Definitions {
+    match &change.what {
+        What::Table { why: Why::Defined, .. } | What::Schema { .. } | What::Everything(_) => {
+            Definitions::Changed
+        }
+        What::Table { .. } | What::Rows(_) => Definitions::Same,
+    }
+}
+
+impl Watch for Tables {
+    fn interest(&mut self, schema: &str, table: &str) -> Interest {
+        if !self.is_own(schema) {
+            return Interest::None;
+        }
+        match self.feed.wanted(table) {
+            Wanted::Nothing => Interest::None,
+            Wanted::Table => Interest::Table,
+            Wanted::Rows => Interest::Rows,
+        }
+    }
+
+    fn shape(&mut self, schema: &str, table: &str) -> Option<Arc<TableShape>> {
+        let shape = self.is_own(schema).then(|| self.shapes.get(&table.to_lowercase()));
+        shape.flatten().cloned()
+    }
+}
+
+/// Where a table's columns are, looked for once for all rows of an event.
+struct Places<'a> {
+    table: &'a Table,
+    found: RefCell<Vec<(String, Option<usize>)>>,
+}
+
+impl Places<'_> {
+    fn of(&self, column: &str) -> Option<usize> {
+        let mut found = self.found.borrow_mut();
+        if let Some((_, place)) = found.iter().find(|(name, _)| name == column) {
+            return *place;
+        }
+        let place = self.table.column(column);
+        found.push((column.to_owned(), place));
+        place
+    }
+}
+
+/// A row of the stream, by the names of its columns.
+struct Images<'a> {
+    change: &'a RowChange<'a>,
+    places: &'a Places<'a>,
+}
+
+impl Images<'_> {
+    fn cell<'r>(&self, row: Option<&'r Row<'_>>, column: &str) -> Cell<'r> {
+        let (Some(row), Some(place)) = (row, self.places.of(column)) else {
+            return Cell::Unknown;
+        };
+        let Some(value) = row.get(place) else { return Cell::LeftOut };
+        match value.tag_text() {
+            Ok(text) => Cell::Text(text),
+            Err(NoText::Null) => Cell::Null,
+            Err(_) => Cell::Unknown,
+        }
+    }
+}
+
+impl RowImages for Images<'_> {
+    fn kind(&self) -> RowKind {
+        match (&self.change.before, &self.change.after) {
+            (None, _) => RowKind::Insert,
+            (Some(_), None) => RowKind::Delete,
+            (Some(_), Some(_)) => RowKind::Update,
+        }
+    }
+
+    fn before(&self, column: &str) -> Cell<'_> {
+        self.cell(self.change.before.as_ref(), column)
+    }
+
+    fn after(&self, column: &str) -> Cell<'_> {
+        self.cell(self.change.after.as_ref(), column)
+    }
+
+    fn may_have_changed(&self, column: &str) -> bool {
+        self.places.of(column).is_none_or(|place| self.change.changed(place) == Changed::Yes)
+    }
+}

@@ -1,0 +1,200 @@
+//! A connection to a database: login, statements, the packets of the stream.
+//!
+//! Every wait is bounded. What has failed once is of no use any more and is dropped. Over TCP the
+//! connection is in the clear (the password is not: the login proves it without sending it).
+//! Not here: TLS.
+
+use crate::config::{Address, Database, Place};
+use crate::origin::socket::Socket;
+use bytes::BytesMut;
+use mysql_replication::position::Start;
+use mysql_replication::wire::command;
+use mysql_replication::wire::greeting::Flavour;
+use mysql_replication::wire::login::{Channel, Login, LoginStep};
+use mysql_replication::wire::packet::{Packet, PacketReader};
+use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// How long connecting, a packet of the login, or the answer to a statement may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How often the server says that it is there.
+const HEARTBEAT_SECONDS: u32 = 1;
+/// How long a stream may be silent.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+/// The longest packet that is held whole; of a longer event its table is told.
+const PACKET_BYTES: usize = 16 << 20;
+/// How much is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection that is logged in.
+pub struct Connection {
+    socket: Socket,
+    packets: PacketReader,
+    input: BytesMut,
+    flavour: Flavour,
+}
+
+/// Why a connection failed.
+#[derive(Debug)]
+pub enum Failed {
+    /// The network, or silence.
+    Io(io::Error),
+    /// The database says no, or something that cannot be read: its name, and the sentence.
+    Said(&'static str, String),
+}
+
+impl Failed {
+    /// Its name, as in the log.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Failed::Io(_) => "connection",
+            Failed::Said(name, _) => name,
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failed::Io(error) => error.fmt(f),
+            Failed::Said(_, text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
+}
+
+impl Connection {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn open(database: &Database) -> Result<Connection, Failed> {
+        within(ANSWER_WITHIN, Self::log_in(database)).await
+    }
+
+    async fn log_in(database: &Database) -> Result<Connection, Failed> {
+        let (address, channel) = match &database.place {
+            Place::Unix(path) => (Address::Unix(path.clone()), Channel::Local),
+            Place::Tcp(host, port) => {
+                let mut found = tokio::net::lookup_host((host.as_str(), *port)).await?;
+                let address =
+                    found.next().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+                (Address::Tcp(address), Channel::Plain)
+            }
+        };
+        let mut connection = Connection {
+            socket: Socket::connect(&address).await?,
+            packets: PacketReader::new(PACKET_BYTES),
+            input: BytesMut::new(),
+            flavour: Flavour::MySql,
+        };
+        let mut login = Login::new(database.account.clone(), channel, 1 << 30);
+        loop {
+            let packet = connection.receive().await?;
+            let step = login.read(&packet);
+            match step.map_err(|error| Failed::Said(error.as_str(), error.to_string()))? {
+                LoginStep::Send(bytes) => connection.socket.write_all(&bytes).await?,
+                LoginStep::Wait => {}
+                LoginStep::StartTls(_) => return Err(io::Error::other("TLS").into()),
+                LoginStep::Done => break,
+            }
+        }
+        if let Some(greeting) = login.greeting() {
+            connection.flavour = greeting.flavour();
+        }
+        Ok(connection)
+    }
+
+    /// Whose dialect the server speaks.
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// Runs a statement.
+    ///
+    /// # Errors
+    /// Why there are no rows. What the server refuses leaves the connection usable.
+    pub async fn query(&mut self, sql: &str) -> Result<Rows, Failed> {
+        within(ANSWER_WITHIN, self.ask(sql)).await
+    }
+
+    /// The first value that a statement gives; empty for NULL and for no rows.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub async fn one(&mut self, sql: &str) -> Result<String, Failed> {
+        Ok(self.query(sql).await?.text(0, 0).unwrap_or_default())
+    }
+
+    async fn ask(&mut self, sql: &str) -> Result<Rows, Failed> {
+        self.socket.write_all(&query(sql)).await?;
+        let mut reading = Query::new(QueryLimits::default());
+        loop {
+            let packet = self.receive().await?;
+            let read = reading.read(&packet);
+            let read = read.map_err(|error| Failed::Said(error.as_str(), error.to_string()))?;
+            if let Some(rows) = read {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Asks for the stream from `start`; from then on every packet is an event.
+    ///
+    /// # Errors
+    /// A setting was refused, or the connection failed.
+    pub async fn start_stream(&mut self, server_id: u32, start: &Start) -> Result<(), Failed> {
+        for sql in command::prepare(self.flavour, start, HEARTBEAT_SECONDS) {
+            self.query(&sql).await?;
+        }
+        self.socket.write_all(&command::dump(server_id, start)).await?;
+        Ok(())
+    }
+
+    /// The next packet of the stream; silence is a failure.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn next_event(&mut self) -> Result<Packet, Failed> {
+        // A timer costs something; most packets are there already.
+        match self.ready()? {
+            Some(packet) => Ok(packet),
+            None => within(SILENT_MAX, self.receive()).await,
+        }
+    }
+
+    fn ready(&mut self) -> Result<Option<Packet>, Failed> {
+        let read = self.packets.read(&mut self.input);
+        read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))
+    }
+
+    async fn receive(&mut self) -> Result<Packet, Failed> {
+        loop {
+            if let Some(packet) = self.ready()? {
+                return Ok(packet);
+            }
+            self.input.reserve(READ_BYTES);
+            if self.socket.read_buf(&mut self.input).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}
+
+async fn within<T>(
+    time: Duration,
+    what: impl Future<Output = Result<T, Failed>>,
+) -> Result<T, Failed> {
+    match tokio::time::timeout(time, what).await {
+        Ok(done) => done,
+        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+    }
+}

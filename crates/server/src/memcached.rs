@@ -1,0 +1,132 @@
+//! The memcached port: connections that speak memcached's protocols, and what they store.
+//!
+//! What is stored lives in the page store of the site, under keys that no HTTP request has, and is dropped
+//! by changes like any page (`keeper.rs`). Of a page stored here it is not known when its render began,
+//! unless its client has said so by a lease: `leases.rs` has both cases. [0030] has the reasons.
+//!
+//! A connection reads only when everything it has said is answered and sent, so it holds at most one line or
+//! value, and one answer. Nothing here asks who the client is: the addresses are this machine's own.
+//!
+//! [0030]: ../../../docs/decisions/0030-memcached-port.md
+
+mod keeper;
+mod leases;
+mod page_line;
+
+pub use keeper::Keeper;
+pub use leases::Leases;
+
+use crate::listen::{Accepted, Listener, accept_each};
+use crate::site::Site;
+use bytes::BytesMut;
+use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+/// Connections at once: memcached's own bound.
+const CONNECTIONS: usize = 1_024;
+/// What is read at once, whatever a client says that it will send.
+const READ_BYTES: usize = 64 << 10;
+/// An answer that is longer is sent before more is understood.
+const ANSWER_BYTES: usize = 64 << 10;
+
+/// Serves one address until told to stop.
+pub async fn serve(
+    listener: Listener,
+    limits: Limits,
+    keeper: Arc<Keeper>,
+    stop: watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    accept_each(&listener, places, stop.clone(), |accepted, place| {
+        let (keeper, stop) = (keeper.clone(), stop.clone());
+        async move {
+            match accepted {
+                Accepted::Tcp(stream) => connection(stream, limits, &keeper, stop).await,
+                Accepted::Unix(stream) => connection(stream, limits, &keeper, stop).await,
+            }
+            drop(place);
+        }
+    })
+    .await;
+    if let crate::config::Address::Unix(path) = listener.address() {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Serves one connection, until either side has enough.
+async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
+    mut io: IO,
+    limits: Limits,
+    keeper: &Keeper,
+    mut stop: watch::Receiver<bool>,
+) {
+    let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
+    let mut answer = Answer::default();
+    loop {
+        let next = step(&mut decoder, &mut input, limits, keeper, &mut answer);
+        let is_due = next != After::Go || answer.len() >= ANSWER_BYTES;
+        if is_due && !sent(&mut io, &mut answer, keeper.site()).await {
+            return;
+        }
+        match next {
+            After::Go => {}
+            After::Close => return,
+            After::Read(more) => {
+                input.reserve(more.clamp(4_096, READ_BYTES));
+                let read = tokio::select! {
+                    read = io.read_buf(&mut input) => read,
+                    _ = stop.wait_for(|stop| *stop) => return,
+                };
+                if matches!(read, Ok(0) | Err(_)) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// What is to be done next.
+#[derive(PartialEq)]
+enum After {
+    Go,
+    Read(usize),
+    Close,
+}
+
+/// Carries out the next request, if there is one.
+fn step(
+    decoder: &mut Decoder,
+    input: &mut BytesMut,
+    limits: Limits,
+    keeper: &Keeper,
+    answer: &mut Answer,
+) -> After {
+    match decoder.next(input) {
+        Step::More(more) => After::Read(more),
+        Step::Close(_) => After::Close,
+        Step::Request(request) => {
+            let now = Moment(keeper.site().clock.now().0);
+            match execute(&request, keeper, limits, now, answer) {
+                Next::Go => After::Go,
+                Next::Close => After::Close,
+            }
+        }
+    }
+}
+
+/// Sends an answer; `false` where nobody takes it.
+async fn sent<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &mut Answer, site: &Site) -> bool {
+    for part in answer.parts() {
+        for piece in part.chunks(ANSWER_BYTES) {
+            let written = timeout(site.limits.write_timeout, io.write_all(piece)).await;
+            if !matches!(written, Ok(Ok(()))) {
+                return false;
+            }
+        }
+    }
+    answer.clear();
+    true
+}

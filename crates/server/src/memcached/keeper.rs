@@ -1,0 +1,273 @@
+//! The items of the memcached port, kept as pages of the site's store.
+//!
+//! Under keys that no HTTP request makes. A key that begins with `/` is a page of the site: it depends on its
+//! URL like any, and `delete` of it is a change of that URL. Every page may have tags (`page_line.rs`).
+//! Anything else is a client's own: it depends on its tags, and is as new as the moment it is stored.
+//!
+//! Locks: a stripe (by key) is held while an item is edited, and the store's own are taken under it; none is
+//! taken by `get`. An item that is changed keeps lease and dependencies of the page it was stored as, so a
+//! change finds it like before (`Store::replace_payload`). A marked page (a soft change) is not there.
+
+use super::leases::Leases;
+use super::page_line;
+use crate::page::{SharedPage, StoredPage};
+use crate::site::Site;
+use bytes::Bytes;
+use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
+use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// What is asked for to get a lease.
+const LEASE_KEY: &[u8] = b"pagewell:lease";
+/// What goes before a key: no scheme is written like this.
+const NAMESPACE: &[u8] = b"memcached\n";
+/// Locks for edits.
+const STRIPES: usize = 64;
+/// The protocol's version, which clients compare, and who it is.
+const VERSION: &str = concat!("1.6.18-pagewell-", env!("CARGO_PKG_VERSION"));
+
+/// Keeps the items of one site.
+pub struct Keeper {
+    site: Arc<Site>,
+    leases: Arc<Leases>,
+    stripes: [Mutex<()>; STRIPES],
+    cas: AtomicU64,
+    flushed: RwLock<Flushed>,
+}
+
+/// What `flush_all` has said.
+#[derive(Clone, Copy, Default)]
+struct Flushed {
+    /// Items with a `cas` up to this are gone.
+    up_to: u64,
+    /// Items stored before this are gone, once it has come.
+    before: Option<Moment>,
+}
+
+impl Keeper {
+    /// Items of this site, whose leases are these.
+    pub fn new(site: Arc<Site>, leases: Arc<Leases>) -> Keeper {
+        let (cas, flushed) = (AtomicU64::new(0), RwLock::default());
+        Keeper { site, leases, stripes: [const { Mutex::new(()) }; STRIPES], cas, flushed }
+    }
+
+    /// The site.
+    pub fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// The page under a key, and its item, whatever state it is in.
+    fn stored(&self, key: &[u8]) -> Option<SharedPage> {
+        let store = &self.site.store;
+        let key = [NAMESPACE, key].concat();
+        let found = store.candidates(store.key(&key));
+        found.iter().find(|page| page.payload().item.is_some()).cloned()
+    }
+
+    /// The item, where it is to be seen.
+    fn visible<'p>(&self, page: &'p SharedPage, now: Moment) -> Option<&'p Item> {
+        let item = page.payload().item.as_deref()?;
+        let flushed = *self.flushed.read().unwrap_or_else(PoisonError::into_inner);
+        let is_flushed = item.cas <= flushed.up_to
+            || flushed.before.is_some_and(|before| before <= now && item.stored < before);
+        (!page.is_marked() && !item.has_ended(now) && !is_flushed).then_some(item)
+    }
+
+    fn stripe(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        let at = xxhash_rust::xxh3::xxh3_64(key) as usize % STRIPES;
+        self.stripes[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_cas(&self) -> u64 {
+        self.cas.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The name of the page that a key stands for.
+    fn url(&self, key: &[u8]) -> Option<String> {
+        let key = std::str::from_utf8(key).ok().filter(|key| key.starts_with('/'))?;
+        // nginx writes a `%` of the URI like this in a key.
+        let written = key.replace("%25", "%");
+        Some(self.site.config.rules.form().normal(&written).page.into_owned())
+    }
+
+    /// Stores a new item in place of `old`. What is refused takes the old one with it: its client believes
+    /// that it is not there any more.
+    fn put(
+        &self,
+        key: &[u8],
+        old: Option<&SharedPage>,
+        mut item: Item,
+        beside: &Page,
+        now: Moment,
+    ) -> Edited {
+        let said = match page_line::read(&item.value, beside) {
+            Ok(said) => said,
+            Err(page_line::Unreadable) => return self.refused(old, NotKept::Unreadable),
+        };
+        let url = self.url(key);
+        let lease = match said.lease {
+            Some(token) => self.leases.handed(token, now.0),
+            None if url.is_some() || !said.tags.is_empty() => Some(self.leases.assumed(now.0)),
+            None => Some(Arc::new(self.site.store.lease())),
+        };
+        let Some(lease) = lease else { return self.refused(old, NotKept::Changed) };
+        let name = url.as_deref().map_or(key, str::as_bytes);
+        let mut dependencies = self.site.store.dependencies(self.site.name, name);
+        for tag in &said.tags {
+            dependencies.tag(tag);
+        }
+        // An allocation of its own: what came was read together with more.
+        let value = Bytes::copy_from_slice(&item.value[said.value_at..]);
+        item.value = value;
+        item.cas = self.next_cas();
+        self.insert(key, old, item, &dependencies, &lease)
+    }
+
+    fn insert(
+        &self,
+        key: &[u8],
+        old: Option<&SharedPage>,
+        item: Item,
+        dependencies: &Dependencies,
+        lease: &Lease,
+    ) -> Edited {
+        let store = &self.site.store;
+        let key = [NAMESPACE, key].concat();
+        let page = StoredPage::of_item(item.clone());
+        match store.insert(store.key(&key), 0, dependencies, lease, page) {
+            Ok(_) => {
+                self.site.counters.memcached_stored.add();
+                Edited::Done(Some(item))
+            }
+            Err(refused) => self.refused(old, reason(refused.reason)),
+        }
+    }
+
+    fn refused(&self, old: Option<&SharedPage>, why: NotKept) -> Edited {
+        if let Some(old) = old {
+            self.site.store.remove(old);
+        }
+        self.site.counters.memcached_refused.add();
+        tracing::debug!(event = "memcached-refused", reason = why.as_str());
+        Edited::Not(why)
+    }
+
+    fn change(&self, page: &SharedPage, mut item: Item, new: NewCas) -> Edited {
+        if new == NewCas::Yes {
+            item.cas = self.next_cas();
+        }
+        match self.site.store.replace_payload(page, StoredPage::of_item(item.clone())) {
+            Ok(_) => Edited::Done(Some(item)),
+            Err(NotReplaced::TooLarge) => self.refused(Some(page), NotKept::NoRoom),
+            Err(NotReplaced::NotStored | NotReplaced::Marked) => Edited::Not(NotKept::Changed),
+        }
+    }
+
+    /// Takes an item out; of a page that is a change, so that no render that began before is stored.
+    fn remove(&self, key: &[u8], page: Option<&SharedPage>) -> Edited {
+        if let Some(page) = page {
+            self.site.store.remove(page);
+        }
+        if let Some(url) = self.url(key) {
+            self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, "memcached");
+        }
+        Edited::Done(None)
+    }
+
+    /// A lease, as an item.
+    fn lease(&self, now: Moment) -> Item {
+        let value = self.leases.hand_out(&self.site.store, now.0);
+        Item {
+            value: value.into(),
+            flags: 0,
+            cas: self.next_cas(),
+            ends: None,
+            stored: now,
+            stale: false,
+            won: false,
+            binary_key: false,
+            seen: Seen::new(now),
+        }
+    }
+}
+
+fn reason(refused: Refused) -> NotKept {
+    match refused {
+        Refused::TooLarge => NotKept::NoRoom,
+        Refused::TooManyTags | Refused::TagTooLong | Refused::OwnerUnclear => NotKept::Unreadable,
+        _ => NotKept::Changed,
+    }
+}
+
+impl Items for Keeper {
+    fn get(&self, key: &[u8], now: Moment) -> Option<Item> {
+        if key == LEASE_KEY {
+            return Some(self.lease(now));
+        }
+        let page = self.stored(key);
+        let item = page.as_ref().and_then(|page| self.visible(page, now)).cloned();
+        let counters = &self.site.counters;
+        match item.is_some() {
+            true => counters.memcached_hits.add(),
+            false => counters.memcached_misses.add(),
+        }
+        item
+    }
+
+    fn edit<'s>(
+        &self,
+        key: &[u8],
+        now: Moment,
+        edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
+    ) -> Edited {
+        if key == LEASE_KEY {
+            return Edited::Not(NotKept::Changed);
+        }
+        let _alone = self.stripe(key);
+        let page = self.stored(key);
+        let item = page.as_ref().and_then(|page| self.visible(page, now));
+        match (edit(item), page.as_ref()) {
+            (Edit::Put(item, beside), page) => self.put(key, page, item, beside, now),
+            (Edit::Change(item, new), Some(page)) => self.change(page, item, new),
+            (Edit::Remove, page) => self.remove(key, page),
+            (Edit::Discard, Some(page)) => {
+                self.site.store.remove(page);
+                Edited::Done(None)
+            }
+            (Edit::Keep | Edit::Change(..) | Edit::Discard, _) => Edited::Done(None),
+        }
+    }
+
+    fn flush(&self, at: Moment, now: Moment) {
+        let mut flushed = self.flushed.write().unwrap_or_else(PoisonError::into_inner);
+        if at <= now {
+            flushed.up_to = self.cas.load(Ordering::Relaxed);
+        } else {
+            flushed.before = Some(at);
+        }
+    }
+
+    fn stats(&self, now: Moment) -> Vec<(&'static str, String)> {
+        let (counters, stats) = (&self.site.counters, self.site.store.stats());
+        let (hits, misses) = (counters.memcached_hits.get(), counters.memcached_misses.get());
+        vec![
+            ("pid", std::process::id().to_string()),
+            ("time", (now.0 / 1_000).to_string()),
+            ("version", VERSION.to_owned()),
+            ("pointer_size", usize::BITS.to_string()),
+            ("cmd_get", (hits + misses).to_string()),
+            ("cmd_set", counters.memcached_stored.get().to_string()),
+            ("get_hits", hits.to_string()),
+            ("get_misses", misses.to_string()),
+            ("limit_maxbytes", self.site.config.memory_bytes.to_string()),
+            ("bytes", stats.bytes.total().to_string()),
+            ("curr_items", stats.pages.to_string()),
+            ("evictions", stats.counters.evicted.to_string()),
+        ]
+    }
+
+    fn version(&self) -> &str {
+        VERSION
+    }
+}

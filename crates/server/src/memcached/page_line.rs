@@ -1,0 +1,84 @@
+//! What a page from the memcached port says about itself: what it was made from, and with which lease.
+//!
+//! Stock clients can send nothing beside a value, so a value may begin with a line of its own,
+//! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is taken off before it is stored. The meta commands
+//! have `P` for the tags and `L` for the lease. A line that cannot be read in full is refused with the page.
+
+use memcache::Page;
+
+/// What the line begins with.
+const START: &[u8] = b"Pagewell-Page:";
+/// The longest line.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// What is said, and the value without it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Said<'a> {
+    /// The tags; none where none were said.
+    pub(super) tags: Vec<&'a [u8]>,
+    /// The lease's token.
+    pub(super) lease: Option<&'a [u8]>,
+    /// Where the value begins.
+    pub(super) value_at: usize,
+}
+
+/// The line, or what was said beside the value, cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+/// Reads what is said of a page, in its value and beside it.
+pub(super) fn read<'a>(value: &'a [u8], beside: &'a Page) -> Result<Said<'a>, Unreadable> {
+    let mut said = Said { lease: beside.lease.as_deref(), ..Said::default() };
+    said.tags.extend(tags(beside.tags.as_deref().unwrap_or_default()));
+    let Some(rest) = value.strip_prefix(START) else { return Ok(said) };
+    let line = &rest[..rest.len().min(LINE_BYTES_MAX)];
+    let end = line.iter().position(|byte| *byte == b'\n').ok_or(Unreadable)?;
+    said.value_at = START.len() + end + 1;
+    for word in line[..end].trim_ascii().split(|byte| *byte == b' ').filter(|w| !w.is_empty()) {
+        if let Some(list) = word.strip_prefix(b"tags=") {
+            said.tags.extend(tags(list));
+        } else if let Some(lease) = word.strip_prefix(b"lease=") {
+            if said.lease.replace(lease).is_some() {
+                return Err(Unreadable);
+            }
+        } else {
+            return Err(Unreadable);
+        }
+    }
+    Ok(said)
+}
+
+fn tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| *byte == b',').filter(|tag| !tag.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_and_taken_off() {
+        let nothing = Page::default();
+        assert_eq!(read(b"<p>", &nothing), Ok(Said::default()));
+        let value = b"Pagewell-Page: tags=a,b:4, lease=1f.3\r\n<p>";
+        let said = read(value, &nothing).unwrap();
+        assert_eq!((said.tags, said.lease), (vec![&b"a"[..], b"b:4"], Some(&b"1f.3"[..])));
+        assert_eq!(&value[said.value_at..], b"<p>");
+        let beside =
+            Page { tags: Some(b"a,b".as_slice().into()), lease: Some(b"1.2".as_slice().into()) };
+        let said = read(b"<p>", &beside).unwrap();
+        assert_eq!(
+            (said.tags, said.lease, said.value_at),
+            (vec![&b"a"[..], b"b"], Some(&b"1.2"[..]), 0)
+        );
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_refused() {
+        for wrong in
+            ["Pagewell-Page: tags=a", "Pagewell-Page: tag=a\n", "Pagewell-Page: lease=1 lease=2\n"]
+        {
+            assert_eq!(read(wrong.as_bytes(), &Page::default()), Err(Unreadable), "{wrong}");
+        }
+    }
+}

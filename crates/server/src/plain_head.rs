@@ -1,0 +1,246 @@
+//! The quick reading of a plain request: a GET or HEAD over HTTP/1.1 in origin form, complete, without
+//! content, that asks for nothing but the page. One pass, nothing allocated, for it is on the way of
+//! every hit.
+//!
+//! It says yes only to a header section in which no two readers could differ (RFC 9112 sections 3
+//! and 5): every line ends in CR LF, names are tokens, no control character stands anywhere else,
+//! there is one Host. To all else it says nothing, and `request_head` reads it. Invariant, held by
+//! tests: what it reads, `request_head` takes for well-formed and without content, and reads alike.
+
+use crate::config::Limits;
+
+/// Header lines that a plain request may have.
+const LINES_MAX: usize = 64;
+/// The longest plain header section, in bytes: a place in it fits 16 bits.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+
+/// Where a header line is in the header section.
+#[derive(Clone, Copy, Debug)]
+pub struct LineAt {
+    name: u16,
+    name_end: u16,
+    value: u16,
+    value_end: u16,
+}
+
+/// The header lines of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines<'a> {
+    head: &'a [u8],
+    places: &'a [LineAt],
+}
+
+impl<'a> Lines<'a> {
+    /// Names as they were written, and values without the white space around them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let head = self.head;
+        self.places.iter().map(|at| {
+            let name = &head[usize::from(at.name)..usize::from(at.name_end)];
+            (name, &head[usize::from(at.value)..usize::from(at.value_end)])
+        })
+    }
+}
+
+/// A plain request's line and header lines.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainHead<'a> {
+    /// The length of the header section, the empty line included.
+    pub head_bytes: usize,
+    /// GET or HEAD.
+    pub method: PlainMethod,
+    /// Path and query, visible ASCII, beginning with a slash.
+    pub target: &'a str,
+    /// The header lines.
+    pub lines: Lines<'a>,
+}
+
+/// The methods of plain requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainMethod {
+    /// GET.
+    Get,
+    /// HEAD.
+    Head,
+}
+
+/// Reads the header section at the start of `bytes`. `places` is a buffer that is used again. `None`
+/// for what is not complete, or not plain in its form; what the lines mean is for the caller.
+pub fn read<'a>(
+    bytes: &'a [u8],
+    limits: &Limits,
+    places: &'a mut Vec<LineAt>,
+) -> Option<PlainHead<'a>> {
+    places.clear();
+    let (method, rest) = match bytes.strip_prefix(b"GET ") {
+        Some(rest) => (PlainMethod::Get, rest),
+        None => (PlainMethod::Head, bytes.strip_prefix(b"HEAD ")?),
+    };
+    let mut ends = memchr::memchr_iter(b'\n', bytes);
+    let first_end = ends.next()?;
+    let line_bytes = (first_end + rest.len()).checked_sub(bytes.len())?;
+    let target = rest[..line_bytes].strip_suffix(b" HTTP/1.1\r")?;
+    let target = str::from_utf8(target).ok().filter(|target| is_plain_target(target, limits))?;
+    let mut start = first_end + 1;
+    for end in ends {
+        let line = bytes[start..end].strip_suffix(b"\r")?;
+        if line.is_empty() {
+            let head = &bytes[..=end];
+            let plain = head.len() <= limits.header_bytes.min(HEAD_BYTES_MAX)
+                && places.len() <= limits.headers
+                // Those at the ends of the lines, and no others.
+                && control_characters(head) == 2 * (places.len() + 2);
+            let lines = Lines { head, places };
+            return plain.then_some(PlainHead { head_bytes: head.len(), method, target, lines });
+        }
+        if places.len() == LINES_MAX || end > HEAD_BYTES_MAX {
+            return None;
+        }
+        places.push(place(line, start)?);
+        start = end + 1;
+    }
+    None
+}
+
+fn is_plain_target(target: &str, limits: &Limits) -> bool {
+    let visible = target.bytes().fold(true, |all, byte| all & (0x21..=0x7e).contains(&byte));
+    visible && target.starts_with('/') && target.len() <= limits.uri_bytes
+}
+
+/// Where the parts of a line are that begins at `start`. Plain loops: lines are short, and this is
+/// half of what reading a request costs.
+fn place(line: &[u8], start: usize) -> Option<LineAt> {
+    let is_space = |byte: u8| byte == b' ' || byte == b'\t';
+    let mut colon = 0;
+    while IS_TOKEN[usize::from(*line.get(colon)?)] {
+        colon += 1;
+    }
+    if colon == 0 || line[colon] != b':' {
+        return None;
+    }
+    let (mut from, mut to) = (colon + 1, line.len());
+    while from < to && is_space(line[from]) {
+        from += 1;
+    }
+    while from < to && is_space(line[to - 1]) {
+        to -= 1;
+    }
+    // Within HEAD_BYTES_MAX.
+    let at = |place: usize| (start + place) as u16;
+    Some(LineAt { name: at(0), name_end: at(colon), value: at(from), value_end: at(to) })
+}
+
+/// How many control characters there are, but for tabs.
+fn control_characters(head: &[u8]) -> usize {
+    // In pieces whose count fits a byte, so that it is made of many bytes at once.
+    let count = |piece: &[u8]| {
+        let is_control = |byte: &u8| (*byte < 0x20) & (*byte != b'\t') | (*byte == 0x7f);
+        piece.iter().fold(0u8, |count, byte| count + u8::from(is_control(byte)))
+    };
+    head.chunks(128).map(|piece| usize::from(count(piece))).sum()
+}
+
+/// RFC 9110 section 5.6.2.
+const IS_TOKEN: [bool; 256] = {
+    let mut is_token = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_token[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < others.len() {
+        is_token[others[at] as usize] = true;
+        at += 1;
+    }
+    is_token
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request_head::{Framing, Inspection, Upgrade, inspect};
+    use proptest::prelude::*;
+
+    type Read = (usize, PlainMethod, String, Vec<(Vec<u8>, Vec<u8>)>);
+
+    fn reading(bytes: &[u8]) -> Option<Read> {
+        let mut places = Vec::new();
+        let plain = read(bytes, &Limits::default(), &mut places)?;
+        let lines = plain.lines.iter().map(|(name, value)| (name.to_vec(), value.to_vec()));
+        Some((plain.head_bytes, plain.method, plain.target.to_owned(), lines.collect()))
+    }
+
+    #[test]
+    fn plain_requests_are_read() {
+        let text = b"GET /a?b HTTP/1.1\r\nHost: x\r\nA:\t b c \r\nEmpty:\r\n\r\nGET /next";
+        let (head_bytes, method, target, lines) = reading(text).expect("plain");
+        assert_eq!((head_bytes, method, &*target), (text.len() - 9, PlainMethod::Get, "/a?b"));
+        let line = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        assert_eq!(lines, [line("Host", "x"), line("A", "b c"), line("Empty", "")]);
+        assert_eq!(reading(b"HEAD / HTTP/1.1\r\n\r\n").map(|r| r.1), Some(PlainMethod::Head));
+    }
+
+    #[test]
+    fn all_else_is_left_alone() {
+        for text in [
+            "",
+            "GET",
+            "GET / HTTP/1.1\r\nHost: x\r\n",
+            "GET / HTTP/1.0\r\nHost: x\r\n\r\n",
+            "GET  / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET /  HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET /\u{e9} HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "get / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET / HTTP/1.1\nHost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n\n",
+            "GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+            "GET / HTTP/1.1\r\n: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\n y\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\ry\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\0\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\u{7f}\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost\r\n\r\n",
+            "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        ] {
+            assert!(reading(text.as_bytes()).is_none(), "{text:?}");
+        }
+        let many = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));
+        assert!(reading(many(LINES_MAX).as_bytes()).is_some());
+        assert!(reading(many(LINES_MAX + 1).as_bytes()).is_none());
+        let long = |bytes: usize| format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(bytes));
+        assert!(reading(long(20 << 10).as_bytes()).is_some());
+        assert!(reading(long(40 << 10).as_bytes()).is_none());
+    }
+
+    proptest! {
+        /// The other reader takes it for well-formed, and reads the same lines.
+        #[test]
+        fn the_two_readers_agree(
+            text in "(GET|HEAD) /[!-~]{0,9} HTTP/1.1\r\nHost: a\r\n([A-Za-z-]{0,6}(:|: | :|\t)[ -~\t\u{80}-\u{ff}]{0,9}(\r\n|\n|\r|\r\n ))*(\r\n|\n)?.{0,4}",
+        ) {
+            let bytes = text.as_bytes();
+            let Some((head_bytes, _, target, lines)) = reading(bytes) else { return Ok(()) };
+            let framed = lines.iter().any(|(name, _)| {
+                [&b"content-length"[..], b"transfer-encoding", b"upgrade", b"host"]
+                    .iter().filter(|known| name.eq_ignore_ascii_case(known)).count() > 0
+            });
+            let mut room = [httparse::EMPTY_HEADER; 256];
+            let mut request = httparse::Request::new(&mut room);
+            let parsed = request.parse(bytes);
+            prop_assert_eq!(parsed, Ok(httparse::Status::Complete(head_bytes)));
+            prop_assert_eq!(request.path, Some(&*target));
+            let theirs: Vec<_> = request.headers.iter()
+                .map(|line| (line.name.as_bytes().to_vec(), line.value.to_vec())).collect();
+            prop_assert_eq!(&theirs, &lines);
+            if lines.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"host")).count() == 1 && !framed {
+                let right = Inspection::Complete {
+                    head_bytes, framing: Framing::Empty, upgrade: Upgrade::None };
+                prop_assert_eq!(inspect(bytes, &Limits::default()), right);
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The PROXY protocol, versions 1 and 2 (HAProxy's specification of 2020-03-05): the first bytes of a
+//! connection, in which a load balancer says whose it is. Read from bytes to addresses here;
+//! [`crate::listen`] decides whom it is believed and how long it may take.
+//!
+//! [`read`] says how many bytes are missing at least and never wants one that is not the header's, so
+//! what follows it (HTTP, a TLS handshake) is untouched. Bounded: 107 bytes in version 1 (its section
+//! 2.1), [`V2_BYTES_MAX`] in version 2. Additional fields (TLV, section 2.2) are skipped, their
+//! checksum too. Only streams are carried: what speaks of datagrams is malformed.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The longest header of version 1, its line end included (section 2.1).
+const V1_BYTES_MAX: usize = 107;
+/// The shortest: `PROXY UNKNOWN` and the line end.
+const V1_BYTES_MIN: usize = 15;
+const V1_BEGIN: &[u8] = b"PROXY ";
+/// What version 2 begins with (section 2.2).
+const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+/// Signature, version and command, family, length.
+const V2_FIXED: usize = 16;
+/// The longest header of version 2: addresses, and fields such as the name in a client's certificate.
+pub const V2_BYTES_MAX: usize = V2_FIXED + 4_096;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The connection is this client's.
+    Client {
+        /// Where it comes from.
+        from: SocketAddr,
+        /// Which address it went to.
+        to: SocketAddr,
+    },
+    /// It is the sender's own: a look whether we are well (LOCAL, section 2.2).
+    Own,
+    /// It is somebody's whom the sender cannot name: UNKNOWN, UNSPEC, a Unix socket.
+    Unknown,
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The header has so many bytes more, at least.
+    More(usize),
+    /// All of it is there.
+    Done(Said),
+}
+
+/// Why a connection with a header is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It comes from none of the trusted proxies.
+    Untrusted,
+    /// It begins with something else.
+    Missing,
+    /// It begins like a header and is none.
+    Malformed,
+    /// It is longer than is allowed.
+    TooLong,
+    /// It did not come in time, or ended too soon.
+    Incomplete,
+}
+
+impl Refused {
+    /// The reason's name, in the log and the manual.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refused::Untrusted => "proxy-untrusted",
+            Refused::Missing => "proxy-missing",
+            Refused::Malformed => "proxy-malformed",
+            Refused::TooLong => "proxy-too-long",
+            Refused::Incomplete => "proxy-incomplete",
+        }
+    }
+}
+
+/// Reads what has come of a header.
+///
+/// # Errors
+/// It is none, or not one that is accepted.
+pub fn read(bytes: &[u8]) -> Result<Step, Refused> {
+    let begins = |with: &[u8]| {
+        let common = bytes.len().min(with.len());
+        bytes[..common] == with[..common]
+    };
+    if bytes.is_empty() {
+        // Version 2 has no shorter one.
+        Ok(Step::More(V1_BYTES_MIN))
+    } else if begins(V2_SIGNATURE) {
+        read_v2(bytes)
+    } else if begins(V1_BEGIN) {
+        read_v1(bytes)
+    } else {
+        Err(Refused::Missing)
+    }
+}
+
+/// `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` and CR LF; one space between words.
+fn read_v1(bytes: &[u8]) -> Result<Step, Refused> {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        return match bytes.len() {
+            V1_BYTES_MAX.. => Err(Refused::TooLong),
+            V1_BYTES_MIN.. if bytes.ends_with(b"\r") => Ok(Step::More(1)),
+            // Where even CR LF has no room, the next byte tells.
+            V1_BYTES_MIN.. => Ok(Step::More((V1_BYTES_MAX - bytes.len()).min(2))),
+            short => Ok(Step::More(V1_BYTES_MIN - short)),
+        };
+    };
+    let line = bytes[..end].strip_suffix(b"\r").ok_or(Refused::Malformed)?;
+    let line = str::from_utf8(line).map_err(|_| Refused::Malformed)?;
+    let mut words = line.split(' ').skip(1);
+    let family = words.next().ok_or(Refused::Malformed)?;
+    if family == "UNKNOWN" {
+        // Whatever stands behind it is to be ignored (section 2.1).
+        return Ok(Step::Done(Said::Unknown));
+    }
+    let mut next = || words.next().ok_or(Refused::Malformed);
+    let (from, to, from_port, to_port) = (next()?, next()?, next()?, next()?);
+    if words.next().is_some() {
+        return Err(Refused::Malformed);
+    }
+    let from = SocketAddr::new(address(family, from)?, port(from_port)?);
+    let to = SocketAddr::new(address(family, to)?, port(to_port)?);
+    Ok(Step::Done(Said::Client { from, to }))
+}
+
+fn address(family: &str, text: &str) -> Result<IpAddr, Refused> {
+    let address = match family {
+        "TCP4" => text.parse().map(IpAddr::V4),
+        "TCP6" => text.parse().map(IpAddr::V6),
+        _ => return Err(Refused::Malformed),
+    };
+    address.map_err(|_| Refused::Malformed)
+}
+
+fn port(text: &str) -> Result<u16, Refused> {
+    let plain =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    plain.then(|| text.parse().ok()).flatten().ok_or(Refused::Malformed)
+}
+
+fn read_v2(bytes: &[u8]) -> Result<Step, Refused> {
+    let Some(fixed) = bytes.first_chunk::<V2_FIXED>() else {
+        return Ok(Step::More(V2_FIXED - bytes.len()));
+    };
+    let [.., command, family, high, low] = *fixed;
+    let total = V2_FIXED + usize::from(u16::from_be_bytes([high, low]));
+    if total > V2_BYTES_MAX {
+        return Err(Refused::TooLong);
+    }
+    let own = match command {
+        0x20 => true,
+        0x21 => false,
+        _ => return Err(Refused::Malformed),
+    };
+    if bytes.len() < total {
+        return Ok(Step::More(total - bytes.len()));
+    }
+    let rest = &bytes[V2_FIXED..total];
+    Ok(Step::Done(match family {
+        // Of a connection of its own the sender says nothing else that counts.
+        _ if own => Said::Own,
+        0x11 => v2_client::<4, Ipv4Addr>(rest)?,
+        0x21 => v2_client::<16, Ipv6Addr>(rest)?,
+        0x00 | 0x31 => Said::Unknown,
+        _ => return Err(Refused::Malformed),
+    }))
+}
+
+/// Two addresses of `N` bytes, two ports, and whatever fields follow.
+fn v2_client<const N: usize, A>(rest: &[u8]) -> Result<Said, Refused>
+where
+    A: From<[u8; N]> + Into<IpAddr>,
+{
+    let (from, rest) = rest.split_first_chunk::<N>().ok_or(Refused::Malformed)?;
+    let (to, rest) = rest.split_first_chunk::<N>().ok_or(Refused::Malformed)?;
+    let [a, b, c, d] = *rest.first_chunk().ok_or(Refused::Malformed)?;
+    Ok(Said::Client {
+        from: SocketAddr::new(A::from(*from).into(), u16::from_be_bytes([a, b])),
+        to: SocketAddr::new(A::from(*to).into(), u16::from_be_bytes([c, d])),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(from: &str, to: &str) -> Result<Step, Refused> {
+        let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+        Ok(Step::Done(Said::Client { from, to }))
+    }
+
+    fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
+        [V2_SIGNATURE, &[command, family], &length, rest].concat()
+    }
+
+    const FOUR: &[u8] = &[192, 0, 2, 1, 198, 51, 100, 1, 0xdc, 0x04, 0x01, 0xbb];
+
+    #[test]
+    fn version_1() {
+        let four = "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n";
+        assert_eq!(read(four.as_bytes()), client("192.0.2.1:56324", "198.51.100.1:443"));
+        let six = "PROXY TCP6 2001:db8::1 ::1 1 65535\r\n";
+        assert_eq!(read(six.as_bytes()), client("[2001:db8::1]:1", "[::1]:65535"));
+        for unknown in ["PROXY UNKNOWN\r\n", "PROXY UNKNOWN ffff::1 nonsense\r\n"] {
+            assert_eq!(read(unknown.as_bytes()), Ok(Step::Done(Said::Unknown)));
+        }
+        for wrong in [
+            "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443 \r\n",
+            "PROXY TCP4  192.0.2.1 198.51.100.1 56324 443\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 56324 65536\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 +1 443\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 01 443\r\n",
+            "PROXY TCP4 2001:db8::1 ::1 1 2\r\n",
+            "PROXY TCP6 192.0.2.1 198.51.100.1 1 2\r\n",
+            "PROXY UDP4 192.0.2.1 198.51.100.1 1 2\r\n",
+            "PROXY \r\n",
+            "PROXY \u{e9}\r\n",
+        ] {
+            assert_eq!(read(wrong.as_bytes()), Err(Refused::Malformed), "{wrong:?}");
+        }
+        let long = format!("PROXY UNKNOWN {}", "x".repeat(93));
+        assert_eq!(long.len(), V1_BYTES_MAX);
+        assert_eq!(read(long.as_bytes()), Err(Refused::TooLong));
+        assert_eq!(read(b"GET / HTTP/1.1\r\n"), Err(Refused::Missing));
+    }
+
+    #[test]
+    fn version_2() {
+        let right = client("192.0.2.1:56324", "198.51.100.1:443");
+        assert_eq!(read(&v2(0x21, 0x11, FOUR)), right);
+        let with_fields = [FOUR, &[0x03, 0, 4, 1, 2, 3, 4]].concat();
+        assert_eq!(read(&v2(0x21, 0x11, &with_fields)), right);
+        let mut six = [0; 36];
+        (six[15], six[31], six[33], six[35]) = (1, 2, 3, 4);
+        assert_eq!(read(&v2(0x21, 0x21, &six)), client("[::1]:3", "[::2]:4"));
+        assert_eq!(read(&v2(0x20, 0x11, FOUR)), Ok(Step::Done(Said::Own)));
+        assert_eq!(read(&v2(0x20, 0x00, &[])), Ok(Step::Done(Said::Own)));
+        assert_eq!(read(&v2(0x21, 0x00, &[])), Ok(Step::Done(Said::Unknown)));
+        assert_eq!(read(&v2(0x21, 0x31, &[0; 216])), Ok(Step::Done(Said::Unknown)));
+        for (command, family, rest) in [
+            (0x11, 0x11, FOUR),
+            (0x22, 0x11, FOUR),
+            (0x21, 0x12, FOUR),
+            (0x21, 0x41, FOUR),
+            (0x21, 0x11, &FOUR[..11]),
+            (0x21, 0x21, FOUR),
+        ] {
+            assert_eq!(read(&v2(command, family, rest)), Err(Refused::Malformed));
+        }
+        let long = v2(0x21, 0x11, &[0; V2_BYTES_MAX]);
+        assert_eq!(read(&long), Err(Refused::TooLong));
+        assert_eq!(read(b"\r\n\r\n\0\r\nQUIT\r"), Err(Refused::Missing));
+    }
+
+    /// Whoever reads as many bytes as are said to be missing ends exactly at the header's end.
+    #[test]
+    fn no_byte_too_many_is_asked_for() {
+        let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(V1_BYTES_MAX - 16));
+        for header in [
+            b"PROXY UNKNOWN\r\n".to_vec(),
+            b"PROXY TCP4 1.1.1.1 1.1.1.1 1 1\r\n".to_vec(),
+            longest.into_bytes(),
+            v2(0x20, 0, &[]),
+            v2(0x21, 0x11, FOUR),
+        ] {
+            let mut have = 0;
+            while let Step::More(missing) = read(&header[..have]).unwrap() {
+                assert!(missing > 0);
+                have += missing;
+                assert!(have <= header.len(), "{header:?}");
+            }
+            assert_eq!(have, header.len());
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Requests to purge, answered where visitors are served: who may (`purger`), for which site, what
+//! is meant (`purge_requests`), and what came of it. When the answer is handed over, nobody gets a
+//! page made from what was before.
+//!
+//! A request that was taken in is carried out, whether or not its sender waits: plugins send it and
+//! hang up. What has a name is looked up; expressions are searched for, one search at a time and a
+//! bounded number waiting, on a thread of its own, so that no visitor is held up.
+//! Whoever may not purge gets what he would get for any method that is not answered here (405).
+
+use crate::body::{Content, ResponseBody};
+use crate::config::{Hosts, OtherHosts};
+use crate::exchange::Visitor;
+use crate::litespeed;
+use crate::page::StoredPage;
+use crate::purger;
+use crate::serve;
+use crate::site::Site;
+use crate::target::Target;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use page_store::{Page, Strength, Target as Changed, Touches};
+use purge_requests::{Conditions, Described, Purge, Selected, Taken, Unread};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Searches that may wait for their turn.
+const WAITING_MAX: usize = 64;
+
+/// Whose turn it is to search the pages.
+pub struct Searches {
+    waiting: Semaphore,
+    running: Semaphore,
+}
+
+impl Default for Searches {
+    fn default() -> Searches {
+        Searches { waiting: Semaphore::new(WAITING_MAX), running: Semaphore::new(1) }
+    }
+}
+
+/// What was done, over all sites.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    number: u64,
+    dropped: u64,
+    marked: u64,
+}
+
+/// Too many searches wait already.
+struct Busy;
+
+/// Whether a request is to purge, rather than for a page of the site.
+pub fn is_asked<B>(door: &Site, request: &Request<B>) -> bool {
+    let below = || door.config.purging.get_below.as_deref();
+    match request.method() {
+        &Method::GET => below().is_some_and(|below| lies_below(below, request.uri().path())),
+        method => purge_requests::is_purge_method(method.as_str()),
+    }
+}
+
+fn lies_below(below: &str, path: &str) -> bool {
+    path.strip_prefix(below).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Answers a request to purge that came to `door`.
+pub async fn answer(
+    door: &Arc<Site>,
+    request: &Request<Incoming>,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
+    let (method, headers) = (request.method(), request.headers());
+    if let Err(why) = purger::check(&door.config, headers, visitor) {
+        door.counters.requests.add();
+        door.counters.purges_refused.add();
+        tracing::debug!(event = "purge-refused", reason = why.as_str());
+        return refused(method);
+    }
+    // In absolute form it may name the other scheme: what is purged is purged for both.
+    let scheme = match request.uri().scheme_str() {
+        Some("https") => "https",
+        Some("http") => "http",
+        _ => visitor.scheme,
+    };
+    let target = match Target::read(request.uri(), headers, door.unnamed_host(), scheme) {
+        Ok(target) if target.path_and_query != "*" => target,
+        Ok(_) => return serve::error(StatusCode::BAD_REQUEST, "target-invalid", None),
+        Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
+    };
+    let site = door.for_host(&target.host);
+    site.counters.requests.add();
+    if !site.config.hosts.have(&target.host) {
+        return serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None);
+    }
+    let purge = match read(door, method, &target, headers) {
+        Ok(purge) => purge,
+        Err(unread) => return misunderstood(&unread),
+    };
+    site.counters.purges.add();
+    if purge.taken == Taken::Everything {
+        tracing::warn!(event = "purge-widened", method = method.as_str(), host = target.host);
+    }
+    let taken = purge.taken;
+    let sites = sites(door, site, &purge);
+    // A task of its own: it is carried out, whether or not its sender waits.
+    match tokio::spawn(carry_out(sites, purge)).await {
+        Ok(Ok(done)) => told(method, done, taken),
+        Ok(Err(Busy)) => {
+            let text = "too many searches for expressions wait already; send tags or addresses";
+            error(StatusCode::SERVICE_UNAVAILABLE, "purge-busy", text)
+        }
+        // The task has panicked, which is logged.
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+    }
+}
+
+fn read(
+    door: &Site,
+    method: &Method,
+    target: &Target,
+    headers: &HeaderMap,
+) -> Result<Purge, Unread> {
+    // LiteSpeed's plugins name what they purge in a field of their own, and any address of the site.
+    let named =
+        (method.as_str() == "PURGE").then(|| litespeed::named(&door.config.dialects, headers));
+    if let Some(purge) = named.flatten() {
+        return Ok(purge);
+    }
+    let address = &target.path_and_query;
+    let read = match (method, &door.config.purging.get_below) {
+        (&Method::GET, Some(below)) => purge_requests::read_get(below, address, headers),
+        (method, _) => purge_requests::read(method.as_str(), address, headers),
+    };
+    // `is_asked` has let nothing else in.
+    read.unwrap_or_else(|| Ok(Purge::default()))
+}
+
+/// The sites that are meant: those that an expression over hosts fits, else the one it came to.
+fn sites(door: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
+    let Some(hosts) = &purge.hosts else { return vec![site.clone()] };
+    let is_meant =
+        |site: &&Arc<Site>| site.config.hosts.all().any(|host| hosts.is_in(host.as_bytes()));
+    let meant: Vec<_> = door.all_or(None).filter(is_meant).cloned().collect();
+    if meant.is_empty() { vec![site.clone()] } else { meant }
+}
+
+async fn carry_out(sites: Vec<Arc<Site>>, purge: Purge) -> Result<Done, Busy> {
+    let purge = Arc::new(purge);
+    let mut done = Done::default();
+    for site in sites {
+        let searches = purge.hard.iter().chain(&purge.soft).any(|one| needs_search(&site, one));
+        let _place = match searches {
+            true => {
+                let _waiting = site.searches.waiting.try_acquire().map_err(|_| Busy)?;
+                Some(site.searches.running.acquire().await.map_err(|_| Busy)?)
+            }
+            false => None,
+        };
+        let (purge, of_site) = (purge.clone(), site.clone());
+        // Dropping a million pages takes a while: not where visitors are served.
+        let task = tokio::task::spawn_blocking(move || {
+            let hard = apply(&of_site, &purge.hard, Strength::Drop);
+            let soft = apply(&of_site, &purge.soft, Strength::Mark);
+            [hard, soft]
+        });
+        match task.await {
+            Ok(both) => both.into_iter().for_each(|part| done.add(part)),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+    Ok(done)
+}
+
+impl Done {
+    fn add(&mut self, other: Done) {
+        self.number = self.number.max(other.number);
+        self.dropped += other.dropped;
+        self.marked += other.marked;
+    }
+}
+
+/// Takes a purge in, at one site. All that has a name is one change.
+fn apply(site: &Arc<Site>, selected: &[Selected], strength: Strength) -> Done {
+    let mut done = Done::default();
+    let form = site.config.rules.form();
+    let mut pages = Vec::new();
+    let mut targets: Vec<Changed<'_>> = Vec::new();
+    // However they were written: pages are stored by their normal form.
+    for one in selected {
+        if let Selected::Url(written) | Selected::Path(written) | Selected::Below(written) = one {
+            pages.push(form.normal(written).page);
+        }
+    }
+    let mut pages = pages.iter();
+    for one in selected {
+        let mut page = || pages.next().map(|page| page.as_bytes()).unwrap_or_default();
+        match one {
+            Selected::Tag(tag) => targets.push(Changed::Tag(tag)),
+            Selected::Url(_) => targets.push(Changed::Url(page())),
+            Selected::Path(_) => targets.push(Changed::Path(page())),
+            Selected::Below(_) => targets.push(Changed::Prefix(page())),
+            Selected::Everything => targets.push(Changed::Everything),
+            Selected::Where(conditions) => match settled(&site.config.hosts, conditions) {
+                Settled::Nothing => {}
+                Settled::Everything => targets.push(Changed::Everything),
+                Settled::Search(conditions) => done.add(search(site, conditions, strength)),
+            },
+        }
+    }
+    if !targets.is_empty() {
+        let applied = site.change(&targets, strength, "purge");
+        let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
+        done.add(Done { number, dropped, marked });
+    }
+    done
+}
+
+fn needs_search(site: &Site, selected: &Selected) -> bool {
+    let Selected::Where(conditions) = selected else { return false };
+    matches!(settled(&site.config.hosts, conditions), Settled::Search(_))
+}
+
+/// What conditions come to, where all hosts of a site are known.
+enum Settled {
+    Nothing,
+    Everything,
+    Search(Conditions),
+}
+
+fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
+    let mut left = conditions.clone();
+    if let Some(host) = &left.host
+        && hosts.others == OtherHosts::Refuse
+    {
+        // A page of the site has all its names.
+        if !hosts.all().any(|name| host.is_in(name.as_bytes())) {
+            return Settled::Nothing;
+        }
+        left.host = None;
+    }
+    match (&left.host, &left.url, &left.content_type) {
+        (None, None, None) => Settled::Everything,
+        _ => Settled::Search(left),
+    }
+}
+
+/// Searches the pages of a site for those that the conditions hold for.
+fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength) -> Done {
+    let hosts = site.config.hosts.clone();
+    let touches = move |page: &Page<StoredPage>| {
+        let Some((host, url)) = of_key(page.key().bytes()) else { return true };
+        let aliases = match hosts.canonical.as_deref() == Some(host) {
+            true => &hosts.aliases[..],
+            false => &[],
+        };
+        let content_type = page.payload().stored.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.map(|value| value.as_bytes());
+        conditions.hold(&Described { host, aliases, url, content_type })
+    };
+    let touches: Touches<StoredPage> = Arc::new(touches);
+    let applied = site.change_where(&touches, strength, "purge");
+    let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
+    Done { number, dropped, marked }
+}
+
+/// Host, and path with query, of a key (`target` and `site_rules` write them).
+fn of_key(key: &[u8]) -> Option<(&str, &[u8])> {
+    let address = key.split(|byte| *byte == b'\n').next()?;
+    let at = address.windows(3).position(|three| three == b"://")? + 3;
+    let slash = address[at..].iter().position(|byte| *byte == b'/')? + at;
+    Some((std::str::from_utf8(&address[at..slash]).ok()?, &address[slash..]))
+}
+
+/// The answer to whoever may not: as for anything that is not answered here.
+fn refused(method: &Method) -> Response<ResponseBody> {
+    if method == Method::GET {
+        return serve::error(StatusCode::NOT_FOUND, "not-found", None);
+    }
+    let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-not-answered", None);
+    // RFC 9110 section 15.5.6: a 405 says what is allowed.
+    let allowed = HeaderValue::from_static("GET, HEAD, POST");
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
+}
+
+fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
+    error(StatusCode::BAD_REQUEST, unread.as_str(), &unread.explain())
+}
+
+/// What senders look at is the status. The rest is for whoever reads along.
+fn told(method: &Method, done: Done, taken: Taken) -> Response<ResponseBody> {
+    let none = done.dropped + done.marked == 0;
+    // Nginx Helper tells pages that were not there by the status; everybody else takes it for a fault.
+    let code = match method == Method::GET && none {
+        true => StatusCode::NOT_FOUND,
+        false => StatusCode::OK,
+    };
+    let status = if code == StatusCode::OK { "ok" } else { "not cached" };
+    let taken = taken.as_str();
+    let Done { number, dropped, marked } = done;
+    let text = serde_json::json!({
+        "status": status, "number": number, "dropped": dropped, "marked": marked, "taken": taken,
+    });
+    json(code, "purged", &text)
+}
+
+fn error(code: StatusCode, name: &str, explanation: &str) -> Response<ResponseBody> {
+    json(code, name, &serde_json::json!({ "error": name, "explanation": explanation }))
+}
+
+fn json(code: StatusCode, detail: &str, value: &serde_json::Value) -> Response<ResponseBody> {
+    let text = Bytes::from(format!("{value}\n"));
+    let length = text.len();
+    let mut response = Response::new(ResponseBody::from(Content::Whole(text)));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let status = HeaderValue::from_str(&format!("{}; detail={detail}", serve::CACHE_NAME));
+    headers.insert("cache-status", status.unwrap_or(HeaderValue::from_static(serve::CACHE_NAME)));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_in_a_key() {
+        assert_eq!(of_key(b"http://a:8080/x?y=://"), Some(("a:8080", &b"/x?y=://"[..])));
+        assert_eq!(of_key(b"https://a/x\nrule 1\nsession /"), Some(("a", &b"/x"[..])));
+        assert_eq!(of_key(b"nothing"), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! Who may purge (decision 0024): those whose connection comes from an address of `purge.from`, as
+//! long as nothing in the request says that it was passed on for somebody else; and whoever has the
+//! token, from anywhere.
+//!
+//! The address is always that of the connection, never one that a field names: a proxy on the same
+//! machine makes everybody come from loopback, and whether it passed a stranger's request on is seen
+//! by the fields that proxies add. What a browser was lured into sending does not count either. A
+//! proxy that says nothing of its clients cannot be told from a program on its machine; the guide
+//! says what to do then. Nothing here is told to whoever is refused.
+
+use crate::config::{Config, Purging};
+use crate::control::same;
+use crate::exchange::Visitor;
+use crate::networks::Networks;
+use http::{HeaderMap, header};
+use site_rules::Peer;
+
+/// Fields by which proxies say that they pass a request on.
+const PASSED_ON: [&str; 16] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-forwarded-prefix",
+    "x-forwarded-server",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
+    "cdn-loop",
+    "x-varnish",
+];
+
+/// Why somebody may not purge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MayNot {
+    /// The address of the connection is not in `purge.from`.
+    NotListed,
+    /// It was passed on by a proxy, for whoever that is.
+    PassedOn,
+    /// A browser sends it for a page of another site.
+    CrossSite,
+    /// A token was sent, and it is not the right one.
+    TokenWrong,
+}
+
+impl MayNot {
+    /// Its name, as it stands in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MayNot::NotListed => "not-listed",
+            MayNot::PassedOn => "passed-on",
+            MayNot::CrossSite => "cross-site",
+            MayNot::TokenWrong => "token-wrong",
+        }
+    }
+}
+
+/// Whether a request over this visitor's connection may purge.
+///
+/// # Errors
+/// Why it may not.
+pub fn check(config: &Config, headers: &HeaderMap, visitor: &Visitor) -> Result<(), MayNot> {
+    check_with(&config.purging, &config.trusted_proxies, headers, visitor)
+}
+
+fn check_with(
+    purging: &Purging,
+    proxies: &Networks,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+) -> Result<(), MayNot> {
+    if let Some(right) = &purging.token
+        && let Some(given) = token(headers)
+    {
+        return match same(given, right.as_bytes()) {
+            true => Ok(()),
+            false => Err(MayNot::TokenWrong),
+        };
+    }
+    if !purging.from.have_peer(visitor.peer) {
+        return Err(MayNot::NotListed);
+    }
+    // A balancer that speaks the PROXY protocol and could not say for whom.
+    let for_somebody = visitor.believed == Peer::Anybody && proxies.have_peer(visitor.peer);
+    if for_somebody || PASSED_ON.iter().any(|name| headers.contains_key(*name)) {
+        return Err(MayNot::PassedOn);
+    }
+    let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
+    match site.is_none_or(|site| matches!(site, b"none" | b"same-origin")) {
+        true => Ok(()),
+        false => Err(MayNot::CrossSite),
+    }
+}
+
+/// The token that was sent, in the ways that it is.
+fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    let bearer = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let bearer = bearer.and_then(|value| value.strip_prefix(b"Bearer "));
+    bearer.or_else(|| headers.get("fastly-key").map(|value| value.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(peer: &str, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
+        over(peer, Peer::Anybody, fields)
+    }
+
+    fn over(peer: &str, believed: Peer, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
+        let purging = Purging {
+            from: Networks::read(&["127.0.0.0/8".into(), "10.0.0.0/8".into()]).unwrap(),
+            token: Some("a token of some length".into()),
+            get_below: None,
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, value.parse().unwrap());
+        }
+        let peer = Some(format!("{peer}:99").parse().unwrap());
+        let besides = crate::origin::Besides::default();
+        let visitor = Visitor { peer, local: peer, believed, scheme: "http", besides };
+        let proxies = Networks::read(&["10.9.0.0/16".into()]).unwrap();
+        check_with(&purging, &proxies, &headers, &visitor)
+    }
+
+    #[test]
+    fn by_address_and_only_at_first_hand() {
+        assert_eq!(asked("127.0.0.1", &[]), Ok(()));
+        assert_eq!(asked("10.1.2.3", &[("authorization", "Basic eDp5")]), Ok(()));
+        assert_eq!(asked("192.0.2.1", &[]), Err(MayNot::NotListed));
+        assert_eq!(asked("192.0.2.1", &[("x-forwarded-for", "127.0.0.1")]), Err(MayNot::NotListed));
+        for name in PASSED_ON {
+            assert_eq!(asked("127.0.0.1", &[(name, "127.0.0.1")]), Err(MayNot::PassedOn), "{name}");
+        }
+        assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "cross-site")]), Err(MayNot::CrossSite));
+        assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "none")]), Ok(()));
+    }
+
+    #[test]
+    fn from_the_machine_of_a_trusted_proxy() {
+        assert_eq!(over("10.9.0.1", Peer::Trusted, &[]), Ok(()));
+        assert_eq!(over("10.9.0.1", Peer::Anybody, &[]), Err(MayNot::PassedOn));
+        let named = [("x-forwarded-for", "10.0.0.1")];
+        assert_eq!(over("10.9.0.1", Peer::Trusted, &named), Err(MayNot::PassedOn));
+    }
+
+    #[test]
+    fn by_token_from_anywhere() {
+        let right = ("authorization", "Bearer a token of some length");
+        assert_eq!(asked("192.0.2.1", &[right]), Ok(()));
+        assert_eq!(asked("192.0.2.1", &[right, ("via", "1.1 x")]), Ok(()));
+        assert_eq!(asked("192.0.2.1", &[("fastly-key", "a token of some length")]), Ok(()));
+        assert_eq!(
+            asked("127.0.0.1", &[("fastly-key", "a token of some")]),
+            Err(MayNot::TokenWrong)
+        );
+        assert_eq!(asked("192.0.2.1", &[("authorization", "Bearer ")]), Err(MayNot::TokenWrong));
+    }
+}

@@ -1,0 +1,44 @@
+//! Codings that nobody asked for: a response that came in one is understood before it is stored, and before
+//! a client gets it who does not accept it. Invariant: the fields that tell of the coding go with it, and
+//! an entity tag of the coded form is weakened. What cannot be understood stays as it is.
+
+use crate::codings::{self, Understanding};
+use crate::forward::read_facts;
+use crate::origin::{OriginBody, OriginResponse};
+use crate::site::Site;
+use http::{HeaderMap, Method};
+use http_cache::Stored;
+use http_cache::codings::{CODED_FIELDS, choose, weaken};
+
+/// Undoes the coding of a response that nobody asked to be in one: where it is about to be `stored`,
+/// or where the client, whose method and lines these are, does not accept it.
+pub fn understand(
+    site: &Site,
+    method: &Method,
+    headers: &HeaderMap,
+    response: &mut OriginResponse,
+    stored: Option<&mut Stored>,
+) {
+    if !site.config.codings.are_made() {
+        return;
+    }
+    let Some(coding) = codings::may_be_understood(response) else { return };
+    let facts = read_facts(method, headers);
+    let lines = facts.accept_encoding.get();
+    let accepted = lines.is_some_and(|lines| choose(lines, &[coding]).is_some());
+    let headers = match stored {
+        Some(stored) => {
+            stored.content_length = None;
+            &mut stored.headers
+        }
+        None if accepted => return,
+        None => &mut response.headers,
+    };
+    for name in CODED_FIELDS {
+        headers.remove(name);
+    }
+    // The origin's tag is that of the form it sent.
+    weaken(headers);
+    let body = std::mem::replace(&mut response.body, OriginBody::Nothing);
+    response.body = OriginBody::Understood(Box::new(Understanding::new(body, coding)));
+}

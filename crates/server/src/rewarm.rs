@@ -1,0 +1,119 @@
+//! Pages that a change has dropped or marked, rendered anew in the background: the most used first, at a
+//! bounded pace, by a request as a visitor without cookies would make it.
+//!
+//! Invariants: a render in the background begins only while a place at the origin is free and nobody waits
+//! for one, so it takes nothing from visitors but what they leave; it takes its turn like any other
+//! (`render::refresh`), so a page is never rendered twice at once, and it is stored or refused by its lease
+//! like any other. Only pages that anybody gets are rendered so: the store asks the page when it is touched
+//! (`StoredPage::audience`), and here the key is made once more, as for a request without header lines; where
+//! that is another key, or the rules bypass such a request, the page is left to its visitors.
+//!
+//! What is not done here: choosing the pages (`page_store`), and renders that a stale hit starts.
+
+use crate::exchange::{Visitor, decide_on, view_of};
+use crate::forward::{AsSent, read_facts};
+use crate::origin::Besides;
+use crate::render::{self, Ask, Ranges};
+use crate::site::Site;
+use crate::target::Target;
+use http::{HeaderMap, HeaderValue, Method, Version, header};
+use http_cache::{ForwardReason, Reuse, Verdict};
+use page_store::KeyBuf;
+use site_rules::{Handling, Peer};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
+
+/// What the application sees in `User-Agent`.
+const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-rewarm");
+
+/// Renders what changes leave behind, until the server stops. Ends at once where it is not wanted.
+pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+    let Some(config) = site.config.rewarm.clone() else { return };
+    let at_once = Arc::new(Semaphore::new(config.at_once));
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = site.rewarm.notified() => {}
+        }
+        while let Some(ask) = next(&site) {
+            let place = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                place = turn(&site, &at_once, config.pause) => place,
+            };
+            let Some(place) = place else { return };
+            let site = site.clone();
+            tokio::spawn(async move {
+                site.counters.rewarmed.add();
+                render::refresh(site, ask).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+/// Waits until the next render may begin: for its time, for those that are under way, for visitors.
+async fn turn(
+    site: &Site,
+    at_once: &Arc<Semaphore>,
+    pause: std::time::Duration,
+) -> Option<tokio::sync::OwnedSemaphorePermit> {
+    // The semaphore is never closed.
+    let place = at_once.clone().acquire_owned().await.ok()?;
+    loop {
+        tokio::time::sleep(pause).await;
+        if site.origin.places().is_one_to_spare() {
+            return Some(place);
+        }
+    }
+}
+
+/// The next page that is worth it and not there again already.
+fn next(site: &Arc<Site>) -> Option<Ask> {
+    while let Some(key) = site.store.next_to_rewarm() {
+        let Some(ask) = ask(site, &key) else { continue };
+        let facts = read_facts(&ask.method, &ask.headers);
+        let (_, verdict) = decide_on(site, &facts, &ask.headers, &ask.plan, &ask.key);
+        if !matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
+            return Some(ask);
+        }
+    }
+    None
+}
+
+/// The request of a visitor without cookies for the page of this key; `None` where such a visitor would
+/// not get that page.
+fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
+    let bytes = key.as_key().bytes();
+    let target = Target::of_key(bytes)?;
+    let target = site.shared(&target).unwrap_or(target);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::USER_AGENT, USER_AGENT);
+    headers.insert(header::HOST, HeaderValue::from_str(&target.host).ok()?);
+    let scheme = target.scheme;
+    let besides = Besides::default();
+    let visitor = Visitor { peer: None, local: None, believed: Peer::Anybody, scheme, besides };
+    let fields = AsSent(&headers);
+    let view = view_of(&target, &Method::GET, &fields, &visitor);
+    let rules = &site.config.rules;
+    let plan = rules.plan(&view, site.load(), site.clock.now().0);
+    let mut own = Vec::with_capacity(bytes.len());
+    target.write_key(&mut own);
+    rules.write_key(&plan, &fields, &mut own);
+    if plan.handling != Handling::Store || own != bytes {
+        return None;
+    }
+    Some(Ask {
+        target,
+        key: own,
+        method: Method::GET,
+        headers,
+        version: Version::HTTP_11,
+        visitor,
+        plan,
+        why: ForwardReason::Stale,
+        validate: None,
+        fallback: None,
+        ranges: Ranges::Cut,
+        owner: None,
+    })
+}

@@ -1,0 +1,113 @@
+//! Trailer fields (RFC 9110 section 6.5): which of them go on, in either direction.
+//!
+//! They are passed on with content that is streamed, to who says that he takes them (`TE: trailers`,
+//! section 10.1.4), and dropped otherwise, as section 6.5.1 allows; nothing here depends on one. Over
+//! HTTP/1.1 only those go on that the `Trailer` field has announced, which is hyper's rule. What
+//! frames a message, routes it, speaks of its sender's rights or steers caches is dropped always:
+//! some software takes trailers for header fields, and would take them from anybody.
+
+use crate::forward::NOT_FROM_CLIENTS;
+use http::{HeaderMap, header};
+use http_cache::fields;
+
+/// Whether trailers are passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trailers {
+    /// Nobody has asked for them.
+    #[default]
+    Dropped,
+    /// The client takes them.
+    Wanted,
+}
+
+/// Fields that are no trailers (RFC 9110 section 6.5.1), besides those of one connection.
+const NEVER: &[&str] = &[
+    "age",
+    "authorization",
+    "cache-control",
+    "cdn-cache-control",
+    "content-encoding",
+    "content-length",
+    "content-location",
+    "content-range",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "expires",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "location",
+    "max-forwards",
+    "pragma",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "vary",
+    "www-authenticate",
+];
+
+/// What a client says of trailers.
+pub fn wanted(headers: &HeaderMap) -> Trailers {
+    let lines = headers.get_all(header::TE).iter();
+    let mut words = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    match words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"trailers")) {
+        true => Trailers::Wanted,
+        false => Trailers::Dropped,
+    }
+}
+
+/// Says again what a message says of the trailers that it will have.
+pub fn announce(from: &HeaderMap, to: &mut HeaderMap) {
+    for line in from.get_all(header::TRAILER) {
+        to.append(header::TRAILER, line.clone());
+    }
+}
+
+/// Those that are passed on.
+pub fn permitted(mut trailers: HeaderMap, internal: &[header::HeaderName]) -> HeaderMap {
+    fields::remove_hop_by_hop(&mut trailers);
+    for name in NEVER.iter().chain(NOT_FROM_CLIENTS) {
+        trailers.remove(*name);
+    }
+    for name in internal {
+        trailers.remove(name);
+    }
+    trailers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(all: &[(&'static str, &'static str)]) -> HeaderMap {
+        all.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn who_wants_them() {
+        assert_eq!(wanted(&fields(&[("te", "gzip, Trailers")])), Trailers::Wanted);
+        assert_eq!(wanted(&fields(&[("te", "trailers")])), Trailers::Wanted);
+        for none in [fields(&[]), fields(&[("te", "gzip;q=0.5")]), fields(&[("te", "trailersx")])] {
+            assert_eq!(wanted(&none), Trailers::Dropped);
+        }
+    }
+
+    #[test]
+    fn what_is_passed_on() {
+        let all = fields(&[
+            ("x-checksum", "1"),
+            ("grpc-status", "0"),
+            ("set-cookie", "a=b"),
+            ("x-forwarded-for", "6.6.6.6"),
+            ("transfer-encoding", "chunked"),
+            ("x-internal", "1"),
+        ]);
+        let kept = permitted(all, &[header::HeaderName::from_static("x-internal")]);
+        assert_eq!(kept, fields(&[("x-checksum", "1"), ("grpc-status", "0")]));
+    }
+}

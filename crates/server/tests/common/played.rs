@@ -1,0 +1,41 @@
+//! An HTTP origin that the test plays itself, byte by byte, so that each step is seen where it happens.
+//!
+//! Reads are bounded in time. Connections are taken one by one, in the order in which they come.
+//! Nothing here decides what is right: the tests do.
+
+use super::{BOUND, Site, binary};
+use harness::Pagewell;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+
+/// Pagewell before such an origin; the site goes last.
+pub fn before_origin(config: &str) -> (Pagewell, TcpListener, Site) {
+    let site = Site::new(&[]);
+    let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = origin.local_addr().expect("bound");
+    let text = format!("site.origin = \"http://{address}\"\n{config}\n");
+    let file = site.at("origin.toml");
+    std::fs::write(&file, text).expect("written");
+    let args = ["--memory", "64M", "--config", &file.display().to_string()];
+    let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
+    (pagewell, origin, site)
+}
+
+/// Takes a connection and reads a request's head, in small letters.
+pub fn asked(origin: &TcpListener) -> (TcpStream, String) {
+    let (mut stream, _) = origin.accept().expect("a connection");
+    stream.set_read_timeout(Some(BOUND)).expect("can be set");
+    let head = asked_again(&mut stream);
+    (stream, head)
+}
+
+/// Reads the head of another request on the same connection.
+pub fn asked_again(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a request");
+        head.push(byte[0]);
+    }
+    String::from_utf8_lossy(&head).to_ascii_lowercase()
+}

@@ -1,0 +1,230 @@
+//! The description of the control interface, `docs/operating/control-openapi.json`, against the
+//! running binary: every path, method and status in it is exercised and its answer checked against
+//! the schema; what the binary has is in it; what its schema does not allow is refused.
+
+mod common;
+
+use common::Site;
+use harness::{Client, Pagewell, Request, Response};
+use pagewell::control::ROUTES;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+
+fn document() -> Value {
+    let text = include_str!("../../../docs/operating/control-openapi.json");
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// What a reference names.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value.get("$ref").and_then(Value::as_str) {
+        Some(at) => document.pointer(&at[1..]).unwrap_or_else(|| panic!("{at} is not there")),
+        None => value,
+    }
+}
+
+/// What is wrong with a value by a schema, of which the words are known that the document uses.
+fn wrong(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+    let schema = resolved(document, schema);
+    let words: BTreeSet<&str> =
+        schema.as_object().expect("a schema").keys().map(|k| &**k).collect();
+    let known = [
+        "type",
+        "required",
+        "properties",
+        "additionalProperties",
+        "items",
+        "enum",
+        "minProperties",
+        "description",
+    ];
+    assert!(words.iter().all(|word| known.contains(word)), "a word that is not checked: {words:?}");
+    let is_type = match schema.get("type").and_then(Value::as_str) {
+        None => true,
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.is_u64(),
+        Some(other) => panic!("a type that is not checked: {other}"),
+    };
+    if !is_type {
+        return Some(format!("{value} is no {}", schema["type"]));
+    }
+    if let Some(list) = schema.get("enum").and_then(Value::as_array)
+        && !list.contains(value)
+    {
+        return Some(format!("{value} is none of {list:?}"));
+    }
+    let items = value.as_array().into_iter().flatten();
+    let wrong_item = items.filter_map(|item| wrong(document, schema.get("items")?, item)).next();
+    wrong_item.or_else(|| wrong_members(document, schema, value))
+}
+
+fn wrong_members(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+    let members = value.as_object()?;
+    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+        let name = name.as_str().expect("a name");
+        if !members.contains_key(name) {
+            return Some(format!("{name} is missing"));
+        }
+    }
+    if schema
+        .get("minProperties")
+        .and_then(Value::as_u64)
+        .is_some_and(|n| (members.len() as u64) < n)
+    {
+        return Some("too few members".into());
+    }
+    for (name, member) in members {
+        let found =
+            match (schema.pointer(&format!("/properties/{name}")), &schema["additionalProperties"])
+            {
+                (Some(schema), _) => wrong(document, schema, member),
+                (None, Value::Bool(false)) => Some("is not in the schema".into()),
+                (None, Value::Null | Value::Bool(true)) => None,
+                (None, more) => wrong(document, more, member),
+            };
+        if let Some(found) = found {
+            return Some(format!("{name}: {found}"));
+        }
+    }
+    None
+}
+
+fn call(pagewell: &Pagewell, request: &Request) -> Response {
+    Client::new(pagewell.admin().clone()).send(request).expect("an answer")
+}
+
+fn post(content: &str) -> Request {
+    let request = Request::new("POST", "/v1/invalidate").content(content.as_bytes());
+    request.header("Content-Type", "application/json")
+}
+
+/// Calls that come to each status, besides those that come to 200: path, status, request.
+fn failing() -> Vec<(&'static str, u16, Request)> {
+    let mut all = Vec::new();
+    for path in ["/v1/health", "/v1/stats"] {
+        all.push((path, 403, Request::get(path).header("Host", "evil.test")));
+        all.push((path, 405, Request::new("PUT", path)));
+    }
+    let path = "/v1/invalidate";
+    all.push((path, 400, post("{}")));
+    all.push((path, 403, post(r#"{"all":true}"#).header("Host", "evil.test")));
+    all.push((path, 404, post(r#"{"all":true,"site":"nobody.test"}"#)));
+    all.push((path, 405, Request::get(path)));
+    all.push((path, 413, post(&format!("{{\"tags\":[\"{}\"]}}", "x".repeat(17 << 20)))));
+    all.push((path, 415, Request::new("POST", path).content(b"{}")));
+    all
+}
+
+/// Checks an answer, and notes that the status was seen.
+fn check(document: &Value, path: &str, response: &Response, seen: &mut BTreeSet<(String, String)>) {
+    let operations = document["paths"][path].as_object().expect("a path of the document");
+    let (_, operation) = operations.iter().next().expect("an operation");
+    let status = response.status.to_string();
+    let answer = operation["responses"].get(&status);
+    let answer = resolved(document, answer.unwrap_or_else(|| panic!("{path}: no {status}")));
+    let kind = response.header("content-type").expect("a type");
+    let schema = &answer["content"][kind]["schema"];
+    assert!(schema.is_object(), "{path} {status}: {kind} is not in the document");
+    let value = serde_json::from_str(&response.text()).expect("JSON");
+    assert_eq!(wrong(document, schema, &value), None, "{path} {status}: {value}");
+    seen.insert((path.to_owned(), status));
+}
+
+#[test]
+fn the_description_is_what_the_binary_does() {
+    let document = document();
+    let paths = document["paths"].as_object().expect("paths");
+    let described: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods").keys();
+            methods.map(move |method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let there: BTreeSet<(String, String)> =
+        ROUTES.iter().map(|(method, path)| (method.to_string(), path.to_string())).collect();
+    assert_eq!(described, there, "left: the document, right: the binary");
+
+    let site = Site::new(&[]);
+    let token = site.at("token");
+    fs::write(&token, "0123456789abcdef").expect("can be written");
+    let (open, closed) = (site.serve(""), site.serve(&format!("admin_token_file = {token:?}\n")));
+    let mut seen = BTreeSet::new();
+    for (method, path) in ROUTES {
+        let request = match method {
+            "POST" => post(r#"{"tags":["a"],"urls":["/a"],"prefixes":["/b/"],"soft":true}"#),
+            method => Request::new(method, path),
+        };
+        let right = call(&open, &request);
+        assert_eq!(right.status, 200, "{path}: {}", right.text());
+        check(&document, path, &right, &mut seen);
+        let refused = call(&closed, &request);
+        assert_eq!(refused.status, 401, "{path}");
+        check(&document, path, &refused, &mut seen);
+    }
+    for (path, status, request) in failing() {
+        let response = call(&open, &request);
+        assert_eq!(response.status, status, "{path}: {}", response.text());
+        check(&document, path, &response, &mut seen);
+    }
+    for (path, methods) in paths {
+        for (_, operation) in methods.as_object().expect("methods") {
+            for status in operation["responses"].as_object().expect("responses").keys() {
+                assert!(
+                    seen.contains(&(path.clone(), status.clone())),
+                    "{path} {status} was not seen"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_schema_of_a_call_is_what_is_understood() {
+    let document = document();
+    let schema = json!({ "$ref": "#/components/schemas/Invalidate" });
+    let site = Site::new(&[]);
+    let pagewell = site.serve("");
+    let values = |name: &str| match name {
+        "all" | "soft" => vec![json!(true), json!("yes"), json!(1)],
+        "site" => vec![json!(["a"]), json!(true)],
+        _ => vec![json!(["/a"]), json!("/a"), json!([1]), json!({})],
+    };
+    let properties = document["components"]["schemas"]["Invalidate"]["properties"].as_object();
+    let mut tried = 0;
+    for name in properties.expect("properties").keys().map(String::as_str).chain(["tagz"]) {
+        for value in values(name) {
+            let mut body = json!({ "all": true });
+            body[name] = value;
+            let allowed = wrong(&document, &schema, &body).is_none();
+            let response = call(&pagewell, &post(&body.to_string()));
+            assert_eq!(response.status == 200, allowed, "{body}: {}", response.text());
+            assert!(allowed || response.text().contains("unreadable"), "{body}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 15, "{tried}");
+}
+
+#[test]
+fn every_name_of_an_error_is_in_the_description() {
+    use pagewell::control::ControlError as E;
+    let names =
+        document()["components"]["schemas"]["Refused"]["properties"]["error"]["enum"].clone();
+    let known = [
+        E::HostRefused,
+        E::TokenRefused,
+        E::NotFound,
+        E::Method("GET"),
+        E::NotJson,
+        E::Unreadable(String::new()),
+        E::SiteUnknown(String::new()),
+        E::TooLarge,
+    ];
+    let known: Vec<&str> = known.iter().map(|error| error.status().1).collect();
+    assert_eq!(names, json!(known));
+}

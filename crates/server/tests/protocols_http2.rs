@@ -1,0 +1,279 @@
+//! HTTP/2 by real clients (nghttp and h2load of nghttp2), and by raw frames where a client would not
+//! do it: what floods or breaks the protocol is bounded, and ends that connection alone.
+//!
+//! The header blocks are written by hand: indexed fields and literals without Huffman (RFC 7541).
+
+mod common;
+
+use common::{BOUND, Site, client, counter, until};
+use harness::{Address, Pagewell};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Output};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const FRAME_SIZE_ERROR: u32 = 6;
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+/// A frame: its kind, flags, stream, payload.
+type Frame = (u8, u8, u32, Vec<u8>);
+
+/// A connection of frames.
+struct Frames {
+    stream: TcpStream,
+}
+
+impl Frames {
+    /// Begins with these settings (RFC 9113 section 3.4).
+    fn begin(pagewell: &Pagewell, settings: &[(u16, u32)]) -> Frames {
+        let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
+        let stream = TcpStream::connect(address).expect("it accepts connections");
+        stream.set_read_timeout(Some(BOUND)).expect("can be set");
+        stream.set_nodelay(true).expect("can be set");
+        let mut frames = Frames { stream };
+        frames.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("sent");
+        let all = settings
+            .iter()
+            .flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat());
+        let payload: Vec<u8> = all.collect();
+        assert!(frames.send(SETTINGS, 0, 0, &payload));
+        frames
+    }
+
+    /// Sends a frame; whether the other side is still there.
+    fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
+        let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
+        self.stream.write_all(&[&head, payload].concat()).is_ok()
+    }
+
+    /// Asks for a path.
+    fn get(&mut self, stream: u32, path: &str) -> bool {
+        self.send(HEADERS, END_STREAM | END_HEADERS, stream, &block(path))
+    }
+
+    /// The next frame; none when the connection has ended.
+    fn next(&mut self) -> Option<Frame> {
+        let mut head = [0; 9];
+        self.stream.read_exact(&mut head).ok()?;
+        let [a, b, c, kind, flags, s, t, u, v] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        self.stream.read_exact(&mut payload).ok()?;
+        Some((kind, flags, u32::from_be_bytes([s, t, u, v]), payload))
+    }
+
+    /// The next frame of a kind; others are passed over.
+    fn next_of(&mut self, kind: u8) -> Option<Frame> {
+        loop {
+            let frame = self.next()?;
+            if frame.0 == kind {
+                return Some(frame);
+            }
+        }
+    }
+
+    /// The error with which the connection is given up.
+    fn given_up(&mut self) -> Option<u32> {
+        let (_, _, _, payload) = self.next_of(GOAWAY)?;
+        payload.get(4..8)?.try_into().ok().map(u32::from_be_bytes)
+    }
+}
+
+/// A header block for `GET path`.
+fn block(path: &str) -> Vec<u8> {
+    let literal = |index: u8, text: &str| {
+        [&[index, u8::try_from(text.len()).expect("short")], text.as_bytes()].concat()
+    };
+    [&[0x82, 0x86][..], &literal(0x04, path), &literal(0x01, "a.test")].concat()
+}
+
+fn site() -> Site {
+    let site = Site::new(&[
+        ("page.php", "<?php keep(); echo str_repeat('p', 2042);"),
+        ("held.php", "<?php note('held'); wait_for('go'); echo 'held';"),
+        ("count.php", "<?php echo strlen(file_get_contents('php://input'));"),
+    ]);
+    site.file("long.bin", vec![b'x'; 3 << 20]);
+    site
+}
+
+fn run(program: &str, args: &[&str]) -> String {
+    let Output { stdout, stderr, status } =
+        Command::new(program).args(args).output().expect("it can be started");
+    let said = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+    assert!(status.success(), "{program} {args:?}: {said}");
+    said
+}
+
+fn url(pagewell: &Pagewell, path: &str) -> String {
+    format!("http://{}{path}", pagewell.address())
+}
+
+#[test]
+fn h2load_gets_every_answer_in_the_clear_and_over_tls() {
+    let site = site();
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    let at = |name: &str| site.at(name).display().to_string();
+    fs::write(at("key"), made.signing_key.serialize_pem()).expect("written");
+    fs::write(at("crt"), made.cert.pem()).expect("written");
+    let pagewell = site.serve(&format!(
+        "listen_tls = \"unix:{}\"\n[[tls]]\ncertificate = {:?}\nkey = {:?}\n",
+        at("tls.sock"),
+        at("crt"),
+        at("key")
+    ));
+    let all = "2000 succeeded, 0 failed, 0 errored, 0 timeout";
+    let many = ["-n", "2000", "-c", "4", "-m", "32"];
+    for path in ["/page.php", "/long.bin"] {
+        let many = if path == "/page.php" { many } else { ["-n", "20", "-c", "2", "-m", "5"] };
+        let all =
+            if path == "/page.php" { all } else { "20 succeeded, 0 failed, 0 errored, 0 timeout" };
+        let plain = url(&pagewell, path);
+        let said = run("h2load", &[&many[..], &[&plain]].concat());
+        assert!(said.contains(all), "{said}");
+        let base = format!("--base-uri=unix:{}", at("tls.sock"));
+        let secure = format!("https://a.test{path}");
+        let said = run("h2load", &[&many[..], &[&base, &secure]].concat());
+        assert!(said.contains(all) && said.contains("Application protocol: h2"), "{said}");
+    }
+    assert_eq!(counter(&pagewell, "renders"), 2, "one for each scheme");
+    until("all have gone", || counter(&pagewell, "connections") == 0);
+}
+
+#[test]
+fn nghttp_with_small_windows_large_tables_priorities_and_trailers() {
+    let site = site();
+    let pagewell = site.serve("");
+    let (page, long) = (url(&pagewell, "/page.php"), url(&pagewell, "/long.bin"));
+    // Windows of 1 KiB: the long file comes by a thousand small steps beside the others.
+    let small = ["--no-dep", "--window-bits=10", "--connection-window-bits=10", "-m", "3"];
+    let said = run("nghttp", &[&small[..], &["-s", "-n", &page, &long]].concat());
+    assert_eq!(said.matches(" 200 ").count(), 6, "{said}");
+    let large =
+        ["--header-table-size=1M", "--encoder-header-table-size=1M", "-p", "200", "-m", "20"];
+    let cookie = format!("x-large: {}", "v".repeat(3_000));
+    let said = run("nghttp", &[&large[..], &["-s", "-n", "-H", &cookie, &page]].concat());
+    assert_eq!(said.matches(" 200 ").count(), 20, "{said}");
+    let content = site.at("content");
+    fs::write(&content, vec![b'x'; 300_000]).expect("written");
+    let count = url(&pagewell, "/count.php");
+    let content = content.display().to_string();
+    let said = run("nghttp", &["-d", &content, "--trailer", "x-sum: 7", &count]);
+    assert_eq!(said.trim(), "300000");
+}
+
+#[test]
+fn too_large_an_upload_is_answered() {
+    let site = site();
+    let pagewell = site.serve("[limits]\nbody_bytes = \"100K\"\n");
+    let target = url(&pagewell, "/count.php");
+    for bytes in [120_000, 200_000, 3_000_000] {
+        let content = site.at("content");
+        fs::write(&content, vec![b'x'; bytes]).expect("written");
+        let content = content.display().to_string();
+        let h2 = ["-sS", "-i", "--http2-prior-knowledge", "--max-time", "30"];
+        let known = ["--data-binary", &format!("@{content}"), &target];
+        let unknown = ["-H", "Content-Length:", "-T", &content, &target];
+        for how in [&known[..], &unknown] {
+            let said = run("curl", &[&h2[..], how].concat());
+            assert!(said.starts_with("HTTP/2 413"), "{bytes} {how:?}: {said}");
+            assert!(said.contains("pagewell: content-too-large"), "{said}");
+        }
+    }
+    until("all have gone", || counter(&pagewell, "connections") == 0);
+}
+
+#[test]
+fn a_frame_that_is_too_large_ends_the_connection() {
+    let site = site();
+    let pagewell = site.serve("");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    frames.send(HEADERS, END_STREAM | END_HEADERS, 1, &vec![0x82; 16_385]);
+    assert_eq!(frames.given_up(), Some(FRAME_SIZE_ERROR));
+    assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);
+}
+
+#[test]
+fn a_flood_of_continuations_is_bounded() {
+    let site = site();
+    let pagewell = site.serve("");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    assert!(frames.send(HEADERS, END_STREAM, 1, &block("/page.php")));
+    // A literal field of 4,000 bytes in each; there is no end to them but the server's.
+    let field = [&[0x00, 0x01, b'x', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4_000]].concat();
+    let mut sent = 0;
+    while frames.send(CONTINUATION, 0, 1, &field) {
+        sent += 1;
+        assert!(sent < 20_000, "it takes them all");
+    }
+    assert_eq!(counter(&pagewell, "requests"), 0);
+    until("it has gone", || counter(&pagewell, "connections") == 0);
+    assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);
+}
+
+#[test]
+fn rapid_resets_are_bounded() {
+    let site = site();
+    let pagewell = site.serve("[limits]\nhttp2_resets = 20\n");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    for stream in (1..20_001).step_by(2) {
+        if !frames.get(stream, "/page.php") || !frames.send(RST_STREAM, 0, stream, &[0, 0, 0, 8]) {
+            break;
+        }
+    }
+    // The reason is not always read before the connection ends.
+    assert!(matches!(frames.given_up(), Some(ENHANCE_YOUR_CALM) | None));
+    until("it has gone", || counter(&pagewell, "connections") == 0);
+    assert!(counter(&pagewell, "requests") < 10_000);
+    assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);
+}
+
+#[test]
+fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    let site = site();
+    let pagewell = site.serve("");
+    let mut frames = Frames::begin(&pagewell, &[(INITIAL_WINDOW_SIZE, 0)]);
+    assert!(frames.get(1, "/page.php") && frames.get(3, "/page.php"));
+    let mut heads = 0;
+    while heads < 2 {
+        let (kind, _, stream, _) = frames.next().expect("it goes on");
+        assert!(kind != DATA, "content without a window, on stream {stream}");
+        heads += u32::from(kind == HEADERS);
+    }
+    assert_eq!(client(&pagewell).get("/page.php").expect("an answer").content.len(), 2042);
+    // A byte for one of them, then all for the other.
+    frames.send(WINDOW_UPDATE, 0, 3, &1_u32.to_be_bytes());
+    let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
+    assert_eq!((stream, payload.len()), (3, 1));
+    frames.send(WINDOW_UPDATE, 0, 1, &2042_u32.to_be_bytes());
+    let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
+    assert_eq!((stream, payload.len()), (1, 2042));
+}
+
+#[test]
+fn at_the_stop_a_connection_is_told_to_go_and_what_is_in_hand_is_finished() {
+    let site = site();
+    let mut pagewell = site.serve("");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    assert!(frames.get(1, "/held.php"));
+    site.wait_for("held");
+    let stopping = std::thread::spawn(move || {
+        pagewell.stop();
+    });
+    assert_eq!(frames.given_up(), Some(0), "GOAWAY, and no error");
+    site.note("go");
+    let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
+    assert_eq!((stream, &payload[..]), (1, &b"held"[..]));
+    while frames.next().is_some() {}
+    stopping.join().expect("it has stopped");
+}

@@ -1,0 +1,87 @@
+//! A request to purge and what it means: nothing panics, what is understood names something and is
+//! bounded, an expression never takes less as a look-up than it would find, and reading twice is
+//! reading once.
+//!
+//! The data is a request line and header lines, as in `PURGE /a HTTP/1.1`, CR LF, `xkey: a b`.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use purge_requests::{
+    Conditions, Described, Pattern, Purge, Selected, TAGS_MAX, TagPattern, Unread, UrlPattern,
+    read, read_get, read_tag_pattern, read_url_pattern,
+};
+
+/// An address that expressions are tried on, besides the request's own.
+const ADDRESS: &str = "/news/4/?page=2";
+
+/// Reads the data as a request, and each of its values as an expression.
+pub fn run(data: &[u8]) {
+    let mut lines = data.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
+    let (method, address) = first.split_once(' ').unwrap_or((&first, "/"));
+    let address = address.split(' ').next().unwrap_or_default();
+    let address = if address.starts_with('/') { address.to_owned() } else { format!("/{address}") };
+    let mut fields = HeaderMap::new();
+    for line in lines.take(100) {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let value = value.trim_ascii();
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        {
+            fields.append(name, value);
+        }
+        if let Ok(text) = std::str::from_utf8(value) {
+            expression(text, &address);
+        }
+    }
+    for found in [read(method, &address, &fields), read_get("/purge", &address, &fields)] {
+        if let Some(found) = found {
+            judge(found, &address);
+        }
+    }
+}
+
+fn judge(found: Result<Purge, Unread>, address: &str) {
+    match found {
+        Ok(purge) => {
+            assert!(!purge.hard.is_empty() || !purge.soft.is_empty());
+            assert!(purge.hard.len() + purge.soft.len() <= 2 * TAGS_MAX + 2);
+            purge.hard.iter().chain(&purge.soft).for_each(|one| selected(one, address));
+        }
+        Err(unread) => assert!(!unread.as_str().is_empty() && unread.explain().len() < 1_000),
+    }
+}
+
+fn selected(one: &Selected, address: &str) {
+    match one {
+        Selected::Tag(tag) => assert!(!tag.is_empty()),
+        Selected::Url(url) | Selected::Path(url) => assert!(url.starts_with('/')),
+        Selected::Below(path) => assert!(path.starts_with('/') && path.ends_with('/')),
+        Selected::Where(conditions) => drop(holds(conditions, address)),
+        Selected::Everything => {}
+    }
+}
+
+fn holds(conditions: &Conditions, address: &str) -> bool {
+    let aliases = ["b.test".to_owned()];
+    let (host, url) = ("a.test", address.as_bytes());
+    conditions.hold(&Described { host, aliases: &aliases, url, content_type: Some(b"text/html") })
+}
+
+fn expression(text: &str, address: &str) {
+    if let TagPattern::Tags(tags) = read_tag_pattern(text) {
+        assert!(!tags.is_empty() && tags.iter().all(|tag| !tag.is_empty()));
+        assert!(tags.iter().map(Vec::len).sum::<usize>() <= text.len());
+    }
+    let (Ok(found), Ok(oracle)) = (read_url_pattern(text), Pattern::read(text)) else { return };
+    for address in [ADDRESS, address] {
+        let taken = match &found {
+            UrlPattern::Any => true,
+            UrlPattern::Exact(url) => url == address,
+            UrlPattern::Below(path) => address.starts_with(path.as_str()),
+            UrlPattern::Search(pattern) => pattern.is_in(address.as_bytes()),
+        };
+        // "Any" is any address there is: they all begin with a slash.
+        assert!(taken || !oracle.is_in(address.as_bytes()), "{text:?} {address:?}");
+    }
+}
