@@ -8,6 +8,7 @@ pub mod figures;
 pub mod floor;
 pub mod flush;
 pub mod hit;
+pub mod instructions;
 pub mod rig;
 
 use crate::root;

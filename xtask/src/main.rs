@@ -82,6 +82,8 @@ enum Bench {
     },
     /// What a flush of a whole site under load costs, beside nginx's fastcgi_cache
     Flush(bench::flush::Amount),
+    /// How many instructions a hit takes; needs no quiet machine
+    Instructions(bench::instructions::Amount),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
             bench::hit::run(bench::hit::Amount { rounds, slice, connections, browser })
         }
         Task::Bench(Bench::Flush(amount)) => bench::flush::run(amount),
+        Task::Bench(Bench::Instructions(amount)) => bench::instructions::run(amount),
         Task::Floor { target, answer } => floor(&target, &answer),
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),

@@ -18,6 +18,7 @@ mod directory;
 mod error;
 mod find;
 mod histogram;
+pub mod instructions;
 mod keeper;
 mod load;
 mod mariadb;

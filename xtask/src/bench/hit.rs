@@ -9,23 +9,12 @@
 use super::figures::{Round, Series, shown, table};
 use super::rig::{Rig, Server, TARGET};
 use super::{machine, write};
+use harness::instructions::BROWSER_HEADERS;
 use harness::{Load, Until, cpu};
 use serde_json::json;
 use std::fs;
 use std::io::IsTerminal;
 use std::time::Duration;
-
-/// What one visit of a browser sends, besides Host.
-const BROWSER: [(&str, &str); 8] = [
-    ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
-    ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
-    ("Accept-Language", "en-US,en;q=0.5"),
-    ("Accept-Encoding", "identity"),
-    ("DNT", "1"),
-    ("Sec-Fetch-Dest", "document"),
-    ("Sec-Fetch-Mode", "navigate"),
-    ("Upgrade-Insecure-Requests", "1"),
-];
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +114,7 @@ fn measure(
     load.core = Some(load_core);
     if amount.browser {
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        load.headers = BROWSER.into_iter().map(own).collect();
+        load.headers = BROWSER_HEADERS.into_iter().map(own).collect();
     }
     let before = cpu::seconds(server.pid);
     let report = load.run().map_err(|error| format!("bench: {error}"))?;

@@ -1,0 +1,31 @@
+//! How many instructions a hit may take. Counted by callgrind, so the machine may be as busy as it
+//! likes; the bounds are in `instructions.toml` beside this file, which says how to change them.
+//!
+//! The binary is the one that all these tests are run with, optimised a little: a step too much on the
+//! way of a hit shows in it as in the one that is shipped, and nothing is built for this alone
+//! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for that one.
+
+use harness::instructions::{BROWSER_HEADERS, Bounds, per_hit};
+use std::path::Path;
+
+const BOUNDS: &str = include_str!("instructions.toml");
+const HITS: u64 = 400;
+
+#[test]
+fn a_hit_takes_no_more_instructions_than_it_did() {
+    let bounds = Bounds::read(BOUNDS, "dev").expect("instructions.toml");
+    let binary = Path::new(env!("CARGO_BIN_EXE_pagewell"));
+    for (kind, bound, headers) in
+        [("bare", bounds.bare, &[][..]), ("browser", bounds.browser, &BROWSER_HEADERS)]
+    {
+        let counted = per_hit(binary, headers, HITS).expect("callgrind counts");
+        assert!(
+            !bounds.exceeded(bound, counted),
+            "a hit ({kind} headers) takes {counted} instructions; {bound} are written down, and \
+             {} % more are allowed.\nWhere: cargo xtask bench instructions --dev --places\n\
+             If it is worth that: write {counted} into crates/server/tests/instructions.toml, \
+             [dev] {kind}, and say why in the commit.",
+            bounds.margin_percent
+        );
+    }
+}
