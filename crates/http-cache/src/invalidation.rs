@@ -1,8 +1,9 @@
 //! What a response to an unsafe request invalidates (RFC 9111 §4.4): the target URI, and what
 //! Location and Content-Location name, on the same host.
 //!
-//! Invariants: at most three; a failed request invalidates nothing; another host's pages never, for
-//! anyone could empty anyone's store by it. Ports that are the scheme's own do not tell hosts apart,
+//! Invariants: at most three; a refused request (4xx, 501) invalidates nothing, one that may have been
+//! carried out before it failed only its target; another host's pages never, for anyone could empty
+//! anyone's store by it. Ports that are the scheme's own do not tell hosts apart,
 //! for behind a front that ends TLS an application writes `https:` where the request came as `http:`.
 
 use crate::fields;
@@ -11,7 +12,7 @@ use http::{HeaderMap, StatusCode, Uri};
 
 /// The path and query of every page that a response with `status` and `headers` to an unsafe request
 /// for `target` invalidates; `authority` is the host, with port if any, that the request was for.
-/// Empty for safe methods and for failures.
+/// Empty for safe methods and for refusals.
 pub fn invalidates(
     method: Method,
     authority: &str,
@@ -19,12 +20,15 @@ pub fn invalidates(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Vec<String> {
-    // §4.4: "a non-error response is one with a 2xx or 3xx status code".
-    if method != Method::Unsafe || !(status.is_success() || status.is_redirection()) {
+    if method != Method::Unsafe {
         return Vec::new();
     }
     let target = target.path_and_query().map_or("/", |path| path.as_str());
     let mut pages = vec![target.to_owned()];
+    // §4.4: "a non-error response is one with a 2xx or 3xx status code".
+    if !(status.is_success() || status.is_redirection()) {
+        return if may_have_been_done(status) { pages } else { Vec::new() };
+    }
     for name in ["location", "content-location"] {
         let reference = fields::first(headers, name).and_then(|value| str::from_utf8(value).ok());
         if let Some(page) = reference.and_then(|reference| resolve(reference, authority, target))
@@ -34,6 +38,13 @@ pub fn invalidates(
         }
     }
     pages
+}
+
+/// Whether an error leaves open if an unsafe request was carried out. §4.4 asks for nothing then; but a
+/// script that has written and then fails answers with a 500, and a gateway that lost it with a 502 or
+/// 504. A 501 says that the method is not known, a 4xx that the request was refused.
+fn may_have_been_done(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
 /// The path and query that a URI reference names, seen from `target` (RFC 3986 §5.2); `None` when it
@@ -135,11 +146,19 @@ mod tests {
         for status in [200, 201, 204, 302, 303] {
             assert_eq!(pages(Method::Unsafe, status, &[]), ["/a/b?c"]);
         }
-        for status in [400, 404, 500, 503] {
+        for status in [400, 404, 501] {
             assert!(pages(Method::Unsafe, status, &[]).is_empty());
         }
         for method in [Method::Get, Method::Head, Method::OtherSafe] {
             assert!(pages(method, 200, &[("location", "/x")]).is_empty());
+            assert!(pages(method, 500, &[]).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_failed_on_the_way_may_have_been_done() {
+        for status in [500, 502, 503, 504, 599] {
+            assert_eq!(pages(Method::Unsafe, status, &[("location", "/x")]), ["/a/b?c"]);
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::body::{Content, ResponseBody};
 use crate::codings::on_the_way;
 use crate::forward::{self, AsSent, Why, read_facts};
+use crate::heard::Patience;
 use crate::litespeed;
 use crate::networks::forwarded_scheme;
 use crate::origin::Besides;
@@ -246,7 +247,11 @@ async fn bypass(
     visitor: &Visitor,
     because: BypassBecause,
 ) -> Response<ResponseBody> {
-    let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()) };
+    let patience = match because {
+        BypassBecause::SessionCookie => Patience::ToTheHead,
+        _ => Patience::WhileAsked,
+    };
+    let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()), patience };
     forward::pass_bypassed(site, request, target, visitor, why, None).await
 }
 

@@ -1,18 +1,18 @@
 //! Requests on their way to the origin: what is taken out of them, which script answers, and those
 //! that are passed on without being stored (unsafe methods, requests with content).
 //!
-//! What an unsafe request changed takes effect before its response is handed to the client: the
-//! target URI, Location and Content-Location (RFC 9111 section 4.4) and the groups that the response
-//! names (RFC 9875 section 3).
+//! What an unsafe request changed is `writes`'s, how long an answer is waited for when its visitor has
+//! left `heard`'s.
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody, Trailed};
 use crate::codings::on_the_way;
 use crate::config::{FilesConfig, Limits};
 use crate::database::Waited;
-use crate::exchange::{Visitor, view_of};
+use crate::exchange::Visitor;
+use crate::heard::{self, Patience};
 use crate::litespeed;
 use crate::origin::{
-    Besides, Origin, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::private::{self, Keep, Taken};
 use crate::routes::{Route, Script, route};
@@ -22,13 +22,13 @@ use crate::static_files;
 use crate::target::Target;
 use crate::trailers;
 use crate::upload::Upload;
+use crate::writes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use hyper::body::Incoming;
-use page_store::{Strength, Target as Changed};
-use site_rules::{BypassBecause, Planned, RequestView};
+use site_rules::Planned;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -96,12 +96,14 @@ pub struct Why {
     pub forward: ForwardReason,
     /// More, in a word.
     pub detail: Option<&'static str>,
+    /// How long its answer is waited for if its visitor leaves.
+    pub patience: Patience,
 }
 
 impl Why {
     /// Nothing more than RFC 9211 says.
     pub fn of(forward: ForwardReason) -> Why {
-        Why { forward, detail: None }
+        Why { forward, detail: None, patience: Patience::WhileAsked }
     }
 }
 
@@ -209,6 +211,8 @@ pub struct Outgoing<'a> {
     pub visitor: &'a Visitor,
     /// The HTTP version the client spoke.
     pub version: Version,
+    /// Noted when it may have reached the origin.
+    pub reached: Reached,
 }
 
 /// Sends a request without content, and follows where the origin sends it within the site.
@@ -228,13 +232,14 @@ pub async fn send(site: &Arc<Site>, out: Outgoing<'_>) -> Result<OriginResponse,
         script: out.script,
         version: out.version,
         besides: out.visitor.besides.clone(),
+        reached: out.reached,
     };
     send_following(site, request).await
 }
 
 /// Whatever the response says in LiteSpeed's dialect to have changed is taken in here, before anybody
 /// gets it.
-async fn send_following(
+pub async fn send_following(
     site: &Arc<Site>,
     mut request: OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
@@ -242,6 +247,7 @@ async fn send_following(
     let mut target = request.target.clone();
     let (host, scheme, version) = (request.host.clone(), request.scheme, request.version);
     let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
+    let reached = request.reached.clone();
     for _ in 0..REDIRECTS_MAX {
         let path = match site.origin.send(request).await {
             Err(Unsent::Redirected(path)) => path,
@@ -270,6 +276,7 @@ async fn send_following(
             script: Some(script),
             version,
             besides: Besides::default(),
+            reached: reached.clone(),
         };
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
@@ -334,14 +341,12 @@ async fn pass_keeping(
         version: head.version,
         besides: visitor.besides.clone(),
         method: head.method.clone(),
+        reached: Reached::default(),
     };
     let sent = match kind {
-        // The script has written, whether or not the visitor waits for it.
-        Kind::Unsafe => {
-            to_its_end(write(site.clone(), outgoing, target, visitor.clone(), head)).await
-        }
+        Kind::Unsafe => writes::send(site, outgoing, target, visitor, head).await,
         _ => {
-            let sent = send_safe(site, outgoing, &why).await;
+            let sent = heard::send(site, outgoing, why.patience).await;
             match (sent, keep) {
                 (Ok(Ok(response)), Some(keep)) => {
                     match private::take(site, keep, &head, response).await {
@@ -374,59 +379,6 @@ async fn pass_keeping(
     }
 }
 
-/// Sends a safe request. One that is passed on for a session may change something all the same: there
-/// are applications that do so by a link, and a second click leaves the first request.
-async fn send_safe(
-    site: &Arc<Site>,
-    outgoing: OriginRequest,
-    why: &Why,
-) -> Result<Result<OriginResponse, Unsent>, tokio::task::JoinError> {
-    if why.detail != Some(BypassBecause::SessionCookie.as_str()) {
-        return Ok(send_following(site, outgoing).await);
-    }
-    let site = site.clone();
-    to_its_end(async move { send_following(&site, outgoing).await }).await
-}
-
-/// Has a request sent by a task of its own: what its response says to have changed is taken in also when
-/// the visitor leaves meanwhile.
-async fn to_its_end<T: Send + 'static>(
-    sending: impl Future<Output = T> + Send + 'static,
-) -> Result<T, tokio::task::JoinError> {
-    tokio::spawn(sending).await
-}
-
-/// Sends an unsafe request and takes in what it changed.
-async fn write(
-    site: Arc<Site>,
-    outgoing: OriginRequest,
-    target: Target,
-    visitor: Visitor,
-    head: http::request::Parts,
-) -> Result<(OriginResponse, Waited), Unsent> {
-    let sent = send_following(&site, outgoing).await;
-    // Without an answer too: who can tell what was written?
-    private::wrote(&site, &head.headers, sent.as_ref().ok());
-    let mut response = sent?;
-    invalidate(&site, &target, &response);
-    let waited = committed(&site).await;
-    let fields = AsSent(&head.headers);
-    // The mark is for the page's host, by whichever alias the visitor came.
-    let target = site.shared(&target).unwrap_or(target);
-    mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
-    Ok((response, waited))
-}
-
-/// Waits until what the origin has committed so far is applied, where the database says what changed.
-async fn committed(site: &Site) -> Waited {
-    let Some(feed) = &site.feed else { return Waited::No };
-    let waited = feed.barrier().await;
-    if waited == Waited::Late {
-        site.counters.database_late.add();
-    }
-    waited
-}
-
 /// What the cache reads of a request.
 pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'a> {
     let lines = headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
@@ -444,54 +396,6 @@ fn content_of(
         return RequestBody::Empty;
     }
     RequestBody::Stream(Upload::new(body, version, limits.body_bytes, limits.body_timeout))
-}
-
-/// Marks a visitor whose unsafe request went through, where a rule wants him passed on for a while.
-fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse) {
-    if !(response.status.is_success() || response.status.is_redirection()) {
-        return;
-    }
-    let rules = &site.config.rules;
-    let Some(for_ms) = rules.after_write_ms(view) else { return };
-    let line = rules.mark(view, site.clock.now().0, for_ms);
-    let line = HeaderValue::from_str(&line).expect("a mark is visible ASCII");
-    response.headers.append(header::SET_COOKIE, line);
-}
-
-/// Drops what an unsafe request changed.
-fn invalidate(site: &Arc<Site>, target: &Target, response: &OriginResponse) {
-    let (status, headers) = (response.status, &response.headers);
-    let hosts = std::iter::once(&target.host).chain(site.config.hosts.same_as(&target.host));
-    // `*` is no URI; what the response says of groups holds all the same.
-    let urls: Vec<String> = target.uri().parse().map_or_else(
-        |_| Vec::new(),
-        |uri| {
-            hosts
-                .flat_map(|host| http_cache::invalidates(Kind::Unsafe, host, &uri, status, headers))
-                .collect()
-        },
-    );
-    // However they were written: the page is stored by its normal form.
-    let form = site.config.rules.form();
-    let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
-    let mut changed: Vec<Changed<'_>> =
-        urls.iter().map(|url| Changed::Url(url.as_bytes())).collect();
-    let groups = http_cache::tags::read_invalidated_groups(headers);
-    match &groups {
-        Ok(groups) => changed.extend(groups.iter().map(Changed::Tag)),
-        // A change was announced that cannot be read: nothing may stay that it could concern.
-        Err(reason) => {
-            tracing::error!(
-                event = "change-unreadable",
-                url = target.uri(),
-                reason = reason.as_str()
-            );
-            changed.push(Changed::Everything);
-        }
-    }
-    if !changed.is_empty() {
-        site.change(&changed, Strength::Drop, "response");
-    }
 }
 
 /// The answer when the origin did not answer.

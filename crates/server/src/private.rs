@@ -15,6 +15,7 @@ use crate::body::ResponseBody;
 use crate::config::PrivateCopies;
 use crate::exchange::{Visitor, view_of};
 use crate::forward::{self, AsSent, Why, read_facts};
+use crate::heard::Patience;
 use crate::origin::OriginResponse;
 use crate::page::marked;
 use crate::render::{self, Ask, Ranges};
@@ -60,7 +61,7 @@ pub async fn answer(
     let owner = match site.config.rules.owner(&copies.cookies, &AsSent(headers)) {
         Ok(owner) => Arc::new(owner),
         Err(reason) => {
-            let why = Why { forward: ForwardReason::Bypass, detail: Some(reason.as_str()) };
+            let why = passed_on(reason.as_str());
             return forward::pass_bypassed(site, request, target, visitor, why, None).await;
         }
     };
@@ -79,9 +80,14 @@ pub async fn answer(
         lease: site.store.lease(),
         request_time: site.clock.now(),
     });
-    let detail = Some(BypassBecause::SessionCookie.as_str());
-    let why = Why { forward: ForwardReason::Bypass, detail };
+    let why = passed_on(BypassBecause::SessionCookie.as_str());
     forward::pass_bypassed(site, request, target, visitor, why, keep).await
+}
+
+/// Why a request with a session's cookie is passed on.
+fn passed_on(detail: &'static str) -> Why {
+    let patience = Patience::ToTheHead;
+    Why { forward: ForwardReason::Bypass, detail: Some(detail), patience }
 }
 
 /// The key of an owner's copy. The origin gets the target as it was written, so that is what the copy is of.

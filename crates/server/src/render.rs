@@ -7,7 +7,8 @@
 //! | alone | asks the origin for itself; the page may be stored all the same |
 //!
 //! The task goes on when its visitor leaves, as long as somebody follows or the page is about to be
-//! stored; otherwise the request at the origin is given up. The lease is taken before the request
+//! stored; otherwise the request at the origin is given up, once nothing more is to be heard from it
+//! (`heard`). The lease is taken before the request
 //! goes out (by the turn) and kept until the followers have decided. The page is stored before its
 //! last byte is handed to the visitor, so that whoever has it finds it in the store.
 
@@ -22,8 +23,9 @@ pub use understood::understand;
 use crate::body::ResponseBody;
 use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, Outgoing, answerer, read_facts};
+use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
-use crate::origin::{OriginResponse, Unsent};
+use crate::origin::{OriginResponse, Reached, Unsent};
 use crate::page::{SharedPage, StoredPage, dependencies, marked};
 use crate::routes::Script;
 use crate::serve;
@@ -396,6 +398,7 @@ impl Render {
         site.counters.renders.add();
         let target = self.ask.target.clone();
         let visitor = self.ask.visitor.clone();
+        let reached = Reached::default();
         let out = Outgoing {
             method: Method::GET,
             target: &target,
@@ -403,11 +406,17 @@ impl Render {
             script,
             visitor: &visitor,
             version: self.ask.version,
+            reached: reached.clone(),
         };
-        let sent = tokio::select! {
-            sent = forward::send(&site, out) => sent,
-            () = self.abandoned() => return Attempt::Done,
+        let sending = forward::send(&site, out);
+        let sent = match is_heard(&site, Patience::WhileAsked) {
+            true => unless_left(sending, self.abandoned(), &reached).await,
+            false => tokio::select! {
+                sent = sending => Some(sent),
+                () = self.abandoned() => None,
+            },
         };
+        let Some(sent) = sent else { return Attempt::Done };
         let response = match sent {
             Ok(response) => response,
             Err(unsent) => return self.unsent(unsent),

@@ -16,15 +16,14 @@ use crate::exchange::Visitor;
 use crate::forward;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
-use crate::origin::{Besides, Origin, OriginRequest, RequestBody};
-use crate::private;
+use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
 use crate::trailers::Trailers;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_cache::ForwardReason;
 use http_cache::status::{CacheStatus, Handled};
-use http_cache::{ForwardReason, Method as Kind};
 use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -102,9 +101,14 @@ impl Slot {
     }
 }
 
-/// The origin that may be asked to change the protocol, if the request offers that and it can be.
+/// The origin that may be asked to change the protocol, if the request offers that and it can be. An
+/// offer may be ignored (RFC 9110 section 7.8); with another method than GET it is, so that a write is a
+/// write.
 pub fn asked<'a>(site: &'a Site, request: &Request<Incoming>) -> Option<&'a HttpOrigin> {
     let Origin::Http(origin) = &site.origin else { return None };
+    if request.method() != Method::GET {
+        return None;
+    }
     request.extensions().get::<Offer>().map(|_| origin)
 }
 
@@ -125,7 +129,6 @@ pub async fn pass(
     };
     site.counters.forwards.add();
     let (head, _) = request.into_parts();
-    let method = head.method.clone();
     let outgoing = OriginRequest {
         target: target.path_and_query.clone(),
         host: target.host.clone(),
@@ -137,15 +140,13 @@ pub async fn pass(
         script: None,
         version: head.version,
         besides: Besides { trailers: Trailers::Dropped, ..visitor.besides.clone() },
-        method: method.clone(),
+        method: head.method.clone(),
+        reached: Reached::default(),
     };
     match origin.switch(outgoing).await {
         Err(unsent) => forward::failed(site, unsent, why),
         Ok(Switch::Refused(response)) => {
             litespeed::take_in(site, || target.uri(), &head.headers, &response.headers);
-            if Kind::of(&method) == Kind::Unsafe {
-                private::wrote(site, &head.headers, Some(&response));
-            }
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status)
         }

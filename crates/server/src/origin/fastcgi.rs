@@ -170,6 +170,7 @@ impl FastCgi {
             // that the kept one held takes the new one.
             drop(kept);
         } else if let Some(kept) = kept {
+            request.reached.note();
             let tried = match reply.begin(kept, start.clone(), RequestContent::Empty).await {
                 Ok(()) => reply.head().await,
                 Err(failure) => Err(failure),
@@ -181,6 +182,7 @@ impl FastCgi {
             }
         }
         let fresh = self.connect().await?;
+        request.reached.note();
         reply.begin(fresh, start, content).await?;
         Ok((reply.head().await?, reply))
     }

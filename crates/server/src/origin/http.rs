@@ -87,6 +87,7 @@ impl HttpOrigin {
             RequestBody::Stream(upload) => Some(upload.flaw()),
         };
         let Besides { interims, trailers } = request.besides.clone();
+        request.reached.note();
         let mut outgoing = self.outgoing(request)?;
         if let Some(interims) = interims {
             let config = self.config.clone();

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use http_cache::Failure;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A request as it goes to the origin.
 pub struct OriginRequest {
@@ -49,6 +50,25 @@ pub struct OriginRequest {
     pub version: ::http::Version,
     /// What the client takes besides.
     pub besides: Besides,
+    /// Noted when it may have reached the origin.
+    pub reached: Reached,
+}
+
+/// Whether a request may have reached the origin: from then on what it does there may have been done,
+/// whether or not an answer comes. Shared by who sends it and who waits for the answer.
+#[derive(Clone, Debug, Default)]
+pub struct Reached(Arc<AtomicBool>);
+
+impl Reached {
+    /// Notes that the request is being sent.
+    pub fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it may have reached the origin.
+    pub fn may_have(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a client takes besides a response, where the origin speaks HTTP.

@@ -1,0 +1,121 @@
+//! Unsafe requests: what they changed takes effect before their response is handed to the client: the
+//! target URI, Location and Content-Location (RFC 9111 section 4.4), the groups that the response names
+//! (RFC 9875 section 3), and the private copies of whoever sent them. Where nobody knows whether it was
+//! carried out, its target goes all the same (decision 0032).
+
+use crate::database::Waited;
+use crate::exchange::{Visitor, view_of};
+use crate::forward::{AsSent, send_following};
+use crate::heard;
+use crate::origin::{OriginRequest, OriginResponse, Unsent};
+use crate::private;
+use crate::site::Site;
+use crate::target::Target;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_cache::{Failure, Method as Kind};
+use page_store::{Strength, Target as Changed};
+use site_rules::RequestView;
+use std::sync::Arc;
+use tokio::task::JoinError;
+
+/// Sends an unsafe request and takes in what it changed: the script has written, whether or not the
+/// visitor waits for it.
+///
+/// # Errors
+/// The task in which that is done has panicked.
+pub async fn send(
+    site: &Arc<Site>,
+    outgoing: OriginRequest,
+    target: Target,
+    visitor: &Visitor,
+    head: http::request::Parts,
+) -> Result<Result<(OriginResponse, Waited), Unsent>, JoinError> {
+    heard::to_its_end(write(site.clone(), outgoing, target, visitor.clone(), head)).await
+}
+
+async fn write(
+    site: Arc<Site>,
+    outgoing: OriginRequest,
+    target: Target,
+    visitor: Visitor,
+    head: http::request::Parts,
+) -> Result<(OriginResponse, Waited), Unsent> {
+    let reached = outgoing.reached.clone();
+    let sent = send_following(&site, outgoing).await;
+    // Without an answer too: who can tell what was written?
+    private::wrote(&site, &head.headers, sent.as_ref().ok());
+    let mut response = match sent {
+        Ok(response) => response,
+        Err(unsent) => {
+            if reached.may_have() && !matches!(unsent, Unsent::Failed(Failure::Refused)) {
+                invalidate(&site, &target, StatusCode::BAD_GATEWAY, &HeaderMap::new());
+            }
+            return Err(unsent);
+        }
+    };
+    invalidate(&site, &target, response.status, &response.headers);
+    let waited = committed(&site).await;
+    let fields = AsSent(&head.headers);
+    // The mark is for the page's host, by whichever alias the visitor came.
+    let target = site.shared(&target).unwrap_or(target);
+    mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
+    Ok((response, waited))
+}
+
+/// Waits until what the origin has committed so far is applied, where the database says what changed.
+async fn committed(site: &Site) -> Waited {
+    let Some(feed) = &site.feed else { return Waited::No };
+    let waited = feed.barrier().await;
+    if waited == Waited::Late {
+        site.counters.database_late.add();
+    }
+    waited
+}
+
+/// Marks a visitor whose unsafe request went through, or may have, where a rule wants him passed on for a
+/// while.
+fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse) {
+    if response.status.is_client_error() {
+        return;
+    }
+    let rules = &site.config.rules;
+    let Some(for_ms) = rules.after_write_ms(view) else { return };
+    let line = rules.mark(view, site.clock.now().0, for_ms);
+    let line = HeaderValue::from_str(&line).expect("a mark is visible ASCII");
+    response.headers.append(header::SET_COOKIE, line);
+}
+
+/// Drops what an unsafe request changed, or may have changed.
+fn invalidate(site: &Arc<Site>, target: &Target, status: StatusCode, headers: &HeaderMap) {
+    let hosts = std::iter::once(&target.host).chain(site.config.hosts.same_as(&target.host));
+    // `*` is no URI; what the response says of groups holds all the same.
+    let urls: Vec<String> = target.uri().parse().map_or_else(
+        |_| Vec::new(),
+        |uri| {
+            hosts
+                .flat_map(|host| http_cache::invalidates(Kind::Unsafe, host, &uri, status, headers))
+                .collect()
+        },
+    );
+    // However they were written: the page is stored by its normal form.
+    let form = site.config.rules.form();
+    let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
+    let mut changed: Vec<Changed<'_>> =
+        urls.iter().map(|url| Changed::Url(url.as_bytes())).collect();
+    let groups = http_cache::tags::read_invalidated_groups(headers);
+    match &groups {
+        Ok(groups) => changed.extend(groups.iter().map(Changed::Tag)),
+        // A change was announced that cannot be read: nothing may stay that it could concern.
+        Err(reason) => {
+            tracing::error!(
+                event = "change-unreadable",
+                url = target.uri(),
+                reason = reason.as_str()
+            );
+            changed.push(Changed::Everything);
+        }
+    }
+    if !changed.is_empty() {
+        site.change(&changed, Strength::Drop, "response");
+    }
+}
