@@ -19,6 +19,9 @@ const LISTED_MAX: usize = 30;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeRule {
+    /// The name of the table's database, for whoever follows several; not looked at here.
+    #[serde(default)]
+    pub database: Option<String>,
     /// The table.
     pub table: String,
     /// The tags that a changed row touches; `{column}` stands for a value.

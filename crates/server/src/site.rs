@@ -57,8 +57,8 @@ pub struct Site {
     pub leases: Option<Arc<Leases>>,
     /// Whose turn it is to search the pages for an expression.
     pub searches: Searches,
-    /// The database whose changes drop pages, where one is followed.
-    pub feed: Option<Feed>,
+    /// The databases whose changes drop pages.
+    pub feeds: Vec<Arc<Feed>>,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// Places for connections that have changed to another protocol.
@@ -104,7 +104,7 @@ impl Site {
             rewarm: Notify::new(),
             neighbours,
             searches: Searches::default(),
-            feed: config.database.clone().map(Feed::new),
+            feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),

@@ -3,7 +3,7 @@
 //! (RFC 9875 section 3), and the private copies of whoever sent them. Where nobody knows whether it was
 //! carried out, its target goes all the same (decision 0032).
 
-use crate::database::Waited;
+use crate::database::{self, Waited};
 use crate::exchange::{Visitor, view_of};
 use crate::forward::{AsSent, send_following};
 use crate::heard;
@@ -64,8 +64,7 @@ async fn write(
 
 /// Waits until what the origin has committed so far is applied, where the database says what changed.
 async fn committed(site: &Site) -> Waited {
-    let Some(feed) = &site.feed else { return Waited::No };
-    let waited = feed.barrier().await;
+    let waited = database::barrier(&site.feeds).await;
     if waited == Waited::Late {
         site.counters.database_late.add();
     }

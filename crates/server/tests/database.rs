@@ -276,6 +276,73 @@ fn while_the_database_is_away_nothing_is_kept() {
     assert_eq!(counter(&pagewell, "database_gaps"), 0);
 }
 
+/// Reads from a second database, and writes there.
+const ARCHIVE: &str = r#"<?php
+require 'db.php';
+if ($_SERVER['REQUEST_METHOD'] === 'POST') {
+    db()->exec('INSERT INTO archive.volumes (year) VALUES (1900)');
+    exit;
+}
+keep(3600);
+header('Cache-Groups: "volumes"');
+echo 'volumes=', db()->query('SELECT COUNT(*) FROM archive.volumes')->fetchColumn();
+"#;
+
+#[test]
+fn a_site_of_two_databases_follows_both() {
+    let mut paper = Paper::new(&[]);
+    let sql = "CREATE DATABASE archive;
+        GRANT SELECT ON archive.* TO follower@localhost; GRANT ALL ON archive.* TO writer@localhost;
+        CREATE TABLE archive.volumes (id INT AUTO_INCREMENT PRIMARY KEY, year INT);";
+    paper.database.sql(sql).expect("a second database");
+    paper.site.file("archive.php", ARCHIVE);
+    let socket = paper.database.socket().display().to_string();
+    let second = |rules: &str| {
+        let rules = RULES.replace("[[change]]", "[[change]]\ndatabase = \"paper\"") + rules;
+        let url = format!("mysql://follower:secret@localhost/archive?socket={socket}");
+        paper.config(
+            &format!("[[database]]\nname = \"old\"\nurl = {url:?}\nlag_max = \"0s\""),
+            &rules,
+        )
+    };
+    let rule = "[[change]]\ndatabase = \"old\"\ntable = \"volumes\"\ntags = [\"volumes\"]";
+    let wrong = second(&rule.replace("volumes", "comments"));
+    let pagewell = paper.site.serve(&second(rule));
+    let (show, archive) = ("/show.php?id=1", "/archive.php");
+    stored(&pagewell, show);
+    stored(&pagewell, archive);
+
+    // Each drops its own pages, whoever changes it; whoever writes waits for both.
+    paper.sql("INSERT INTO archive.volumes (year) VALUES (1899)");
+    shows(&pagewell, archive, "volumes=1");
+    assert!(is_hit(&get(&pagewell, show)));
+    stored(&pagewell, archive);
+    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    shows(&pagewell, show, "title=uno");
+    assert!(is_hit(&get(&pagewell, archive)));
+    for count in 2..20 {
+        let written = post(&pagewell, archive);
+        assert!(!cache_status(&written).contains("changes-late"), "{}", cache_status(&written));
+        assert_eq!(get(&pagewell, archive).text(), format!("volumes={count}"));
+    }
+
+    // While one is away nothing is kept, and it comes back without a gap.
+    stored(&pagewell, "/plain.php");
+    paper.database.stop();
+    until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
+    paper.database.start_again().expect("MariaDB starts again");
+    stored(&pagewell, "/plain.php");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+    drop(pagewell);
+
+    // A rule that fits the other database only.
+    let file = paper.site.config(&wrong, "").display().to_string();
+    let root = paper.site.root().display().to_string();
+    let args = [root.as_str(), "--memory", "64M", "--config", &file];
+    let error = Pagewell::start(common::binary(), &args).expect_err("it does not start");
+    assert!(error.to_string().contains("old: there is no table comments"), "{error}");
+}
+
 #[test]
 fn what_does_not_fit_is_said_at_the_start() {
     let paper = Paper::new(&[]);

@@ -1,13 +1,14 @@
 //! `[[database]]` and `[[change]]`: which database is followed, and which tags its rows touch, as
 //! used. Rules are compiled here and held against the database's schema when it is connected to.
-//! The address is a URL; percent-encoded parts are decoded. Other databases than MariaDB, and more
-//! than one for a site, are refused by name.
+//! The address is a URL; percent-encoded parts are decoded. Of several databases of a site each has a
+//! name, by which the rules say whose they are. Other databases than MariaDB are refused by name.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
 use super::units::parse_duration;
 use change_feed::{ChangeRule, Rules};
-use mysql_replication::wire::login::Account;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +19,18 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// The longest that a write may be held, and that a change may be open without being shown settled.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// The most databases of a site.
+const DATABASES_MAX: usize = 16;
+/// The longest name of one.
+const NAME_MAX: usize = 64;
+
 /// A database that is followed.
 #[derive(Clone, Debug)]
 pub struct Database {
-    /// Where it is.
-    pub place: Place,
-    /// Who follows it, and the database's name.
-    pub account: Account,
+    /// What it is called, here and in the log; no other of the site is called so.
+    pub name: String,
+    /// Where it is, and who follows it.
+    pub server: DatabaseServer,
     /// What its rows touch.
     pub rules: Rules,
     /// What happens while it is not followed.
@@ -33,6 +39,41 @@ pub struct Database {
     pub barrier: Duration,
     /// How long a change stays open where nothing shows it settled.
     pub settle: Duration,
+}
+
+/// A server, and what is to be followed of it.
+#[derive(Clone, Debug)]
+pub struct DatabaseServer {
+    /// What it speaks.
+    pub kind: DatabaseKind,
+    /// Where it is.
+    pub place: Place,
+    /// Who follows it, and the database's name.
+    pub account: Account,
+}
+
+/// What a database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabaseKind {
+    /// What MariaDB and MySQL speak.
+    MariaDb,
+}
+
+/// Who follows a database.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The account's name.
+    pub user: String,
+    /// Its password; may be empty.
+    pub password: String,
+    /// The database's name.
+    pub database: String,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account {{ user: {:?}, database: {:?} }}", self.user, self.database)
+    }
 }
 
 /// Where a database is.
@@ -44,8 +85,8 @@ pub enum Place {
     Unix(PathBuf),
 }
 
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Tcp(host, port) => write!(f, "{host}:{port}"),
             Place::Unix(path) => write!(f, "unix:{}", path.display()),
@@ -62,21 +103,32 @@ pub enum OnLag {
     BypassAfter(Duration),
 }
 
-/// Checks and completes `[[database]]` and `[[change]]`; `None` where there are none.
+/// Checks and completes `[[database]]` and `[[change]]`.
 pub(super) fn resolve(
     databases: &[raw::Database],
     changes: &[ChangeRule],
-) -> Result<Option<Arc<Database>>, LoadError> {
-    let raw = match databases {
-        [] if changes.is_empty() => return Ok(None),
-        [] => return wrong("change", "there is no [[database]] that they could be about"),
-        [raw] => raw,
-        _ => return wrong("database", "one [[database]] a site is followed"),
-    };
-    if changes.is_empty() {
-        return wrong("change", "no [[change]] says what the database's rows touch");
+) -> Result<Vec<Arc<Database>>, LoadError> {
+    match (databases.len(), changes.is_empty()) {
+        (0, true) => return Ok(Vec::new()),
+        (0, false) => return wrong("change", "there is no [[database]] that they could be about"),
+        (1.., true) => return wrong("change", "no [[change]] says what the database's rows touch"),
+        (count, false) if count > DATABASES_MAX => {
+            return wrong("database", format!("{DATABASES_MAX} databases a site at most"));
+        }
+        _ => {}
     }
-    let rules = Rules::compile(changes).or_else(|error| wrong("change", error))?;
+    let found = databases.iter().map(server).collect::<Result<Vec<_>, _>>()?;
+    let names = names(databases, &found)?;
+    whose(changes, &names)?;
+    let mut resolved = Vec::new();
+    for ((raw, server), name) in databases.iter().zip(found).zip(&names) {
+        resolved.push(Arc::new(one(raw, server, name, own(changes, name, names.len()))?));
+    }
+    Ok(resolved)
+}
+
+/// Where a database is, and who follows it.
+fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
     let (place, mut account) = read_url(&raw.url).or_else(|why| wrong("database.url", why))?;
     if let Some(path) = &raw.password_file {
         let text = std::fs::read_to_string(path);
@@ -84,6 +136,69 @@ pub(super) fn resolve(
             text.or_else(|e| wrong("database.password_file", format!("{}: {e}", path.display())))?;
         account.password = text.trim_end_matches(['\r', '\n']).to_owned();
     }
+    Ok(DatabaseServer { kind: DatabaseKind::MariaDb, place, account })
+}
+
+/// What each is called: as it says, or else as the database is.
+fn names(databases: &[raw::Database], found: &[DatabaseServer]) -> Result<Vec<String>, LoadError> {
+    let mut names = Vec::new();
+    for (raw, server) in databases.iter().zip(found) {
+        let name = raw.name.as_ref().unwrap_or(&server.account.database);
+        if raw.name.is_some() && (name.is_empty() || name.len() > NAME_MAX) {
+            return wrong("database.name", format!("{name:?}: 1 to {NAME_MAX} bytes"));
+        }
+        if names.contains(name) {
+            let why = format!("two are called {name:?}: give each a name of its own");
+            return wrong("database.name", why);
+        }
+        names.push(name.clone());
+    }
+    Ok(names)
+}
+
+/// Whether each rule says whose it is, where that is a question.
+fn whose(changes: &[ChangeRule], names: &[String]) -> Result<(), LoadError> {
+    let there = || names.join(", ");
+    for change in changes {
+        let table = &change.table;
+        match &change.database {
+            Some(name) if !names.contains(name) => {
+                let why = format!(
+                    "table {table}: no [[database]] is called {name:?}; there is: {}",
+                    there()
+                );
+                return wrong("change.database", why);
+            }
+            None if names.len() > 1 => {
+                let why = format!("table {table}: say of which database it is: {}", there());
+                return wrong("change.database", why);
+            }
+            _ => {}
+        }
+    }
+    let said: BTreeSet<&String> =
+        changes.iter().filter_map(|rule| rule.database.as_ref()).collect();
+    match names.iter().find(|name| names.len() > 1 && !said.contains(name)) {
+        Some(name) => {
+            wrong("change", format!("no [[change]] says what the rows of {name:?} touch"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The rules of one database.
+fn own(changes: &[ChangeRule], name: &str, of: usize) -> Vec<ChangeRule> {
+    let is_own = |rule: &&ChangeRule| of == 1 || rule.database.as_deref() == Some(name);
+    changes.iter().filter(is_own).cloned().collect()
+}
+
+fn one(
+    raw: &raw::Database,
+    server: DatabaseServer,
+    name: &str,
+    changes: Vec<ChangeRule>,
+) -> Result<Database, LoadError> {
+    let rules = Rules::compile(&changes).or_else(|error| wrong("change", error))?;
     let wait = |key: &str, text: &Option<String>, default, most: Duration| match text {
         None => Ok(default),
         Some(text) => match parse_duration(text) {
@@ -98,14 +213,14 @@ pub(super) fn resolve(
         Some("serve") => OnLag::Serve,
         Some(other) => return wrong("database.on_lag", format!("{other:?}: serve or bypass")),
     };
-    Ok(Some(Arc::new(Database {
-        place,
-        account,
+    Ok(Database {
+        name: name.to_owned(),
+        server,
         rules,
         on_lag,
         barrier: wait("database.barrier", &raw.barrier, BARRIER, WAIT_MAX)?,
         settle: wait("database.settle", &raw.settle, SETTLE, WAIT_MAX)?,
-    })))
+    })
 }
 
 const FORM: &str = "write mysql://user:password@host:port/name, or \
@@ -173,7 +288,7 @@ fn decoded(text: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn read(database: &str, changes: &str) -> Result<Option<Arc<Database>>, String> {
+    fn read(database: &str, changes: &str) -> Result<Vec<Arc<Database>>, String> {
         let text = format!("{database}\n{changes}");
         let file: raw::File = toml::from_str(&text).map_err(|error| error.to_string())?;
         resolve(&file.database, &file.change).map_err(|error| error.0)
@@ -204,15 +319,31 @@ mod tests {
     }
 
     #[test]
+    fn of_several_each_has_its_own_rules() {
+        let url = "[[database]]\nurl = \"mysql://a@b/n\"\n";
+        let rules = format!("{RULE}\ndatabase = \"n\"\n{RULE}\ndatabase = \"m\"\n");
+        let found = read(&format!("{url}{url}name = \"m\""), &rules).expect("both can be used");
+        let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["n", "m"]);
+        assert_eq!(found[0].rules, found[1].rules);
+        assert!(!found[0].rules.is_empty());
+    }
+
+    #[test]
     fn what_cannot_be_used_says_why() {
         let url = "[[database]]\nurl = \"mysql://a@b/n\"";
-        assert!(read("", "").expect("nothing").is_none());
-        let found = read(url, RULE).expect("it can be used").expect("a database");
-        assert_eq!(found.on_lag, OnLag::BypassAfter(LAG_MAX));
+        let other = "[[database]]\nname = \"m\"\nurl = \"mysql://a@b/n\"";
+        assert!(read("", "").expect("nothing").is_empty());
+        let found = &read(url, RULE).expect("it can be used")[0];
+        assert_eq!((found.name.as_str(), found.on_lag), ("n", OnLag::BypassAfter(LAG_MAX)));
         for (database, changes, part) in [
             ("", RULE, "no [[database]]"),
             (url, "", "no [[change]]"),
-            (&format!("{url}\n{url}"), RULE, "one [[database]]"),
+            (&format!("{url}\n{url}"), RULE, "name of its own"),
+            (&format!("{url}\n{other}"), RULE, "of which database it is: n, m"),
+            (&format!("{url}\n{other}"), &format!("{RULE}\ndatabase = \"n\""), "rows of \"m\""),
+            (url, &format!("{RULE}\ndatabase = \"m\""), "is called \"m\"; there is: n"),
+            (&format!("{url}\nname = \"\""), RULE, "1 to 64 bytes"),
             (&format!("{url}\non_lag = \"x\""), RULE, "serve or bypass"),
             (&format!("{url}\nbarrier = \"2m\""), RULE, "at most"),
             (&format!("{url}\nlag_max = \"soon\""), RULE, "database.lag_max"),

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
-pub use database::{Database, OnLag, Place};
+pub use database::{Account, Database, DatabaseKind, DatabaseServer, OnLag, Place};
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use private::PrivateCopies;
@@ -97,8 +97,8 @@ pub struct Config {
     pub codings: Codings,
     /// How pages are rendered anew in the background after a change; none: only when somebody asks.
     pub rewarm: Option<Rewarm>,
-    /// The database that is followed for changes, and the rules; none: no database is.
-    pub database: Option<Arc<Database>>,
+    /// The databases that are followed for changes, each with its rules.
+    pub databases: Vec<Arc<Database>>,
     /// The memcached port; none: there is none.
     pub memcached: Option<Memcached>,
     /// Who may purge, and how.

@@ -71,6 +71,7 @@ pub struct File {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Database {
+    pub name: Option<String>,
     pub url: String,
     pub password_file: Option<PathBuf>,
     pub on_lag: Option<String>,

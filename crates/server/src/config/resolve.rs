@@ -102,7 +102,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
-        database: super::database::resolve(&file.database, &file.change)?,
+        databases: super::database::resolve(&file.database, &file.change)?,
         memcached: super::memcached::resolve(&file.memcached)?,
         purging: super::purging::resolve(&file.purge)?,
         private: super::private::resolve(&file.private, dialects.litespeed)?,

@@ -111,7 +111,13 @@ pub const OPTIONS: &[OptionRow] = &[
         "database.url",
         "",
         "none",
-        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`. MariaDB; one a site.",
+        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`. MariaDB.",
+    ),
+    row(
+        "database.name",
+        "",
+        "the database's own name",
+        "In `[[database]]`: what it is called in `[[change]]` and in the log, where a site has several.",
     ),
     row("database.password_file", "", "none", "In `[[database]]`: a file with the password."),
     row(
@@ -137,6 +143,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "",
         "100ms",
         "In `[[database]]`: how long after a change nothing that depends on it is stored, where the database cannot be asked whether everybody sees it.",
+    ),
+    row(
+        "change.database",
+        "",
+        "the only one",
+        "In `[[change]]`: the name of the table's database, where a site has several.",
     ),
     row("change.table", "", "none", "In `[[change]]`: the table whose rows are meant."),
     row(

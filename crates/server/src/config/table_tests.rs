@@ -57,6 +57,7 @@ fn every_option_is_a_key_of_the_file() {
             Some(("change", key)) => {
                 let more = match key {
                     "table" | "tags" => String::new(),
+                    "database" => "database = \"z\"\n".to_owned(),
                     key => format!("{key} = [\"a\"]\n"),
                 };
                 format!("[[change]]\ntable = \"x\"\ntags = [\"y\"]\n{more}")

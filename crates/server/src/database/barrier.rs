@@ -1,15 +1,14 @@
 //! The write barrier: the answer to a write is held until everything that was committed before it is
 //! applied, so whoever wrote finds the pages of after.
 //!
-//! The database is asked for its position (`@@gtid_binlog_pos`) after the origin has answered, on a
+//! Each of the site's databases is asked for its position after the origin has answered, on a
 //! connection of its own; whoever waits at that moment shares the question, and never one that was
 //! put before. The position counts a transaction before its COMMIT is answered, so what the origin
 //! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
 
 use super::Feed;
-use super::connection::{Connection, Failed};
+use super::source::{Failed, Position, Session};
 use crate::config::Database;
-use mysql_replication::position::{GtidList, Standing};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +18,7 @@ const ASKING_MAX: usize = 10_000;
 /// How long after a connection failed no other is tried.
 const PAUSE: Duration = Duration::from_millis(500);
 
-type Ask = oneshot::Sender<GtidList>;
+type Ask = oneshot::Sender<Position>;
 /// Where questions are put.
 pub type Asks = mpsc::Sender<Ask>;
 /// Where they come out.
@@ -42,6 +41,15 @@ pub enum Waited {
 }
 
 impl Waited {
+    /// Both together.
+    fn and(self, other: Waited) -> Waited {
+        match (self, other) {
+            (Waited::Late, _) | (_, Waited::Late) => Waited::Late,
+            (Waited::No, Waited::No) => Waited::No,
+            _ => Waited::Applied,
+        }
+    }
+
     /// What `Cache-Status` says of it.
     pub fn detail(self) -> Option<&'static str> {
         match self {
@@ -51,9 +59,28 @@ impl Waited {
     }
 }
 
+/// Waits for all of a site's databases.
+pub async fn barrier(feeds: &[Arc<Feed>]) -> Waited {
+    let waiting: Vec<_> =
+        feeds.iter().skip(1).map(|feed| tokio::spawn(one(feed.clone()))).collect();
+    let mut all = match feeds.first() {
+        Some(feed) => feed.barrier().await,
+        None => return Waited::No,
+    };
+    for waited in waiting {
+        // A task that has panicked knows nothing.
+        all = all.and(waited.await.unwrap_or(Waited::Late));
+    }
+    all
+}
+
+async fn one(feed: Arc<Feed>) -> Waited {
+    feed.barrier().await
+}
+
 impl Feed {
     /// Waits until all that the database has committed by now is applied, within the bound.
-    pub async fn barrier(&self) -> Waited {
+    async fn barrier(&self) -> Waited {
         if self.config.barrier.is_zero() {
             return Waited::No;
         }
@@ -69,23 +96,18 @@ impl Feed {
         let committed = answer.await.ok()?;
         let mut applied = self.applied.subscribe();
         let reached = applied.wait_for(|applied| {
-            applied.as_ref().is_some_and(|applied| has_all(applied, &committed))
+            applied.as_ref().is_some_and(|applied| applied.has_all(&committed))
         });
         reached.await.ok().map(|_| ())
     }
 }
 
-/// Whether everything of `committed` is in `applied`.
-pub fn has_all(applied: &GtidList, committed: &GtidList) -> bool {
-    matches!(applied.compare(committed), Standing::Same | Standing::Ahead)
-}
-
 /// Asks the database whenever somebody wants to know.
 pub async fn run(config: Arc<Database>, mut questions: Questions) {
-    let mut connection = None;
+    let mut session = None;
     let mut asking = Vec::new();
     while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {
-        match committed(&config, &mut connection).await {
+        match committed(&config, &mut session).await {
             Ok(position) => {
                 for ask in asking.drain(..) {
                     // Who has given up does not mind.
@@ -94,9 +116,10 @@ pub async fn run(config: Arc<Database>, mut questions: Questions) {
             }
             Err(error) => {
                 // Nobody is answered: each waits for as long as it may, or hears of it here.
-                tracing::debug!(event = "database-unasked", reason = error.as_str(), %error);
+                let (database, reason) = (&config.name, error.as_str());
+                tracing::debug!(event = "database-unasked", database, reason, %error);
                 asking.clear();
-                connection = None;
+                session = None;
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -105,20 +128,19 @@ pub async fn run(config: Arc<Database>, mut questions: Questions) {
 
 /// What the database has committed. A connection that was idle may have been closed by the server:
 /// then it is tried once more.
-async fn committed(config: &Database, kept: &mut Option<Connection>) -> Result<GtidList, Failed> {
-    const ASK: &str = "SELECT @@gtid_binlog_pos";
+async fn committed(config: &Database, kept: &mut Option<Session>) -> Result<Position, Failed> {
     let was_kept = kept.is_some();
-    let mut connection = match kept.take() {
-        Some(connection) => connection,
-        None => Connection::open(config).await?,
+    let mut session = match kept.take() {
+        Some(session) => session,
+        None => Session::open(config).await?,
     };
-    let text = match connection.one(ASK).await {
+    let position = match session.committed().await {
         Err(_) if was_kept => {
-            connection = Connection::open(config).await?;
-            connection.one(ASK).await?
+            session = Session::open(config).await?;
+            session.committed().await?
         }
-        text => text?,
+        position => position?,
     };
-    *kept = Some(connection);
-    text.parse().map_err(|_| Failed::Said("bad-position", text))
+    *kept = Some(session);
+    Ok(position)
 }

@@ -1,17 +1,20 @@
 //! No page is stored while the database has not been followed for too long, or not yet.
 //!
+//! Each database of a site has its own; a page is stored when all are open.
+//!
 //! Closed, it is a change of every page that stays open: lookups find nothing, renders are passed on
 //! and not stored, and neither costs a hit anything. It is opened when the database is followed again
 //! and everything committed meanwhile is applied; the change then settles like any other.
 //!
 //! Lock: `closed`, held while a change is opened or taken out, never across an `await`.
 
+use super::Feed;
 use crate::config::OnLag;
 use crate::site::Site;
 use page_store::{Opened, Target};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The gate of one site.
+/// The gate of one database of a site.
 #[derive(Default)]
 pub struct Gate {
     closed: Mutex<Option<Opened>>,
@@ -50,8 +53,7 @@ enum Closed {
 }
 
 /// Closes the gate whenever the database was not followed for as long as the site allows.
-pub async fn watch(site: Arc<Site>) {
-    let Some(feed) = &site.feed else { return };
+pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
     let OnLag::BypassAfter(lag_max) = feed.config.on_lag else { return };
     let mut applied = feed.applied.subscribe();
     loop {
@@ -62,7 +64,8 @@ pub async fn watch(site: Arc<Site>) {
             continue;
         }
         if feed.gate.close_unless(&site, || feed.applied.borrow().is_some()) == Closed::Now {
-            tracing::error!(event = "database-away", lag_max_ms = lag_max.as_millis() as u64);
+            let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
+            tracing::error!(event = "database-away", database, lag_max_ms);
         }
         let _ = applied.wait_for(Option::is_some).await;
     }

@@ -1,43 +1,48 @@
-//! A site's database, followed for changes: a committed row change drops the pages that depend on it,
+//! A site's databases, followed for changes: a committed row change drops the pages that depend on it,
 //! whoever made it.
 //!
 //! | file | |
 //! |---|---|
-//! | `connection` | a login, statements, the packets of the stream |
-//! | `schema` | tables, columns and foreign keys, as the rules need them |
-//! | `follow` | the stream: connects, reads, applies, counts; comes back after a break, without a gap |
-//! | `apply` | a transaction → what it touches → a change of the store, still open |
+//! | `source` | the seam: what every kind of database can do, and its words for how far it is |
+//! | `mariadb` | MariaDB behind it: login, stream, schema, questions |
+//! | `follow` | connects, reads, applies, counts; comes back after a break, without a gap |
+//! | `progress` | how far it is applied, and settled |
 //! | `settle` | asks the database what everybody sees, and settles |
-//! | `gate` | no page is stored while the database has not been followed for too long |
+//! | `gate` | no page is stored while a database has not been followed for too long |
 //! | `barrier` | holds the answer to a write until it is applied |
 //!
 //! Invariants: a position counts only what was applied; where a gap cannot be excluded, every page of
 //! the site is dropped before anything else is applied. Not here: rules (`change_feed`), the stream's
 //! bytes (`mysql_replication`).
 
-mod apply;
 mod barrier;
-mod connection;
 mod follow;
 mod gate;
-mod schema;
+mod mariadb;
+mod progress;
 mod settle;
+mod source;
 
-pub use barrier::Waited;
+pub use barrier::{Waited, barrier};
+pub use source::Bookmark;
 
 use crate::config::Database;
 use crate::site::Site;
 use barrier::{Asks, Questions};
+use follow::Follower;
 use gate::Gate;
-use mysql_replication::position::GtidList;
-use std::sync::{Arc, Mutex, PoisonError};
+use progress::Progress;
+use source::{Position, Then};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 
 /// A database that is followed, as the rest of a site sees it.
 pub struct Feed {
     config: Arc<Database>,
     /// How far its changes are applied; none while it is not followed.
-    applied: watch::Sender<Option<GtidList>>,
+    applied: watch::Sender<Option<Position>>,
+    progress: Mutex<Progress>,
     asks: Asks,
     questions: Mutex<Option<Questions>>,
     gate: Gate,
@@ -49,33 +54,81 @@ impl Feed {
     pub fn new(config: Arc<Database>) -> Feed {
         let (asks, questions) = barrier::asks();
         let (applied, _) = watch::channel(None);
-        let questions = Mutex::new(Some(questions));
-        Feed { config, applied, asks, questions, gate: Gate::default() }
+        Feed {
+            config,
+            applied,
+            progress: Mutex::default(),
+            asks,
+            questions: Mutex::new(Some(questions)),
+            gate: Gate::default(),
+        }
+    }
+
+    /// Its name, which no other of the site has.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Up to where all is applied, and seen by every reader of the database: the pages of the store are
+    /// right as of here. None: nothing is known, and nothing is stored.
+    #[must_use]
+    pub fn bookmark(&self) -> Option<Bookmark> {
+        self.progress().bookmark()
+    }
+
+    /// Begins to follow from here, as another process has left it. To be called before [`start`].
+    pub fn begin_at(&self, bookmark: Bookmark) {
+        self.progress().begin_at(bookmark);
+    }
+
+    /// Whether the database is followed, and all is applied that it had committed when it was
+    /// connected to.
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.applied.borrow().is_some()
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Begins to follow a site's database. Until it is followed no page is stored.
+/// Begins to follow a site's databases. Until all are followed no page is stored.
 ///
 /// # Errors
-/// The database can be reached, and the rules or its settings do not fit: a sentence for the operator.
+/// A database can be reached, and the rules or its settings do not fit: a sentence for the operator.
 /// A database that cannot be reached is tried again.
 pub async fn start(site: &Arc<Site>, stop: &watch::Receiver<bool>) -> Result<(), String> {
-    let Some(feed) = &site.feed else { return Ok(()) };
+    for feed in &site.feeds {
+        start_one(site, feed, stop).await?;
+    }
+    Ok(())
+}
+
+async fn start_one(
+    site: &Arc<Site>,
+    feed: &Arc<Feed>,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // Followed once is enough.
     let Some(questions) = questions else { return Ok(()) };
     feed.gate.close(site);
-    let first = follow::connect(&feed.config).await;
+    let first = source::connect(&feed.config).await;
+    let (name, place) = (&feed.config.name, &feed.config.server.place);
+    let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {
-        Err(follow::Broken::Unusable(why)) => return Err(format!("{}: {why}", feed.config.place)),
-        Ok(connected) => connected.fits().map_err(|why| format!("{}: {why}", feed.config.place))?,
+        Err(broken) if broken.then == Then::Unusable => return Err(wrong(&broken.text)),
+        Ok(connected) => connected.fits.as_ref().map_err(|why| wrong(why)).copied()?,
         Err(_) => {}
     }
     let (entries, waiting) = mpsc::channel(settle::WAITING_MAX);
-    tokio::spawn(until(stop.clone(), settle::run(site.clone(), waiting)));
+    let follower = Follower { site: site.clone(), feed: feed.clone(), entries };
+    tokio::spawn(until(stop.clone(), settle::run(site.clone(), feed.clone(), waiting)));
     tokio::spawn(until(stop.clone(), barrier::run(feed.config.clone(), questions)));
-    tokio::spawn(until(stop.clone(), gate::watch(site.clone())));
-    tokio::spawn(until(stop.clone(), follow::run(site.clone(), entries, first.ok())));
+    tokio::spawn(until(stop.clone(), gate::watch(site.clone(), feed.clone())));
+    tokio::spawn(until(stop.clone(), follower.run(first.ok())));
     Ok(())
 }
 

@@ -4,7 +4,8 @@
 //! Sources: MariaDB's manual, "Information Schema COLUMNS, TABLES, KEY_COLUMN_USAGE,
 //! REFERENTIAL_CONSTRAINTS". Foreign keys between databases are not followed.
 
-use super::connection::{Connection, Failed};
+use super::connection::Connection;
+use crate::database::source::Failed;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };

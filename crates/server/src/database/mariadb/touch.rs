@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What is followed of a database: its name, the rules held against its schema, its tables' shapes.
+#[derive(Default)]
 pub struct Tables {
     name: String,
     feed: Feed,

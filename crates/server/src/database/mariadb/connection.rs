@@ -4,16 +4,16 @@
 //! connection is in the clear (the password is not: the login proves it without sending it).
 //! Not here: TLS.
 
-use crate::config::{Address, Database, Place};
+use crate::config::{self, Address, DatabaseServer, Place};
+use crate::database::source::Failed;
 use crate::origin::socket::Socket;
 use bytes::BytesMut;
 use mysql_replication::position::Start;
 use mysql_replication::wire::command;
 use mysql_replication::wire::greeting::Flavour;
-use mysql_replication::wire::login::{Channel, Login, LoginStep};
+use mysql_replication::wire::login::{Account, Channel, Login, LoginStep};
 use mysql_replication::wire::packet::{Packet, PacketReader};
 use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
-use std::fmt;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,51 +37,17 @@ pub struct Connection {
     flavour: Flavour,
 }
 
-/// Why a connection failed.
-#[derive(Debug)]
-pub enum Failed {
-    /// The network, or silence.
-    Io(io::Error),
-    /// The database says no, or something that cannot be read: its name, and the sentence.
-    Said(&'static str, String),
-}
-
-impl Failed {
-    /// Its name, as in the log.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Failed::Io(_) => "connection",
-            Failed::Said(name, _) => name,
-        }
-    }
-}
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failed::Io(error) => error.fmt(f),
-            Failed::Said(_, text) => f.write_str(text),
-        }
-    }
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Io(error)
-    }
-}
-
 impl Connection {
     /// Connects and logs in.
     ///
     /// # Errors
     /// Why it could not.
-    pub async fn open(database: &Database) -> Result<Connection, Failed> {
-        within(ANSWER_WITHIN, Self::log_in(database)).await
+    pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
+        within(ANSWER_WITHIN, Self::log_in(server)).await
     }
 
-    async fn log_in(database: &Database) -> Result<Connection, Failed> {
-        let (address, channel) = match &database.place {
+    async fn log_in(server: &DatabaseServer) -> Result<Connection, Failed> {
+        let (address, channel) = match &server.place {
             Place::Unix(path) => (Address::Unix(path.clone()), Channel::Local),
             Place::Tcp(host, port) => {
                 let mut found = tokio::net::lookup_host((host.as_str(), *port)).await?;
@@ -96,7 +62,7 @@ impl Connection {
             input: BytesMut::new(),
             flavour: Flavour::MySql,
         };
-        let mut login = Login::new(database.account.clone(), channel, 1 << 30);
+        let mut login = Login::new(account(server), channel, 1 << 30);
         loop {
             let packet = connection.receive().await?;
             let step = login.read(&packet);
@@ -187,6 +153,11 @@ impl Connection {
             }
         }
     }
+}
+
+fn account(server: &DatabaseServer) -> Account {
+    let config::Account { user, password, database } = server.account.clone();
+    Account { user, password, database }
 }
 
 async fn within<T>(

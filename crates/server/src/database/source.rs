@@ -1,0 +1,327 @@
+//! The seam between following a database and the kinds of database: what every kind can do, and the
+//! words in which it says how far it is. A further kind is a variant of each enum here and a directory
+//! beside `mariadb`; nothing outside them knows what a position or a mark is made of.
+//!
+//! | | | |
+//! |---|---|---|
+//! | [`Session`] | a connection for questions | what is committed, what everybody sees |
+//! | [`Connected`] | a connection that can be followed | held against the rules, not started |
+//! | [`Stream`] | the change stream | whole transactions, each with the position after it |
+//!
+//! Not here: when anything is applied (`follow`), settled (`settle`) or waited for (`barrier`).
+
+use super::mariadb;
+use crate::config::{Database, DatabaseKind};
+use change_feed::{CheckError, Touched};
+use mysql_replication::position::{FilePosition, GtidList, Standing};
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How far a stream is read, or a database has committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// MariaDB: the last transaction of each domain.
+    MariaDb(GtidList),
+}
+
+impl Position {
+    /// Whether everything of `other` is in this one. Positions of two kinds have nothing in common.
+    #[must_use]
+    pub fn has_all(&self, other: &Position) -> bool {
+        let Position::MariaDb(own) = self;
+        let Position::MariaDb(other) = other;
+        matches!(own.compare(other), Standing::Same | Standing::Ahead)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Position::MariaDb(list) => list.fmt(f),
+        }
+    }
+}
+
+/// A position, and the server whose it is: what a stream is taken up by, also by another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bookmark {
+    /// What the server says it is; without a space.
+    pub server: Arc<str>,
+    /// How far.
+    pub position: Position,
+}
+
+impl fmt::Display for Bookmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.position {
+            Position::MariaDb(list) => write!(f, "mariadb {} {list}", self.server),
+        }
+    }
+}
+
+impl FromStr for Bookmark {
+    type Err = NoBookmark;
+
+    fn from_str(text: &str) -> Result<Bookmark, NoBookmark> {
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().ok_or(NoBookmark);
+        let (kind, server, position) = (word()?, word()?, word()?);
+        let position = match kind {
+            "mariadb" => Position::MariaDb(position.parse().map_err(|_| NoBookmark)?),
+            _ => return Err(NoBookmark),
+        };
+        Ok(Bookmark { server: server.into(), position })
+    }
+}
+
+/// A text that is no bookmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoBookmark;
+
+/// What a transaction is known by when the database says how far everybody sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// MariaDB, MySQL: the place in the log after it.
+    Place(FilePosition),
+}
+
+/// How far everybody sees who asks from now on.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// MariaDB: all that is in the log up to here.
+    Place(FilePosition),
+}
+
+impl Seen {
+    /// Whether a transaction is visible.
+    #[must_use]
+    pub fn shows(&self, mark: &Mark) -> bool {
+        let Seen::Place(seen) = self;
+        let Mark::Place(mark) = mark;
+        matches!(seen.compare(mark), Standing::Same | Standing::Ahead)
+    }
+}
+
+/// One transaction of the stream.
+pub struct Transaction {
+    /// What it touches.
+    pub touched: Touched,
+    /// By what it is known to be visible; none: nothing can show it.
+    pub mark: Option<Mark>,
+}
+
+/// What came of reading on.
+pub enum Read {
+    /// A whole transaction; the stream's position is after it.
+    Transaction(Transaction),
+    /// Nothing that changes anything.
+    Nothing,
+}
+
+/// A connection for questions.
+pub enum Session {
+    /// To MariaDB.
+    MariaDb(mariadb::Connection),
+}
+
+impl Session {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn open(config: &Database) -> Result<Session, Failed> {
+        match config.server.kind {
+            DatabaseKind::MariaDb => {
+                mariadb::Connection::open(&config.server).await.map(Session::MariaDb)
+            }
+        }
+    }
+
+    /// What the database has committed: everything whose COMMIT was answered before this was asked.
+    ///
+    /// # Errors
+    /// Why it could not be asked; the connection is of no use any more.
+    pub async fn committed(&mut self) -> Result<Position, Failed> {
+        match self {
+            Session::MariaDb(connection) => mariadb::committed(connection).await,
+        }
+    }
+
+    /// How far everybody sees; none if the database cannot say.
+    ///
+    /// # Errors
+    /// As [`committed`](Self::committed).
+    pub async fn visible(&mut self) -> Result<Option<Seen>, Failed> {
+        match self {
+            Session::MariaDb(connection) => mariadb::visible(connection).await,
+        }
+    }
+}
+
+/// A database that was connected to and can be followed.
+pub struct Connected {
+    /// Its stream, not started yet.
+    pub stream: Stream,
+    /// Which server it is, in its own words, without a space.
+    pub server: Arc<str>,
+    /// What it had committed before its schema was read.
+    pub committed: Position,
+    /// Whether the rules fit the schema.
+    pub fits: Result<(), CheckError>,
+}
+
+/// Connects, and looks whether the database can be followed.
+///
+/// # Errors
+/// Why not.
+pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+    match config.server.kind {
+        DatabaseKind::MariaDb => mariadb::connect(config).await,
+    }
+}
+
+/// Rules that do not fit go on, with what is not there being any value.
+pub fn say_if_wrong(config: &Database, fits: &Result<(), CheckError>) {
+    if let Err(error) = fits {
+        let (database, reason) = (&config.name, error.as_str());
+        tracing::error!(event = "database-rules-wrong", database, reason, %error);
+    }
+}
+
+/// A change stream.
+pub enum Stream {
+    /// Of MariaDB.
+    MariaDb(Box<mariadb::Stream>),
+}
+
+impl Stream {
+    /// Asks for everything after `from`.
+    ///
+    /// # Errors
+    /// Why there is no stream.
+    pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
+        match self {
+            Stream::MariaDb(stream) => stream.start(from).await,
+        }
+    }
+
+    /// Reads on. To be called when what was read before is applied: the database may be told so.
+    /// Definitions that a transaction has changed are known when the next is read.
+    ///
+    /// # Errors
+    /// Why the stream has come to an end.
+    pub async fn next(&mut self) -> Result<Read, Broken> {
+        match self {
+            Stream::MariaDb(stream) => stream.next().await,
+        }
+    }
+
+    /// Up to where transactions were handed out.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        match self {
+            Stream::MariaDb(stream) => stream.position(),
+        }
+    }
+}
+
+/// Why a connection failed.
+#[derive(Debug)]
+pub enum Failed {
+    /// The network, or silence.
+    Io(io::Error),
+    /// The database says no, or something that cannot be read: its name, and the sentence.
+    Said(&'static str, String),
+}
+
+impl Failed {
+    /// Its name, as in the log.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Failed::Io(_) => "connection",
+            Failed::Said(name, _) => name,
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failed::Io(error) => error.fmt(f),
+            Failed::Said(_, text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
+}
+
+/// Why the stream is not followed any more.
+#[derive(Debug)]
+pub struct Broken {
+    /// Its name, as in the log.
+    pub name: &'static str,
+    /// A sentence.
+    pub text: String,
+    /// What can be done.
+    pub then: Then,
+}
+
+/// What can be done about a stream that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Try again, from the position.
+    Again,
+    /// Try again from where the database is: the position is gone, and changes may have been missed.
+    Gap,
+    /// The database, as it is set up, cannot be followed; an operator has to mend that.
+    Unusable,
+}
+
+impl Broken {
+    /// A database that cannot be followed; a sentence for the operator.
+    pub fn unusable(text: impl Into<String>) -> Broken {
+        Broken { name: "unusable", text: text.into(), then: Then::Unusable }
+    }
+}
+
+impl From<Failed> for Broken {
+    fn from(failed: Failed) -> Broken {
+        let then = match &failed {
+            Failed::Said(name, _) if FOR_THE_OPERATOR.contains(name) => Then::Unusable,
+            _ => Then::Again,
+        };
+        Broken { name: failed.as_str(), text: failed.to_string(), then }
+    }
+}
+
+/// What no further attempt mends.
+const FOR_THE_OPERATOR: [&str; 6] = [
+    "access-denied",
+    "not-permitted",
+    "no-such-table",
+    "unknown-plugin",
+    "password-in-the-clear",
+    "old-server",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bookmark_goes_there_and_back() {
+        for text in ["mariadb 1 0-1-7,2-3-9", "mariadb 1 "] {
+            let read: Bookmark = text.parse().expect("a bookmark");
+            assert_eq!(read.to_string(), text);
+        }
+        for wrong in ["", "mariadb", "mariadb 1", "mariadb 1 x", "oracle 1 0-1-7"] {
+            assert!(wrong.parse::<Bookmark>().is_err(), "{wrong}");
+        }
+    }
+}
