@@ -39,10 +39,23 @@ pub struct Visitor {
     pub local: Option<SocketAddr>,
     /// Whether the connection is a trusted proxy's, whose word about its clients is taken.
     pub believed: Peer,
+    /// Who says where the connection comes from.
+    pub said_by: SaidBy,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
     /// What is sent besides responses.
     pub besides: Besides,
+}
+
+/// Who says where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaidBy {
+    /// The socket itself: nobody stands between, as far as the connection shows.
+    Socket,
+    /// A proxy names the client by the PROXY protocol.
+    Proxy,
+    /// A proxy does not know whose it is: the address is the proxy's.
+    Nobody,
 }
 
 /// Answers a request that came to `door`, by the site that its host names.

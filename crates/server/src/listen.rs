@@ -8,7 +8,7 @@
 
 use crate::config::Address;
 use crate::connection::{self, Spoken};
-use crate::exchange::Visitor;
+use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
 use crate::proxy_protocol::{self, Refused, Said, Step};
 use crate::site::Site;
@@ -203,8 +203,13 @@ async fn welcome<IO>(
         true => Peer::Trusted,
         false => Peer::Anybody,
     };
+    let said_by = match said {
+        Said::Own => SaidBy::Socket,
+        Said::Client { .. } => SaidBy::Proxy,
+        Said::Unknown => SaidBy::Nobody,
+    };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let visitor = Visitor { peer, local, scheme, believed, besides: Besides::default() };
+    let visitor = Visitor { peer, local, scheme, believed, said_by, besides: Besides::default() };
     match tls {
         None => connection::serve_plain(io, visitor, site.clone(), stop).await,
         Some(tls) => shake(io, &tls, visitor, site.clone(), stop).await,

@@ -2,7 +2,9 @@
 //! long as nothing in the request says that it was passed on for somebody else; and whoever has the
 //! token, from anywhere.
 //!
-//! The address is always that of the connection, never one that a field names: a proxy on the same
+//! The address is that of the connection, or the one that a trusted proxy names for it by the PROXY
+//! protocol, never one that a field names; and loopback is this machine only if the connection itself
+//! comes from there, whatever a proxy says. A proxy on the same
 //! machine makes everybody come from loopback, and whether it passed a stranger's request on is seen
 //! by the fields that proxies add. What a browser was lured into sending does not count either. A
 //! proxy that says nothing of its clients cannot be told from a program on its machine; the guide
@@ -10,10 +12,8 @@
 
 use crate::config::{Config, Purging};
 use crate::control::same;
-use crate::exchange::Visitor;
-use crate::networks::Networks;
+use crate::exchange::{SaidBy, Visitor};
 use http::{HeaderMap, header};
-use site_rules::Peer;
 
 /// Fields by which proxies say that they pass a request on.
 const PASSED_ON: [&str; 16] = [
@@ -65,15 +65,10 @@ impl MayNot {
 /// # Errors
 /// Why it may not.
 pub fn check(config: &Config, headers: &HeaderMap, visitor: &Visitor) -> Result<(), MayNot> {
-    check_with(&config.purging, &config.trusted_proxies, headers, visitor)
+    check_with(&config.purging, headers, visitor)
 }
 
-fn check_with(
-    purging: &Purging,
-    proxies: &Networks,
-    headers: &HeaderMap,
-    visitor: &Visitor,
-) -> Result<(), MayNot> {
+fn check_with(purging: &Purging, headers: &HeaderMap, visitor: &Visitor) -> Result<(), MayNot> {
     if let Some(right) = &purging.token
         && let Some(given) = token(headers)
     {
@@ -85,8 +80,12 @@ fn check_with(
     if !purging.from.have_peer(visitor.peer) {
         return Err(MayNot::NotListed);
     }
-    // A balancer that speaks the PROXY protocol and could not say for whom.
-    let for_somebody = visitor.believed == Peer::Anybody && proxies.have_peer(visitor.peer);
+    let for_somebody = match visitor.said_by {
+        SaidBy::Socket => false,
+        // Its own loopback, not ours: another machine's, or that of a proxy in front of it.
+        SaidBy::Proxy => visitor.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()),
+        SaidBy::Nobody => true,
+    };
     if for_somebody || PASSED_ON.iter().any(|name| headers.contains_key(*name)) {
         return Err(MayNot::PassedOn);
     }
@@ -107,14 +106,17 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::networks::Networks;
+    use site_rules::Peer;
 
     fn asked(peer: &str, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
-        over(peer, Peer::Anybody, fields)
+        over(peer, SaidBy::Socket, fields)
     }
 
-    fn over(peer: &str, believed: Peer, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
+    fn over(peer: &str, said_by: SaidBy, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
         let purging = Purging {
-            from: Networks::read(&["127.0.0.0/8".into(), "10.0.0.0/8".into()]).unwrap(),
+            from: Networks::read(&["127.0.0.0/8".into(), "::1".into(), "10.0.0.0/8".into()])
+                .unwrap(),
             token: Some("a token of some length".into()),
             get_below: None,
         };
@@ -122,11 +124,10 @@ mod tests {
         for (name, value) in fields {
             headers.append(*name, value.parse().unwrap());
         }
-        let peer = Some(format!("{peer}:99").parse().unwrap());
-        let besides = crate::origin::Besides::default();
-        let visitor = Visitor { peer, local: peer, believed, scheme: "http", besides };
-        let proxies = Networks::read(&["10.9.0.0/16".into()]).unwrap();
-        check_with(&purging, &proxies, &headers, &visitor)
+        let peer = Some(std::net::SocketAddr::new(peer.parse().unwrap(), 99));
+        let (believed, besides) = (Peer::Trusted, crate::origin::Besides::default());
+        let visitor = Visitor { peer, local: peer, believed, said_by, scheme: "http", besides };
+        check_with(&purging, &headers, &visitor)
     }
 
     #[test]
@@ -144,10 +145,20 @@ mod tests {
 
     #[test]
     fn from_the_machine_of_a_trusted_proxy() {
-        assert_eq!(over("10.9.0.1", Peer::Trusted, &[]), Ok(()));
-        assert_eq!(over("10.9.0.1", Peer::Anybody, &[]), Err(MayNot::PassedOn));
+        assert_eq!(over("10.9.0.1", SaidBy::Socket, &[]), Ok(()));
+        assert_eq!(over("10.9.0.1", SaidBy::Nobody, &[]), Err(MayNot::PassedOn));
         let named = [("x-forwarded-for", "10.0.0.1")];
-        assert_eq!(over("10.9.0.1", Peer::Trusted, &named), Err(MayNot::PassedOn));
+        assert_eq!(over("10.9.0.1", SaidBy::Socket, &named), Err(MayNot::PassedOn));
+    }
+
+    #[test]
+    fn a_proxy_s_loopback_is_not_this_machine() {
+        for loopback in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(over(loopback, SaidBy::Socket, &[]), Ok(()), "{loopback}");
+            assert_eq!(over(loopback, SaidBy::Proxy, &[]), Err(MayNot::PassedOn), "{loopback}");
+        }
+        assert_eq!(over("10.1.2.3", SaidBy::Proxy, &[]), Ok(()));
+        assert_eq!(over("192.0.2.1", SaidBy::Proxy, &[]), Err(MayNot::NotListed));
     }
 
     #[test]

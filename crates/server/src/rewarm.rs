@@ -10,7 +10,7 @@
 //!
 //! What is not done here: choosing the pages (`page_store`), and renders that a stale hit starts.
 
-use crate::exchange::{Visitor, decide_on, view_of};
+use crate::exchange::{SaidBy, Visitor, decide_on, view_of};
 use crate::forward::{AsSent, read_facts};
 use crate::origin::Besides;
 use crate::render::{self, Ask, Ranges};
@@ -91,7 +91,8 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
     headers.insert(header::HOST, HeaderValue::from_str(&target.host).ok()?);
     let scheme = target.scheme;
     let besides = Besides::default();
-    let visitor = Visitor { peer: None, local: None, believed: Peer::Anybody, scheme, besides };
+    let (believed, said_by) = (Peer::Anybody, SaidBy::Socket);
+    let visitor = Visitor { peer: None, local: None, believed, said_by, scheme, besides };
     let fields = AsSent(&headers);
     let view = view_of(&target, &Method::GET, &fields, &visitor);
     let rules = &site.config.rules;

@@ -16,7 +16,7 @@ use pagewell::clock::Clock;
 use pagewell::config::raw::{File, OneOrMany};
 use pagewell::config::{Limits, resolve};
 use pagewell::connection;
-use pagewell::exchange::Visitor;
+use pagewell::exchange::{SaidBy, Visitor};
 use pagewell::origin::Besides;
 use pagewell::request_head::{Framing, Inspection, inspect};
 use pagewell::server::Server;
@@ -320,6 +320,7 @@ impl Side {
             peer,
             local: peer,
             believed: Peer::Anybody,
+            said_by: SaidBy::Socket,
             scheme: "http",
             besides: Besides::default(),
         };

@@ -177,6 +177,41 @@ fn a_script_sees_the_request_as_cgi_says() {
     }
 }
 
+/// What the plugins look for (docs/guide/litespeed.md): some in a param, some in a request field.
+#[test]
+fn a_script_finds_the_cache_as_at_litespeeds_servers() {
+    let site = Site::new(&[("show.php", SHOW)]);
+    let request = Request::get("/show.php")
+        .header(
+            "User-Agent",
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) Mobile/15E148",
+        )
+        .header("X-LSCACHE", "on,esi,forged")
+        .header("X-LSCACHE-Vary-Value", "forged");
+    let told = |config: &str| {
+        let pagewell = site.serve(config);
+        let said = client(&pagewell).send(&request).expect("an answer").text();
+        let about = |line: &&str| line.contains("LSCACHE") || line.contains("LITEMAGE");
+        let mut lines: Vec<String> = said.lines().filter(about).map(str::to_owned).collect();
+        assert!(!said.contains("LSWS_EDITION") && !said.contains("forged"), "{said}");
+        lines.sort_unstable();
+        lines
+    };
+    let rule = "[[rule]]\npath = \"/show.php\"\ndevice_classes = true\n";
+    assert_eq!(
+        told(rule),
+        [
+            "HTTP_X_LITEMAGE=on",
+            "HTTP_X_LSCACHE=on,crawler",
+            "HTTP_X_LSCACHE_VARY_VALUE=ismobile",
+            "LSCACHE_VARY_VALUE=ismobile",
+            "X-LITEMAGE=on",
+            "X-LSCACHE=on,crawler",
+        ]
+    );
+    assert_eq!(told(&format!("{rule}[dialects]\nlitespeed = false\n")), [""; 0]);
+}
+
 #[test]
 fn forms_and_uploads_arrive() {
     let site = Site::new(&[(

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Raw, Site, counter, until};
-use harness::{Address, Nginx, Pagewell, PrivateDir};
+use harness::{Address, Client, Nginx, NginxConf, Pagewell, PrivateDir, Request};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -89,6 +89,60 @@ fn pages_are_kept_for_clients_as_they_are_named() {
         assert_eq!(answer.content, "the page");
         assert!(answer.header("cache-status").is_some_and(|said| said.contains(status)));
     }
+}
+
+#[test]
+fn whose_loopback_it_is_decides_who_may_purge() {
+    let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
+    let pagewell = serve(&site, "\"127.0.0.1\"");
+    let purge = |header: &[u8]| {
+        let ask = "PURGE /page.php HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        let answer = Raw::with(&pagewell, [header, ask.as_bytes()].concat()).rest();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    for named in [
+        b"PROXY TCP4 127.0.0.1 127.0.0.1 56324 80\r\n".to_vec(),
+        b"PROXY TCP6 ::1 ::1 56324 80\r\n".to_vec(),
+        b"PROXY TCP6 ::ffff:127.0.0.1 ::1 56324 80\r\n".to_vec(),
+        b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 80\r\n".to_vec(),
+        b"PROXY UNKNOWN\r\n".to_vec(),
+    ] {
+        assert_eq!(purge(&named), "405", "{}", String::from_utf8_lossy(&named));
+    }
+    // A connection of the balancer's own, which is on this machine.
+    assert_eq!(purge(&v2(0x20, 0, &[])), "200");
+    assert_eq!(counter(&pagewell, "purges_refused"), 5);
+}
+
+/// With what the guide tells to write in nginx, on the same machine.
+#[test]
+fn strangers_do_not_purge_through_an_nginx_on_this_machine() {
+    let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
+    let pagewell = site.serve("[purge]\nget_below = \"/purge\"\n");
+    let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
+    let server = format!(
+        "location / {{ proxy_pass http://{address}; proxy_http_version 1.1;\n\
+         proxy_set_header Connection \"\"; proxy_set_header Host $host;\n\
+         proxy_set_header X-Forwarded-For $remote_addr; }}"
+    );
+    let conf = NginxConf { http: String::new(), server, workers: 1 };
+    let dir = PrivateDir::temporary("nginx").expect("a directory");
+    let nginx = Nginx::start(dir, &conf).expect("nginx starts");
+    let mut through = Client::new(Address::Tcp(nginx.address()));
+    let mut here = Client::new(pagewell.address().clone());
+    let page = Request::get("/page.php").header("Host", "a");
+    assert_eq!(through.send(&page).expect("an answer").status, 200);
+    for (method, path, status) in
+        [("PURGE", "/page.php", 405), ("BAN", "/", 405), ("GET", "/purge/page.php", 404)]
+    {
+        let purge = Request::new(method, path).header("Host", "a");
+        assert_eq!(through.send(&purge).expect("an answer").status, status, "{method}");
+    }
+    assert_eq!(counter(&pagewell, "purges_refused"), 3);
+    assert_eq!(counter(&pagewell, "pages"), 1);
+    let purge = Request::get("/purge/page.php").header("Host", "a");
+    assert_eq!(here.send(&purge).expect("an answer").status, 200);
+    assert_eq!(counter(&pagewell, "pages"), 0);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `Authorization` | none: the cookies do not say who it is |
 //! | a named cookie twice, by PHP's reading of names | none: which one counts is not certain |
+//! | one as the member of an array, `name[x]` | that one tells none; beside `name` it counts as twice |
 //! | no named cookie with at least [`OWNER_VALUE_BYTES_MIN`] bytes | none |
 //! | otherwise | all named cookies that are so long |
 //!
@@ -98,23 +99,47 @@ impl OwnerCookies {
     pub fn each(&self, fields: &dyn Fields, visit: &mut dyn FnMut(&[u8])) {
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
-                if let Some(name) = self.named(pair.name) {
-                    visit(&[&name, &b"="[..], pair.value].concat());
+                let Some(named) = self.named(pair.name) else { continue };
+                visit(&[&named.whole, &b"="[..], pair.value].concat());
+                if named.is_of_array() {
+                    visit(&[&named.base, &b"="[..], pair.value].concat());
                 }
             }
         });
     }
 
     /// The name as PHP reads it, if it is one of these.
-    fn named(&self, name: &[u8]) -> Option<Vec<u8>> {
-        let plain: Vec<u8> = name.iter().map(|byte| as_php(*byte)).collect();
-        let fits = |glob: &Glob| glob.fits(name) || glob.fits(&plain);
-        self.globs.iter().any(fits).then_some(plain)
+    fn named(&self, name: &[u8]) -> Option<Named> {
+        let plain = |part: &[u8]| part.iter().map(|byte| as_php(*byte)).collect::<Vec<u8>>();
+        let bracket = name.iter().position(|byte| *byte == b'[').unwrap_or(name.len());
+        let named = Named { whole: plain(name), base: plain(&name[..bracket]) };
+        let fits =
+            |glob: &Glob| glob.fits(name) || glob.fits(&named.whole) || glob.fits(&named.base);
+        self.globs.iter().any(fits).then_some(named)
     }
 
     /// Whether a line of Set-Cookie sets one of them.
     pub fn are_set_by(&self, line: &[u8]) -> bool {
         pairs(line).next().is_some_and(|pair| self.named(pair.name).is_some())
+    }
+}
+
+/// A cookie's name as PHP may read it: with an opening bracket it is the member of an array, or, if none
+/// closes, a name with an underscore there.
+#[derive(PartialEq, Eq)]
+struct Named {
+    whole: Vec<u8>,
+    base: Vec<u8>,
+}
+
+impl Named {
+    fn is_of_array(&self) -> bool {
+        self.whole != self.base
+    }
+
+    /// Whether one may stand in the other's place for PHP.
+    fn is_same(&self, other: &Named) -> bool {
+        self.whole == other.whole || self.base == other.base
     }
 }
 
@@ -137,18 +162,21 @@ impl SiteRules {
         if authorization {
             return Err(NoOwner::Authorization);
         }
-        let (mut names, mut cookies, mut key) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut cookies, mut key) = (Vec::new(), Vec::new());
+        let mut names: Vec<Named> = Vec::new();
         let mut refused = None;
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
                 if let Some(name) = named.named(pair.name) {
-                    if names.contains(&name) {
+                    if names.iter().any(|known| known.is_same(&name)) {
                         refused = Some(NoOwner::Twice);
                     } else if names.len() == OWNER_COOKIES_MAX {
                         refused.get_or_insert(NoOwner::TooLong);
                     } else {
-                        if pair.value.len() >= OWNER_VALUE_BYTES_MIN {
-                            cookies.push([&name, &b"="[..], pair.value].concat());
+                        let tells =
+                            !name.is_of_array() && pair.value.len() >= OWNER_VALUE_BYTES_MIN;
+                        if tells {
+                            cookies.push([&name.whole, &b"="[..], pair.value].concat());
                         }
                         names.push(name);
                     }
@@ -173,3 +201,7 @@ impl SiteRules {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "owner_tests.rs"]
+mod tests;
