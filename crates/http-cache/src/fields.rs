@@ -21,6 +21,12 @@ impl Fields for HeaderMap {
     }
 }
 
+impl<F: Fields> Fields for &F {
+    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
+        F::values(self, name, visit);
+    }
+}
+
 impl Fields for &[(&[u8], &[u8])] {
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
         for (line_name, value) in self.iter() {

@@ -3,6 +3,7 @@
 //! The defaults are those of a site that says nothing: obey what the origin declares, ignore what
 //! visitors ask of caches, guess only where RFC 9111 §4.2.2 allows it and never for long.
 
+use crate::tags::internal_tag_fields;
 use http::StatusCode;
 use http::header::HeaderName;
 
@@ -61,10 +62,27 @@ pub struct Policy {
     pub internal_fields: Vec<HeaderName>,
 }
 
+/// What speaks to this cache alone, but for the fields of tags.
+const INTERNAL_FIELDS: [&str; 10] = [
+    "pagewell-cache-control",
+    "surrogate-control",
+    "x-accel-expires",
+    "x-litespeed-cache-control",
+    "x-litespeed-vary",
+    "x-litespeed-purge",
+    "x-litespeed-purge2",
+    "x-litespeed-cache",
+    "x-litespeed-debug",
+    "lsc-cookie",
+];
+
 impl Default for Policy {
     fn default() -> Policy {
-        let names =
-            |list: &[&'static str]| list.iter().map(|n| HeaderName::from_static(n)).collect();
+        let names = |list: &[&'static str]| -> Vec<_> {
+            list.iter().map(|name| HeaderName::from_static(name)).collect()
+        };
+        let mut internal_fields = names(&INTERNAL_FIELDS);
+        internal_fields.extend(internal_tag_fields().map(HeaderName::from_static));
         Policy {
             request_directives: RequestControl::Ignore,
             heuristic: Some(Heuristic::default()),
@@ -82,28 +100,7 @@ impl Default for Policy {
             cache_name: "pagewell".to_owned(),
             content_max_bytes: 64 << 20,
             nominated_max: 16,
-            internal_fields: names(&[
-                "pagewell-cache-control",
-                "surrogate-control",
-                "surrogate-key",
-                "x-accel-expires",
-                "cache-tag",
-                "edge-cache-tag",
-                "xkey",
-                "x-hashtwo",
-                "x-cache-tags",
-                "x-magento-tags",
-                "cache-tags",
-                "purge-cache-tags",
-                "x-litespeed-tag",
-                "x-litespeed-cache-control",
-                "x-litespeed-vary",
-                "x-litespeed-purge",
-                "x-litespeed-purge2",
-                "x-litespeed-cache",
-                "x-litespeed-debug",
-                "lsc-cookie",
-            ]),
+            internal_fields,
         }
     }
 }

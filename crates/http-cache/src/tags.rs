@@ -58,6 +58,12 @@ pub const DIALECTS: [Dialect; 11] = [
     Dialect { field: "x-litespeed-tag", separator: Separator::Scoped },
 ];
 
+/// The fields of [`DIALECTS`] that are written for caches on the server's side alone: all but
+/// `Cache-Groups`, which clients' caches use too (RFC 9875).
+pub fn internal_tag_fields() -> impl Iterator<Item = &'static str> {
+    DIALECTS.iter().map(|dialect| dialect.field).filter(|field| *field != "cache-groups")
+}
+
 /// Why the tags of a response are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsRefused {

@@ -272,7 +272,7 @@ async fn bypass(
 pub fn view_of<'a>(
     target: &'a Target,
     method: &'a Method,
-    fields: &'a AsSent<'a>,
+    fields: &'a AsSent<&'a HeaderMap>,
     visitor: &Visitor,
 ) -> RequestView<'a> {
     RequestView {

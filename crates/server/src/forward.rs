@@ -26,6 +26,7 @@ use crate::writes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheStatus, Handled};
+use http_cache::tags::internal_tag_fields;
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use hyper::body::Incoming;
 use site_rules::Planned;
@@ -35,9 +36,9 @@ use tokio::sync::{mpsc, oneshot};
 /// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
 
-/// Request fields that only a trusted party may set: they speak of the client, or choose what the
-/// application answers without being part of the key.
-pub const NOT_FROM_CLIENTS: &[&str] = &[
+/// Request fields that only a trusted party may set, besides those of tags: they speak of the client,
+/// or choose what the application answers without being part of the key.
+const NOT_FROM_CLIENTS: &[&str] = &[
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
@@ -59,32 +60,29 @@ pub const NOT_FROM_CLIENTS: &[&str] = &[
     "x-user-context-hash",
     "x-magento-tags-pattern",
     "cache-group-invalidation",
-    "surrogate-key",
-    "cache-tag",
-    "edge-cache-tag",
-    "xkey",
-    "x-hashtwo",
-    "x-cache-tags",
-    "x-magento-tags",
-    "cache-tags",
-    "purge-cache-tags",
 ];
 
 /// So begin the fields of a whole dialect, none of which clients may set.
 const NOT_FROM_CLIENTS_BEGIN: &str = "x-litespeed-";
 
+/// The names of the request fields that only a trusted party may set, in lower case; those that begin
+/// as a whole dialect's do come besides.
+pub fn not_from_clients() -> impl Iterator<Item = &'static str> {
+    NOT_FROM_CLIENTS.iter().copied().chain(internal_tag_fields())
+}
+
 /// Whether a client may set the request field of this name (in lower case) for the application.
 pub fn is_from_clients(name: &str) -> bool {
-    !NOT_FROM_CLIENTS.contains(&name) && !name.starts_with(NOT_FROM_CLIENTS_BEGIN)
+    !name.starts_with(NOT_FROM_CLIENTS_BEGIN) && not_from_clients().all(|known| known != name)
 }
 
 /// A request's header lines without those that do not go to the origin: what selects a variant.
-pub struct AsSent<'a>(pub &'a HeaderMap);
+pub struct AsSent<F>(pub F);
 
-impl Fields for AsSent<'_> {
+impl<F: Fields> Fields for AsSent<F> {
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
         if is_from_clients(name) {
-            Fields::values(self.0, name, visit);
+            self.0.values(name, visit);
         }
     }
 }

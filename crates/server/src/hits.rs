@@ -7,7 +7,7 @@
 //! written into another buffer of the connection. A connection's requests name one host, as a rule:
 //! how its keys begin is kept from one to the next, beside the Host line that it was made from.
 
-use crate::forward::is_from_clients;
+use crate::forward::AsSent;
 use crate::page::{SharedPage, StoredPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::site::Site;
@@ -15,7 +15,7 @@ use crate::target::{write_plain_origin, write_plain_path};
 use bytes::Bytes;
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
 use http_cache::{
-    Answer, Candidate, Fields, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
+    Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
 };
 use site_rules::{Handling, Peer, Plan, Planned, RequestView};
 use std::borrow::Cow;
@@ -78,18 +78,6 @@ struct Plain {
 enum Head {
     Whole,
     NotModified,
-}
-
-/// A plain request's header lines as they go to the origin.
-struct AsSent<'a>(Lines<'a>);
-
-impl Fields for AsSent<'_> {
-    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
-        if is_from_clients(name) {
-            let known = |(line, _): &(&[u8], _)| line.eq_ignore_ascii_case(name.as_bytes());
-            self.0.iter().filter(known).for_each(|(_, value)| visit(value));
-        }
-    }
 }
 
 /// The scheme that a trusted proxy names in a single word; anything longer is not plain.
@@ -241,7 +229,7 @@ struct Asked<'a> {
     scheme: &'static str,
     host: &'a [u8],
     target: &'a str,
-    fields: AsSent<'a>,
+    fields: AsSent<Lines<'a>>,
     facts: RequestFacts<'a>,
     has_cookies: bool,
 }

@@ -8,6 +8,7 @@
 //! tests: what it reads, `request_head` takes for well-formed and without content, and reads alike.
 
 use crate::config::Limits;
+use http_cache::Fields;
 
 /// Header lines that a plain request may have.
 const LINES_MAX: usize = 64;
@@ -38,6 +39,13 @@ impl<'a> Lines<'a> {
             let name = &head[usize::from(at.name)..usize::from(at.name_end)];
             (name, &head[usize::from(at.value)..usize::from(at.value_end)])
         })
+    }
+}
+
+impl Fields for Lines<'_> {
+    fn values<'b>(&'b self, name: &str, visit: &mut dyn FnMut(&'b [u8])) {
+        let known = |(line, _): &(&[u8], _)| line.eq_ignore_ascii_case(name.as_bytes());
+        self.iter().filter(known).for_each(|(_, value)| visit(value));
     }
 }
 

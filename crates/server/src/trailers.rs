@@ -6,7 +6,7 @@
 //! frames a message, routes it, speaks of its sender's rights or steers caches is dropped always:
 //! some software takes trailers for header fields, and would take them from anybody.
 
-use crate::forward::NOT_FROM_CLIENTS;
+use crate::forward::not_from_clients;
 use http::{HeaderMap, header};
 use http_cache::fields;
 
@@ -71,8 +71,8 @@ pub fn announce(from: &HeaderMap, to: &mut HeaderMap) {
 /// Those that are passed on.
 pub fn permitted(mut trailers: HeaderMap, internal: &[header::HeaderName]) -> HeaderMap {
     fields::remove_hop_by_hop(&mut trailers);
-    for name in NEVER.iter().chain(NOT_FROM_CLIENTS) {
-        trailers.remove(*name);
+    for name in NEVER.iter().copied().chain(not_from_clients()) {
+        trailers.remove(name);
     }
     for name in internal {
         trailers.remove(name);
