@@ -3,6 +3,7 @@
 //! agree with each other only when nothing is under way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 macro_rules! counters {
     ($($name:ident: $help:literal,)*) => {
@@ -10,6 +11,8 @@ macro_rules! counters {
         #[derive(Default)]
         pub struct Counters {
             $(#[doc = $help] pub $name: Counter,)*
+            /// Until the origin's header section was there.
+            pub origin_times: Times,
         }
 
         impl Counters {
@@ -103,5 +106,59 @@ pub struct During<'a>(&'a Counter);
 impl Drop for During<'_> {
     fn drop(&mut self) {
         self.0.sub();
+    }
+}
+
+/// The bounds between which times are counted, in milliseconds; what took longer comes last.
+const BOUNDS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
+
+/// How long something took, counted by bounds.
+#[derive(Default)]
+pub struct Times {
+    counts: [AtomicU64; BOUNDS_MS.len() + 1],
+    sum_us: AtomicU64,
+}
+
+/// What was counted at one moment.
+pub struct TimesNow {
+    /// So many took at most this long, and longer than the bound before; no bound for the last.
+    pub buckets: Vec<(Option<Duration>, u64)>,
+    /// All of them together.
+    pub sum: Duration,
+}
+
+impl Times {
+    /// One that took so long.
+    pub fn add(&self, took: Duration) {
+        let at = BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < took);
+        self.counts[at].fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// What was counted until now.
+    pub fn snapshot(&self) -> TimesNow {
+        let bounds = BOUNDS_MS.iter().map(|bound| Some(Duration::from_millis(*bound)));
+        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
+        TimesNow {
+            buckets: bounds.chain([None]).zip(counts).collect(),
+            sum: Duration::from_micros(self.sum_us.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_between_their_bounds() {
+        let times = Times::default();
+        for took in [0, 5, 6, 10_000, 10_001] {
+            times.add(Duration::from_millis(took));
+        }
+        let now = times.snapshot();
+        let counts: Vec<_> = now.buckets.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(now.sum, Duration::from_millis(20_012));
     }
 }

@@ -247,7 +247,10 @@ pub async fn send_following(
     let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
     let reached = request.reached.clone();
     for _ in 0..REDIRECTS_MAX {
-        let path = match site.origin.send(request).await {
+        let begun = site.clock.monotonic();
+        let answered = site.origin.send(request).await;
+        site.counters.origin_times.add(site.clock.monotonic().saturating_sub(begun));
+        let path = match answered {
             Err(Unsent::Redirected(path)) => path,
             Ok(response) => {
                 let place = || format!("{scheme}://{host}{target}");

@@ -13,6 +13,7 @@ pub mod control;
 pub mod counters;
 pub mod database;
 pub mod exchange;
+pub mod figures;
 pub mod forward;
 pub mod front;
 pub mod heard;

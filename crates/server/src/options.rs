@@ -28,7 +28,7 @@ pub enum Command {
     /// Drop pages from the memory of a running Pagewell
     Invalidate(InvalidateArgs),
     /// Show the counters of a running Pagewell
-    Stats(ControlArgs),
+    Stats(StatsArgs),
     /// Print a configuration for an nginx that reads pages over the memcached port
     NginxConfig(NginxConfigArgs),
 }
@@ -105,6 +105,17 @@ pub struct ControlArgs {
     /// A file with the token that it asks for
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+}
+
+/// `pagewell stats`
+#[derive(Args, Debug)]
+pub struct StatsArgs {
+    /// As one JSON object of numbers; of several sites with those of each
+    #[arg(long)]
+    pub json: bool,
+    /// Where to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
 }
 
 /// `pagewell invalidate`

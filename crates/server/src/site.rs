@@ -212,20 +212,4 @@ impl Site {
             leases.changed(&self.store, || self.clock.now().0);
         }
     }
-
-    /// The store's figures: name and value.
-    pub fn store_stats(&self) -> Vec<(&'static str, u64)> {
-        let stats = self.store.stats();
-        vec![
-            ("pages", stats.pages as u64),
-            ("names", stats.names as u64),
-            ("memory_bytes", stats.bytes.total() as u64),
-            ("memory_budget_bytes", self.config.memory_bytes as u64),
-            ("evicted", stats.counters.evicted),
-            ("dropped", stats.counters.dropped),
-            ("to_rewarm", stats.to_rewarm as u64),
-            ("changes_remembered", stats.changes_remembered as u64),
-            ("leases", stats.leases as u64),
-        ]
-    }
 }

@@ -1,12 +1,10 @@
-//! Names that stand in the sources and have to stand in the manual: reasons, events of the log,
-//! figures that are told beside the counters. And the other way round: places in the repository that
-//! the manual names have to be there.
+//! Names that stand in the sources and have to stand in the manual: reasons, events of the log. And
+//! the other way round: places in the repository that the manual names have to be there.
 //!
 //! The sources are read as text: a reason is a small-lettered word in quotes on the right of an arm
 //! that names a variant, or behind the status of an error answer. Finding too much is harmless, it
 //! asks for a line in the manual; what each rule finds is bounded from below by a test.
 
-use super::tables::FIGURES;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,11 +56,6 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     found.extend(wrong_paths(root)?);
-    for name in figures(root)? {
-        if !FIGURES.iter().any(|(known, _)| *known == name) {
-            found.push(format!("xtask/src/docs/tables.rs does not say what `{name}` is"));
-        }
-    }
     Ok(found)
 }
 
@@ -115,18 +108,6 @@ fn levels(text: &str) -> BTreeSet<(String, String)> {
 fn section<'a>(text: &'a str, level: &str) -> &'a str {
     let mut sections = text.split("\n## ").skip(1);
     sections.find(|section| section.starts_with(level)).unwrap_or_default()
-}
-
-/// The names that the control interface adds to the counters.
-fn figures(root: &Path) -> Result<BTreeSet<String>, String> {
-    let store = read(&root.join("crates/server/src/site.rs"))?;
-    let listed = store.split("fn store_stats").nth(1).unwrap_or_default();
-    let rows = listed.split("(\"").skip(1).filter_map(|rest| rest.split_once("\","));
-    let mut found: BTreeSet<String> = rows.map(|(name, _)| name.to_owned()).collect();
-    let control = read_all(&root.join("crates/server/src/control"))?;
-    let told = control.split("all.insert(\"").skip(1).filter_map(|rest| rest.split_once('"'));
-    found.extend(told.map(|(name, _)| name.to_owned()));
-    Ok(found)
 }
 
 /// Paths between back-quotes that lead nowhere: places in the repository, named from its root.
@@ -231,7 +212,5 @@ mod tests {
         }
         let named: BTreeSet<String> = levels.into_iter().map(|(_, name)| name).collect();
         assert_eq!(named, events);
-        let figures = figures(&repository()).expect("sources");
-        assert!(figures.contains("pages") && figures.contains("origin_queue"), "{figures:?}");
     }
 }

@@ -7,32 +7,13 @@ use clap::{Command, CommandFactory};
 use pagewell::config::HIDDEN;
 use pagewell::config::table::{LIMITS, OPTIONS, OptionRow};
 use pagewell::counters::Counters;
+use pagewell::figures::FIGURES;
 use pagewell::options::CommandLine;
 use std::fmt::Write as _;
 
 const MADE: &str =
     "<!-- Made by `cargo xtask gen-docs` from the code; changes here are lost. -->\n";
 const HELP_COLUMNS: usize = 96;
-
-/// What a running Pagewell tells of itself beside its counters: name, and what it says.
-pub const FIGURES: &[(&str, &str)] = &[
-    ("pages", "Pages in memory, each variant of a page counted."),
-    ("names", "Names that pages in memory depend on: tags, URLs, paths, the site."),
-    (
-        "memory_bytes",
-        "What the pages take: contents, header lines, keys, the dependency index, all the \
-         structures around them. Files in memory are not counted here.",
-    ),
-    ("memory_budget_bytes", "The page budget (`memory`); an eighth of it is set apart for files."),
-    ("evicted", "Pages that left to make room."),
-    ("dropped", "Pages that left because what they were made from has changed."),
-    ("to_rewarm", "Pages that wait to be rendered anew in the background (`rewarm`)."),
-    ("changes_remembered", "Changed names that are remembered for renders still in progress."),
-    ("leases", "Renders in progress, as the store knows them."),
-    ("origin_places_taken", "Requests at the origin now."),
-    ("origin_queue", "Requests that wait for a place at the origin now."),
-    ("uptime_seconds", "Seconds since the start."),
-];
 
 /// `docs/operating/options.md`.
 pub fn options() -> String {
@@ -160,8 +141,9 @@ fn help_of(command: &mut Command) -> String {
 pub fn counters() -> String {
     let mut page = format!(
         "{MADE}# Counters\n\n\
-         `pagewell stats`, or `curl -s http://127.0.0.1:8081/v1/stats`, shows them as one JSON \
-         object of numbers. They start at zero with Pagewell and only grow, but for those that say \
+         `pagewell stats` shows them; `pagewell stats --json`, or `curl -s \
+         http://127.0.0.1:8081/v1/stats`, as one JSON object of numbers; `/metrics` as [Prometheus \
+         reads them](control.md#metrics). They start at zero with Pagewell and only grow, but for those that say \
          \"now\". Of several sites they are the sums, and `sites` has those of each by its host; \
          connections, and what is refused on them, count for the first of these.\n\n## What was done\n\n| | |\n|---|---|\n"
     );
@@ -169,8 +151,8 @@ pub fn counters() -> String {
         let _ = writeln!(page, "| `{name}` | {} |", cell(help));
     }
     page.push_str("\n## What there is\n\n| | |\n|---|---|\n");
-    for (name, help) in FIGURES {
-        let _ = writeln!(page, "| `{name}` | {} |", cell(help));
+    for figure in &FIGURES {
+        let _ = writeln!(page, "| `{}` | {} |", figure.name, cell(figure.help));
     }
     page.push_str(READING);
     page

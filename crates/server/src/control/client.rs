@@ -3,7 +3,8 @@
 //! gives up after a bound.
 
 use super::{CALL_BYTES, Invalidate, Invalidated};
-use crate::options::{ControlArgs, InvalidateArgs};
+use crate::figures;
+use crate::options::{ControlArgs, InvalidateArgs, StatsArgs};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
@@ -56,15 +57,27 @@ fn tags(given: &[String]) -> Result<Vec<String>, String> {
     }
 }
 
-/// Carries out `pagewell stats`.
+/// Carries out `pagewell stats`: a figure to a line, or all as JSON.
 ///
 /// # Errors
 /// A sentence for the operator.
-pub async fn stats(args: &ControlArgs) -> Result<String, String> {
-    let answer = call_control(args, Method::GET, "/v1/stats", Vec::new()).await?;
+pub async fn stats(args: &StatsArgs) -> Result<String, String> {
+    let answer = call_control(&args.control, Method::GET, "/v1/stats", Vec::new()).await?;
     let value: serde_json::Value =
         serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
-    serde_json::to_string_pretty(&value).map_err(|error| error.to_string())
+    match args.json {
+        true => serde_json::to_string_pretty(&value).map_err(|error| error.to_string()),
+        false => Ok(table(&value)),
+    }
+}
+
+/// The figures that are told, in the order of the manual, each with what it says.
+fn table(told: &serde_json::Value) -> String {
+    let rows = figures::all().filter_map(|(name, help, _)| {
+        let value = told.get(name)?.as_u64()?;
+        Some(format!("{value:>16}  {name:<24}  {help}"))
+    });
+    rows.collect::<Vec<_>>().join("\n")
 }
 
 async fn call_control(

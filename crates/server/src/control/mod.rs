@@ -7,10 +7,13 @@
 
 pub mod client;
 mod invalidate;
+mod metrics;
 
 pub use invalidate::{Invalidate, Invalidated};
+use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
+use crate::figures::{self, UPTIME};
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::site::Site;
 use bytes::Bytes;
@@ -40,8 +43,8 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) have the same.
-pub const ROUTES: [(&str, &str); 3] =
-    [("GET", "/v1/health"), ("GET", "/v1/stats"), ("POST", "/v1/invalidate")];
+pub const ROUTES: [(&str, &str); 4] =
+    [("GET", "/v1/health"), ("GET", "/v1/stats"), ("GET", "/metrics"), ("POST", "/v1/invalidate")];
 
 /// Why a call was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +90,10 @@ impl ControlError {
             ControlError::TokenRefused => {
                 "send Authorization: Bearer and the token of admin_token_file".into()
             }
-            ControlError::NotFound => "there are /v1/invalidate, /v1/stats and /v1/health".into(),
+            ControlError::NotFound => {
+                let paths: Vec<_> = ROUTES.iter().map(|(_, path)| *path).collect();
+                format!("there are {}", paths.join(", "))
+            }
             ControlError::Method(right) => format!("use {right}"),
             ControlError::NotJson => "send Content-Type: application/json".into(),
             ControlError::Unreadable(what) => what.clone(),
@@ -154,7 +160,11 @@ async fn told(stop: &mut watch::Receiver<bool>) {
 
 async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<ResponseBody> {
     match call(site, request).await {
-        Ok(body) => json(StatusCode::OK, body),
+        Ok(Answer::Json(value)) => json(StatusCode::OK, value),
+        Ok(Answer::Metrics(format)) => {
+            let text = metrics::text(site, format);
+            with_content(StatusCode::OK, format.media_type(), text)
+        }
         Err(error) => {
             let (status, name) = error.status();
             let text = serde_json::json!({ "error": name, "explanation": error.explain() });
@@ -176,36 +186,49 @@ async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<Respon
 }
 
 fn json(status: StatusCode, value: serde_json::Value) -> Response<ResponseBody> {
-    let text = Bytes::from(format!("{value}\n"));
-    let mut response = Response::new(ResponseBody::from(Content::Whole(text)));
+    with_content(status, HeaderValue::from_static("application/json"), format!("{value}\n"))
+}
+
+fn with_content(
+    status: StatusCode,
+    media_type: HeaderValue,
+    text: String,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_TYPE, media_type);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
-async fn call(
-    site: &Arc<Site>,
-    request: Request<Incoming>,
-) -> Result<serde_json::Value, ControlError> {
+/// What a call is answered with.
+enum Answer {
+    Json(serde_json::Value),
+    Metrics(Format),
+}
+
+async fn call(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer, ControlError> {
     check_host(&request)?;
     check_token(&request, site.config.admin_token.as_deref())?;
     match (request.uri().path(), request.method()) {
-        ("/v1/health", &Method::GET) => Ok(serde_json::json!({ "healthy": true })),
-        ("/v1/stats", &Method::GET) => Ok(stats(site)),
+        ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
+        ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats(site))),
+        ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
             let (site, call) = (site.clone(), read_json(request).await?);
             // Dropping a million pages takes a while: not where visitors are served.
             let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call));
-            done.await.unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
+            done.await
+                .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
+                .map(Answer::Json)
         }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
             let Advance { advance_ms } = read_json(request).await?;
             site.clock.advance(Duration::from_millis(advance_ms));
-            Ok(serde_json::json!({ "now_ms": site.clock.now().0 }))
+            Ok(Answer::Json(serde_json::json!({ "now_ms": site.clock.now().0 })))
         }
         (path, _) => Err(match ROUTES.iter().find(|(_, known)| *known == path) {
             Some((method, _)) => ControlError::Method(method),
@@ -268,28 +291,19 @@ fn stats(site: &Arc<Site>) -> serde_json::Value {
     let mut sums = BTreeMap::new();
     let mut each = serde_json::Map::new();
     for site in site.all_or(None) {
-        let figures = figures(site);
+        let of_the_site = figures::values(site).into_iter().filter(|(name, _)| *name != UPTIME);
+        let figures: BTreeMap<_, _> = of_the_site.collect();
         for (name, value) in &figures {
             *sums.entry(*name).or_insert(0) += value;
         }
         let host = site.config.hosts.canonical.clone().unwrap_or_default();
         each.insert(host, serde_json::json!(figures));
     }
-    sums.insert("uptime_seconds", site.clock.monotonic().as_secs());
+    sums.insert(UPTIME, site.clock.monotonic().as_secs());
     let mut all = serde_json::json!(sums);
     if each.len() > 1 {
         all["sites"] = each.into();
     }
-    all
-}
-
-/// The figures of one site.
-fn figures(site: &Site) -> BTreeMap<&'static str, u64> {
-    let places = site.origin.places();
-    let mut all: BTreeMap<_, _> = site.store_stats().into_iter().collect();
-    all.extend(site.counters.rows().into_iter().map(|(name, _, value)| (name, value)));
-    all.insert("origin_places_taken", places.taken() as u64);
-    all.insert("origin_queue", places.waiting() as u64);
     all
 }
 

@@ -1,0 +1,128 @@
+//! `/metrics`: the figures as Prometheus and OpenMetrics read them (OpenMetrics 1.0; Prometheus text
+//! format 0.0.4, which differs in the type line of counters and in its end).
+//!
+//! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. The one label is
+//! `site`, its canonical host, where there are several sites: so many series as the configuration
+//! has sites, whatever visitors send.
+
+use crate::counters::Times;
+use crate::figures::{self, Kind, UPTIME};
+use crate::site::Site;
+use http::{HeaderMap, HeaderValue, header};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What a scraper reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The text format of Prometheus.
+    Prometheus,
+    /// OpenMetrics.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The one that the request accepts; Prometheus's unless it names the other.
+    pub fn accepted(headers: &HeaderMap) -> Format {
+        let lines = headers.get_all(header::ACCEPT).iter();
+        let mut named = lines.filter_map(|line| line.to_str().ok());
+        match named.any(|line| line.contains("application/openmetrics-text")) {
+            true => Format::OpenMetrics,
+            false => Format::Prometheus,
+        }
+    }
+
+    /// Its media type.
+    pub fn media_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        })
+    }
+}
+
+/// The figures of all sites of the process.
+pub fn text(door: &Arc<Site>, format: Format) -> String {
+    let sites: Vec<_> = door.all_or(None).collect();
+    let labels: Vec<_> = sites.iter().map(|site| label(site, sites.len())).collect();
+    let values: Vec<_> = sites.iter().map(|site| figures::values(site)).collect();
+    let mut out = String::with_capacity(16 << 10);
+    for (at, (name, help, kind)) in figures::all().enumerate() {
+        let (name, divisor) = shown(name);
+        begin(&mut out, &name, help, kind, format);
+        let suffix = if kind == Kind::Counter { "_total" } else { "" };
+        for (label, values) in labels.iter().zip(&values) {
+            let value = values[at].1;
+            let _ = match divisor {
+                1 => writeln!(out, "{name}{suffix}{label} {value}"),
+                _ => writeln!(out, "{name}{suffix}{label} {}", value as f64 / divisor as f64),
+            };
+            if values[at].0 == UPTIME {
+                // The same for every site.
+                break;
+            }
+        }
+    }
+    let times: Vec<_> = sites.iter().map(|site| &site.counters.origin_times).collect();
+    histogram(&mut out, &labels, &times);
+    let build = env!("CARGO_PKG_VERSION");
+    let help = "The version that runs.";
+    begin(&mut out, "pagewell_build_info", help, Kind::Gauge, Format::Prometheus);
+    let _ = writeln!(out, "pagewell_build_info{{version=\"{build}\"}} 1");
+    if format == Format::OpenMetrics {
+        out.push_str("# EOF\n");
+    }
+    out
+}
+
+/// A figure's name as a metric, and what its value is divided by: times are told in seconds.
+fn shown(name: &str) -> (String, u64) {
+    match name.strip_suffix("_us") {
+        Some(stem) => (format!("pagewell_{stem}_seconds"), 1_000_000),
+        None => (format!("pagewell_{name}"), 1),
+    }
+}
+
+fn begin(out: &mut String, name: &str, help: &str, kind: Kind, format: Format) {
+    let (kind, suffix) = match (kind, format) {
+        (Kind::Gauge, _) => ("gauge", ""),
+        (Kind::Counter, Format::Prometheus) => ("counter", "_total"),
+        (Kind::Counter, Format::OpenMetrics) => ("counter", ""),
+    };
+    let help = help.replace('\\', "\\\\").replace('"', "\\\"");
+    let _ = writeln!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}");
+}
+
+/// `{site="…"}`, where there are several.
+fn label(site: &Site, sites: usize) -> String {
+    match &site.config.hosts.canonical {
+        Some(host) if sites > 1 => format!("{{site=\"{}\"}}", escaped(host)),
+        _ if sites > 1 => "{site=\"\"}".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn histogram(out: &mut String, labels: &[String], times: &[&Times]) {
+    const NAME: &str = "pagewell_origin_seconds";
+    let _ = writeln!(
+        out,
+        "# HELP {NAME} Time until the origin's header section was there.\n# TYPE {NAME} histogram"
+    );
+    for (label, times) in labels.iter().zip(times) {
+        let inside = label.trim_start_matches('{').trim_end_matches('}');
+        let and = if inside.is_empty() { "" } else { "," };
+        let snapshot = times.snapshot();
+        let mut sum = 0;
+        for (bound, count) in snapshot.buckets {
+            sum += count;
+            let bound = bound.map_or("+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
+            let _ = writeln!(out, "{NAME}_bucket{{{inside}{and}le=\"{bound}\"}} {sum}");
+        }
+        let _ = writeln!(out, "{NAME}_sum{label} {}", snapshot.sum.as_secs_f64());
+        let _ = writeln!(out, "{NAME}_count{label} {sum}");
+    }
+}

@@ -1,0 +1,141 @@
+//! What a running Pagewell tells of itself: each figure's name, what it says, whether it only grows,
+//! and how it is read. The control interface, the metrics and the manual read the same table; the
+//! counters of `counters` come first in each of them.
+
+use crate::counters::Counters;
+use crate::site::Site;
+use page_store::Stats;
+
+/// How a figure moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows, from zero at the start.
+    Counter,
+    /// It is what it is now.
+    Gauge,
+}
+
+/// A figure that is read where it is kept, instead of being counted.
+pub struct Figure {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    read: fn(&Site, &Stats) -> u64,
+}
+
+/// The figures besides the counters.
+pub const FIGURES: [Figure; 12] = [
+    Figure {
+        name: "pages",
+        help: "Pages in memory, each variant of a page counted.",
+        kind: Kind::Gauge,
+        read: |_, store| store.pages as u64,
+    },
+    Figure {
+        name: "names",
+        help: "Names that pages in memory depend on: tags, URLs, paths, the site.",
+        kind: Kind::Gauge,
+        read: |_, store| store.names as u64,
+    },
+    Figure {
+        name: "memory_bytes",
+        help: "What the pages take: contents, header lines, keys, the dependency index, all the \
+               structures around them. Files in memory are not counted here.",
+        kind: Kind::Gauge,
+        read: |_, store| store.bytes.total() as u64,
+    },
+    Figure {
+        name: "memory_budget_bytes",
+        help: "The page budget (`memory`); an eighth of it is set apart for files.",
+        kind: Kind::Gauge,
+        read: |site, _| site.config.memory_bytes as u64,
+    },
+    Figure {
+        name: "evicted",
+        help: "Pages that left to make room.",
+        kind: Kind::Counter,
+        read: |_, store| store.counters.evicted,
+    },
+    Figure {
+        name: "dropped",
+        help: "Pages that left because what they were made from has changed.",
+        kind: Kind::Counter,
+        read: |_, store| store.counters.dropped,
+    },
+    Figure {
+        name: "to_rewarm",
+        help: "Pages that wait to be rendered anew in the background (`rewarm`).",
+        kind: Kind::Gauge,
+        read: |_, store| store.to_rewarm as u64,
+    },
+    Figure {
+        name: "changes_remembered",
+        help: "Changed names that are remembered for renders still in progress.",
+        kind: Kind::Gauge,
+        read: |_, store| store.changes_remembered as u64,
+    },
+    Figure {
+        name: "leases",
+        help: "Renders in progress, as the store knows them.",
+        kind: Kind::Gauge,
+        read: |_, store| store.leases as u64,
+    },
+    Figure {
+        name: "origin_places_taken",
+        help: "Requests at the origin now.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.places().taken() as u64,
+    },
+    Figure {
+        name: "origin_queue",
+        help: "Requests that wait for a place at the origin now.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.places().waiting() as u64,
+    },
+    Figure {
+        name: UPTIME,
+        help: "Seconds since the start.",
+        kind: Kind::Gauge,
+        read: |site, _| site.clock.monotonic().as_secs(),
+    },
+];
+
+/// The figure that is the same for every site of the process.
+pub const UPTIME: &str = "uptime_seconds";
+
+/// The counters that say "now".
+const NOW: [&str; 3] = ["followers", "database_lag_us", "connections"];
+
+/// Every figure there is: name, what it says, how it moves.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
+    let counted = Counters::default().rows().into_iter().map(|(name, help, _)| {
+        let kind = if NOW.contains(&name) { Kind::Gauge } else { Kind::Counter };
+        (name, help, kind)
+    });
+    counted.chain(FIGURES.iter().map(|figure| (figure.name, figure.help, figure.kind)))
+}
+
+/// A site's figures now, in the order of [`all`].
+pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
+    let store = site.store.stats();
+    let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));
+    counted.chain(FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_there_once() {
+        let mut names: Vec<_> = all().map(|(name, ..)| name).collect();
+        assert!(NOW.iter().all(|now| names.contains(now)));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
