@@ -106,22 +106,22 @@ fn what_is_missing_is_listed_by_package() {
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
         "libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
-         php-memcache php-memcached php-sqlite3 php-xml phpunit python3-prometheus-client \
+         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client \
          valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     machine.has("nginx", "echo 'configure arguments: --with-stream --with-stream_ssl_module' >&2");
     machine.has("h2load", FOUND);
     let rest = format!(
-        "memcached openssl php php-mbstring php-memcache php-memcached php-sqlite3 php-xml phpunit \
-         python3-prometheus-client valgrind {wordpress}\n"
+        "memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
+         postgresql python3-prometheus-client valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     // Its libraries are asked for with `php -r`.
     machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
     let rest = format!(
         "memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
-         php-nyholm-psr7 php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit python3-prometheus-client \
+         php-nyholm-psr7 php-pgsql php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit postgresql python3-prometheus-client \
          valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));

@@ -29,7 +29,7 @@ pub mod nginx_config;
 pub mod options;
 pub mod origin;
 pub mod page;
-mod plain_head;
+pub mod plain_head;
 pub mod private;
 pub mod proxy_protocol;
 pub mod purge;

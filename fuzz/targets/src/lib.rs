@@ -9,6 +9,7 @@ pub mod change_stream;
 pub mod dialects;
 pub mod fastcgi;
 pub mod http_cache;
+pub mod logical_replication;
 pub mod memcache;
 pub mod mutate;
 pub mod proxy_protocol;
@@ -21,11 +22,12 @@ pub mod target_key;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("dialects", dialects::run),
     ("fastcgi", fastcgi::run),
+    ("logical_replication", logical_replication::run),
     ("memcache", memcache::run),
     ("proxy_protocol", proxy_protocol::run),
     ("request_head", request_head::run),

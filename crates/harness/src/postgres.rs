@@ -1,0 +1,297 @@
+//! A private PostgreSQL: its own data directory and Unix socket, no network unless asked for.
+//!
+//! It logs enough to be followed (`wal_level = logical`) and does not wait for the disk. Statements go
+//! through the `psql` client's standard input, as the administrator, who needs no password on the
+//! socket; accounts made by [`Postgres::create_database`] prove theirs by SCRAM. As root, everything
+//! runs as `postgres` or `nobody`: the server refuses root. For tests of faults it can be stopped,
+//! killed and started again on the same data.
+
+use crate::address::Address;
+use crate::clock::Deadline;
+use crate::process::{Process, Stopped};
+use crate::users::{self, Account};
+use crate::{PrivateDir, Signal, StartError, StartReason, find};
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const NAME: &str = "postgres";
+const STILL_IN_USE: &str = "is still in use";
+/// The port that the socket's name has; nothing listens there unless asked for.
+const SOCKET_PORT: u16 = 5432;
+/// Who may log in how: the administrator by the socket as he is, everybody else by SCRAM.
+const HBA: &str = "local all postgres trust\nlocal replication postgres trust\n\
+                   local all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n";
+
+/// What to change about a server's start.
+#[derive(Debug, Clone, Default)]
+pub struct PostgresOptions {
+    /// A TCP port of 127.0.0.1 to listen on besides the socket; `None` for no network at all.
+    pub port: Option<u16>,
+    /// Further settings, as in `postgresql.conf`: `max_slot_wal_keep_size=1MB`.
+    pub settings: Vec<String>,
+    /// Lines of `pg_hba.conf` before the usual ones.
+    pub hba: String,
+}
+
+/// A running (or, for a test of faults, stopped) private PostgreSQL.
+#[derive(Debug)]
+pub struct Postgres {
+    // Dropped in this order: the process before its directory.
+    process: Option<Process>,
+    options: PostgresOptions,
+    account: Option<Account>,
+    run_dir: PathBuf,
+    data_dir: PathBuf,
+    dir: PrivateDir,
+}
+
+impl Postgres {
+    /// Makes a data directory in `dir` unless it is there, and starts a server on it.
+    ///
+    /// # Errors
+    /// `NotInstalled`, or whatever kept it from becoming ready.
+    pub fn start(dir: PrivateDir) -> Result<Postgres, StartError> {
+        Self::start_with(dir, PostgresOptions::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As for [`Postgres::start`].
+    pub fn start_with(dir: PrivateDir, options: PostgresOptions) -> Result<Postgres, StartError> {
+        let account = users::for_server(&["postgres", "nobody"]);
+        let data_dir = dir.part("data", account.as_ref())?;
+        let run_dir = dir.part("run", account.as_ref())?;
+        dir.socket(&format!("run/{}", socket_name(SOCKET_PORT)))?;
+        open_to_all(&run_dir)?;
+        if !data_dir.join("PG_VERSION").is_file() {
+            install(&data_dir, &dir.path().join("initdb.log"), account.as_ref())?;
+        }
+        let hba = format!("{}{HBA}", options.hba);
+        fs::write(data_dir.join("pg_hba.conf"), hba)
+            .map_err(|error| StartError::new(NAME, StartReason::CannotPrepare, error))?;
+        let mut server = Postgres { process: None, options, account, run_dir, data_dir, dir };
+        server.start_again()?;
+        Ok(server)
+    }
+
+    /// Its Unix socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.run_dir.join(socket_name(self.port()))
+    }
+
+    /// The directory of its Unix socket.
+    #[must_use]
+    pub fn socket_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// Its process id; `None` while it is stopped.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// The end of what it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    /// Runs statements as the administrator; returns the rows, columns between tabs.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn sql(&self, statements: &str) -> Result<String, StartError> {
+        self.sql_in("postgres", statements)
+    }
+
+    /// The same in a database.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn sql_in(&self, database: &str, statements: &str) -> Result<String, StartError> {
+        let refused = |why: &str| StartError::new(NAME, StartReason::Refused, why.trim_end());
+        let fault = |error: std::io::Error| refused(&error.to_string());
+        let input = self.spooled(statements).map_err(fault)?;
+        let mut command = self.client(database)?;
+        let Output { status, stdout, stderr } = command.stdin(input).output().map_err(fault)?;
+        if status.success() {
+            return Ok(String::from_utf8_lossy(&stdout).into_owned());
+        }
+        Err(refused(&String::from_utf8_lossy(&stderr)))
+    }
+
+    /// Makes a database, and a role that owns it. The three are plain words and a password without
+    /// quotes.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn create_database(
+        &self,
+        name: &str,
+        user: &str,
+        password: &str,
+    ) -> Result<(), StartError> {
+        self.sql(&format!(
+            "CREATE ROLE \"{user}\" LOGIN PASSWORD '{password}';
+             CREATE DATABASE \"{name}\" OWNER \"{user}\" ENCODING 'UTF8' TEMPLATE template0;"
+        ))
+        .map(|_| ())
+    }
+
+    /// Stops it in good order, without waiting for those who are connected; its data stay.
+    pub fn stop(&mut self) -> Option<Stopped> {
+        self.process.take().map(|mut process| {
+            // The gentle signal waits until everybody has left.
+            process.signal(Signal::INT);
+            process.stop()
+        })
+    }
+
+    /// Kills it as a crash would; its data stay as they were.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+        }
+    }
+
+    /// Starts it (again) on its data; nothing happens if it runs.
+    ///
+    /// # Errors
+    /// As for [`Postgres::start`].
+    pub fn start_again(&mut self) -> Result<(), StartError> {
+        if self.process.is_some() {
+            return Ok(());
+        }
+        let deadline = Deadline::after(READY_WITHIN);
+        let log = self.dir.path().join("postgres.log");
+        let process = loop {
+            // A socket that a killed server left behind would look like a server that runs.
+            let _ = fs::remove_file(self.socket());
+            match self.started(&log) {
+                // What a killed server has started needs a moment to see that it is gone.
+                Err(error) if error.detail.contains(STILL_IN_USE) && !deadline.passed() => {
+                    let _ = fs::remove_file(&log);
+                }
+                process => break process?,
+            }
+        };
+        self.process = Some(process);
+        Ok(())
+    }
+
+    fn started(&self, log: &Path) -> Result<Process, StartError> {
+        let mut process = Process::spawn(NAME, &mut self.command()?, log)?;
+        let address = Address::Unix(self.socket());
+        // The socket is there before the server lets anybody in.
+        process.wait_ready(READY_WITHIN, || address.accepts() && self.sql("SELECT 1").is_ok())?;
+        Ok(process)
+    }
+
+    fn port(&self) -> u16 {
+        self.options.port.unwrap_or(SOCKET_PORT)
+    }
+
+    fn command(&self) -> Result<Command, StartError> {
+        let mut command = Command::new(program("postgres")?);
+        as_account(&mut command, self.account.as_ref());
+        command.current_dir(&self.data_dir).arg("-D").arg(&self.data_dir);
+        let mut set = |setting: &str| {
+            command.arg("-c").arg(setting);
+        };
+        set(&format!("unix_socket_directories={}", self.run_dir.display()));
+        set("unix_socket_permissions=0777");
+        set(if self.options.port.is_some() {
+            "listen_addresses=127.0.0.1"
+        } else {
+            "listen_addresses="
+        });
+        set(&format!("port={}", self.port()));
+        let usual = ["wal_level=logical", "fsync=off", "shared_buffers=16MB", "max_connections=50"];
+        usual.iter().for_each(|setting| set(setting));
+        self.options.settings.iter().for_each(|setting| set(setting));
+        Ok(command)
+    }
+
+    fn client(&self, database: &str) -> Result<Command, StartError> {
+        let mut command = Command::new(find::program(&["psql"])?);
+        command.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "-F", "\t"]);
+        command.args(["-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database]);
+        command.arg("-h").arg(&self.run_dir).arg("-p").arg(self.port().to_string());
+        command.env("LC_ALL", "C").env("PGCLIENTENCODING", "UTF8");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// The statements as a file that has no name any more: a pipe could block both sides.
+    fn spooled(&self, statements: &str) -> std::io::Result<File> {
+        let number = rustix::thread::gettid().as_raw_nonzero();
+        let path = self.dir.path().join(format!("statements.{number}"));
+        let mut file =
+            File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
+        fs::remove_file(&path)?;
+        file.write_all(statements.as_bytes())?;
+        file.rewind()?;
+        Ok(file)
+    }
+}
+
+impl Drop for Postgres {
+    /// The signal that ends other servers has this one wait until everybody has left.
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn socket_name(port: u16) -> String {
+    format!(".s.PGSQL.{port}")
+}
+
+/// Debian keeps the programs of each version apart, off the path; the newest is taken.
+fn program(name: &str) -> Result<PathBuf, StartError> {
+    find::program(&[name]).or_else(|missing| {
+        let versions = fs::read_dir("/usr/lib/postgresql").map_err(|_| missing.clone())?;
+        let found = versions.flatten().filter_map(|entry| {
+            let version: u32 = entry.file_name().to_string_lossy().parse().ok()?;
+            let path = entry.path().join("bin").join(name);
+            path.is_file().then_some((version, path))
+        });
+        found.max().map(|(_, path)| path).ok_or(missing)
+    })
+}
+
+fn as_account(command: &mut Command, account: Option<&Account>) {
+    if let Some(account) = account {
+        command.uid(account.uid).gid(account.gid);
+    }
+    command.env("LC_ALL", "C");
+}
+
+/// The socket is for every user's programs (php-fpm's); accounts keep the data apart.
+fn open_to_all(dir: &Path) -> Result<(), StartError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
+        .map_err(|error| StartError::new(NAME, StartReason::CannotPrepare, error))
+}
+
+fn install(data_dir: &Path, log: &Path, account: Option<&Account>) -> Result<(), StartError> {
+    let mut command = Command::new(program("initdb")?);
+    as_account(&mut command, account);
+    command.current_dir(data_dir).arg("-D").arg(data_dir);
+    command.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]);
+    let mut process = Process::spawn("initdb", &mut command, log)?;
+    match process.wait(Duration::from_secs(120)) {
+        crate::Wait::Ended(status) if status.success() => Ok(()),
+        crate::Wait::Ended(status) => {
+            Err(process.fault(StartReason::CannotPrepare, &status.to_string()))
+        }
+        crate::Wait::Running => Err(process.fault(StartReason::NotReady, "not done in 120 s")),
+    }
+}

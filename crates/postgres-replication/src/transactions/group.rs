@@ -1,0 +1,117 @@
+//! The transaction that is open, its changes within the bounds.
+//!
+//! Invariant: rows are held up to `transaction_bytes`. Beyond that those that are held become changes
+//! of their tables, and what follows is told by tables only; beyond `tables` it is everything. A
+//! change is never lost on the way from one to the other.
+
+use super::outcome::{self, ROW_EXTRA_BYTES, TableRows, Transaction, What, Why};
+use super::{Limits, Table};
+use crate::message::{Begin, Commit};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How many runs of rows are held: each takes some memory beside its rows.
+const RUNS_MAX: usize = 100_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Rows,
+    Tables,
+    Everything,
+}
+
+/// The open transaction.
+#[derive(Debug)]
+pub(super) struct Group {
+    begin: Begin,
+    detail: Detail,
+    changes: Vec<What>,
+    bytes: usize,
+    /// Changes of whole tables that were told already.
+    tables: HashSet<(Arc<str>, Arc<str>, Why)>,
+}
+
+impl Group {
+    pub(super) fn new(begin: Begin) -> Group {
+        let (changes, tables) = (Vec::new(), HashSet::new());
+        Group { begin, detail: Detail::Rows, changes, bytes: 0, tables }
+    }
+
+    /// A row; those of one table that follow each other are kept together.
+    pub(super) fn add_row(&mut self, table: &Arc<Table>, message: &[u8], limits: &Limits) {
+        if self.detail == Detail::Rows {
+            self.bytes = self.bytes.saturating_add(message.len() + ROW_EXTRA_BYTES);
+            if self.bytes > limits.transaction_bytes || self.changes.len() > RUNS_MAX {
+                self.degrade(limits);
+            }
+        }
+        if self.detail != Detail::Rows {
+            return self.add(outcome::whole(table, Why::TooLarge), limits);
+        }
+        match self.changes.last_mut() {
+            Some(What::Rows(rows)) if Arc::ptr_eq(&rows.table, table) => rows.push(message),
+            _ => {
+                let mut rows = TableRows::new(table.clone());
+                rows.push(message);
+                self.changes.push(What::Rows(rows));
+            }
+        }
+    }
+
+    /// Anything but rows; each once.
+    pub(super) fn add(&mut self, what: What, limits: &Limits) {
+        if self.detail == Detail::Everything && !is_defined(&what) {
+            return;
+        }
+        match &what {
+            What::Table { schema, name, why } => {
+                if !self.tables.insert((schema.clone(), name.clone(), *why)) {
+                    return;
+                }
+                if self.tables.len() > limits.tables {
+                    return self.give_up();
+                }
+            }
+            _ if self.changes.iter().rev().take(8).any(|own| *own == what) => return,
+            _ => {}
+        }
+        self.changes.push(what);
+        if self.changes.len() > RUNS_MAX + limits.tables {
+            self.degrade(limits);
+        }
+    }
+
+    /// Tables instead of rows from now on, and for what is held.
+    fn degrade(&mut self, limits: &Limits) {
+        self.detail = Detail::Tables;
+        self.tables.clear();
+        for what in std::mem::take(&mut self.changes) {
+            match what {
+                What::Rows(rows) => self.add(outcome::whole(&rows.table, Why::TooLarge), limits),
+                what => self.add(what, limits),
+            }
+        }
+        self.changes.shrink_to_fit();
+    }
+
+    /// That definitions have changed is kept.
+    fn give_up(&mut self) {
+        self.detail = Detail::Everything;
+        self.tables.clear();
+        let defined = self.changes.iter().any(is_defined);
+        self.changes = vec![What::Everything(Why::TooLarge)];
+        if defined {
+            self.changes.push(What::Definitions);
+        }
+    }
+
+    pub(super) fn finish(self, commit: Commit) -> Transaction {
+        let Begin { xid, micros, .. } = self.begin;
+        let (commit, end) = (commit.commit, commit.end);
+        Transaction { xid, commit, end, micros, changes: self.changes }
+    }
+}
+
+fn is_defined(what: &What) -> bool {
+    matches!(what, What::Definitions | What::Table { why: Why::Defined, .. })
+}
