@@ -18,6 +18,8 @@ SECONDS = 60
 SEED = 1
 # How many random cases it draws for each property.
 CASES = 5000
+# Which cases `make bench` measures; `cargo xtask bench --help` lists them.
+BENCH = all
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
@@ -53,10 +55,10 @@ fuzz: ## damaged input for every reader: SECONDS for each, then CASES of each pr
 	$(FUZZ) run --locked --release -- all --seconds $(SECONDS) --seed $(SEED)
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude xtask
 
-bench: ## hits of the news page beside nginx's fastcgi_cache: server CPU for each
+bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for some of them)
 	@scripts/setup bench
 	$(CARGO) build --release -p pagewell -p xtask
-	$(CARGO) run --quiet --release -p xtask -- bench hit
+	$(CARGO) run --quiet --release -p xtask -- bench $(BENCH)
 
 fmt: ## formats the Rust sources
 	$(CARGO) fmt --all

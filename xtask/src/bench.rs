@@ -1,34 +1,172 @@
-//! `cargo xtask bench …`: figures, beside those of other servers in the same run.
+//! `cargo xtask bench NAME …`: figures, beside those of other servers in the same run.
 //!
-//! Each benchmark is a module. They share the floor (a bare epoll loop), the figures (medians, spread,
-//! ratios), and the rule that what is measured is verified first: a fast wrong answer does not count.
-//! Tables go to the terminal, everything else to `target/bench/NAME.json`.
+//! A case measures one thing, or several; it prints tables as the manual has them, and leaves them, all
+//! figures as JSON and plots in a directory (`target/bench`). Cases share the floor (a bare epoll loop),
+//! the rivals, the figures (medians, spread, ratios round by round), and the rule that what is measured
+//! is verified first: a fast wrong answer does not count. `flush` and `instructions` are benchmarks with
+//! options of their own.
 
+mod alone;
+mod cases;
+mod compare;
 pub mod figures;
 pub mod floor;
 pub mod flush;
-pub mod hit;
 pub mod instructions;
-pub mod rig;
+mod pages;
+mod plot;
+pub mod rivals;
+mod secure;
 
-use crate::root;
+use crate::root::{self, Profile};
+use cases::Case;
+use harness::StartError;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-/// Writes a benchmark's figures; returns where.
+/// What is measured, and how much.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
+pub struct Bench {
+    /// Benchmarks with options of their own.
+    #[command(subcommand)]
+    special: Option<Special>,
+    /// The cases
+    #[arg(value_enum, value_name = "CASE")]
+    cases: Vec<Case>,
+    #[command(flatten)]
+    amount: Amount,
+}
+
+/// Benchmarks with options of their own.
+#[derive(Debug, Clone, Copy, clap::Subcommand)]
+pub enum Special {
+    /// What a flush of a whole site under load costs, beside nginx's fastcgi_cache
+    Flush(flush::Amount),
+    /// How many instructions a hit takes; needs no quiet machine
+    Instructions(instructions::Amount),
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Amount {
+    /// How many rounds, in each of which every server is asked in turn
+    #[arg(long, default_value_t = 12, value_parser = rounds)]
+    rounds: usize,
+    /// How many milliseconds each server is asked in a round
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(50..=60_000))]
+    slice_ms: u64,
+    /// A few short rounds and small numbers: to try it, not for figures
+    #[arg(long)]
+    short: bool,
+    /// Measure a Pagewell that is built as the tests do: to try it, not for figures
+    #[arg(long)]
+    dev: bool,
+    /// Where tables, figures and plots go [default: target/bench]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Amount {
+    fn slice(&self) -> Duration {
+        Duration::from_millis(self.slice_ms)
+    }
+
+    /// About as many requests as a server answers in a slice over TLS.
+    fn requests(&self) -> u64 {
+        self.slice_ms * 20
+    }
+
+    fn dir(&self) -> &Path {
+        self.out.as_deref().unwrap_or(Path::new("target/bench"))
+    }
+}
+
+fn rounds(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(rounds) if (1..=1000).contains(&rounds) => Ok(rounds),
+        _ => Err("a number from 1 to 1000".into()),
+    }
+}
+
+/// What a case found: its name, the table, and the figures.
+pub struct Found {
+    name: String,
+    text: String,
+    figures: Value,
+}
+
+/// Measures what was asked for.
+///
+/// # Errors
+/// What did not start, an answer that is wrong, no case.
+pub fn run(bench: Bench) -> Result<(), String> {
+    match bench.special {
+        Some(Special::Flush(amount)) => return flush::run(amount),
+        Some(Special::Instructions(amount)) => return instructions::run(amount),
+        None => {}
+    }
+    let cases = Case::chosen(&bench.cases);
+    if cases.is_empty() {
+        return Err(
+            "bench: which? cargo xtask bench --help lists the cases; `all` means each".into()
+        );
+    }
+    let mut amount = bench.amount;
+    if amount.short {
+        amount.rounds = amount.rounds.min(2);
+        amount.slice_ms = amount.slice_ms.min(200);
+    }
+    amount.out.get_or_insert_with(|| root::target().join("bench"));
+    if let Some(load) = others_load() {
+        eprintln!("bench: the machine is busy (load {load}): the figures will be uncertain");
+    }
+    let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
+    let mut tables = String::new();
+    for case in cases {
+        let mut all = serde_json::Map::new();
+        for Found { name, text, figures } in case.run(&amount, &binary)? {
+            println!("{text}");
+            tables.push_str(&text);
+            tables.push('\n');
+            all.insert(name, figures);
+        }
+        let figures = json!({ "machine": machine(), "cases": all });
+        write_in(amount.dir(), &case.name(), &figures)?;
+        save(&amount.dir().join("tables.md"), &tables)?;
+    }
+    println!("Tables, figures and plots: {}", amount.dir().display());
+    Ok(())
+}
+
+/// The load that was there before, if it is one that disturbs.
+fn others_load() -> Option<f64> {
+    let averages = fs::read_to_string("/proc/loadavg").ok()?;
+    averages.split(' ').next()?.parse().ok().filter(|load| *load > 0.7)
+}
+
+/// Writes a benchmark's figures where they belong; returns where.
 ///
 /// # Errors
 /// Those of the system.
 pub fn write(name: &str, figures: &Value) -> Result<PathBuf, String> {
-    let dir = root::target().join("bench");
+    write_in(&root::target().join("bench"), name, figures)
+}
+
+fn write_in(dir: &Path, name: &str, figures: &Value) -> Result<PathBuf, String> {
     let path = dir.join(format!("{name}.json"));
-    let text = format!("{figures:#}\n");
-    fs::create_dir_all(&dir)
-        .and_then(|()| fs::write(&path, text))
-        .map_err(|error| format!("bench: {}: {error}", path.display()))?;
+    save(&path, &format!("{figures:#}\n"))?;
     Ok(path)
+}
+
+fn save(path: &Path, text: &str) -> Result<(), String> {
+    let dir = path.parent().unwrap_or(path);
+    fs::create_dir_all(dir)
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("bench: {}: {error}", path.display()))
 }
 
 /// The machine and the versions that figures belong to.
@@ -42,13 +180,25 @@ pub fn machine() -> Value {
         "kernel": read("/proc/sys/kernel/osrelease").trim(),
         "commit": said("git", &["rev-parse", "--short", "HEAD"]),
         "nginx": said("nginx", &["-v"]),
+        "varnish": said("varnishd", &["-V"]),
+        "haproxy": said("haproxy", &["-v"]),
+        "traffic_server": said("traffic_server", &["-V"]),
+        "h2o": said("h2o", &["--version"]),
+        "apache": said("apache2", &["-v"]),
+        "memcached": said("memcached", &["-V"]),
+        "php": said("php", &["-v"]),
     })
 }
 
-/// What a program says, on either output; empty if it cannot be run.
+/// The first line that a program says, on either output; empty if it cannot be run.
 fn said(program: &str, args: &[&str]) -> String {
     let Ok(path) = harness::program(&[program]) else { return String::new() };
     let output = Command::new(path).args(args).current_dir(root::repository()).output();
     let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
-    String::from_utf8_lossy(&text).trim().to_owned()
+    String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// What kept a server from starting.
+fn told(error: StartError) -> String {
+    format!("bench: {error}")
 }

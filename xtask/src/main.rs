@@ -13,9 +13,8 @@ mod torture;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use root::Profile;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of the house")]
@@ -27,8 +26,7 @@ struct Options {
 #[derive(Subcommand)]
 enum Task {
     /// Measures, beside other servers
-    #[command(subcommand)]
-    Bench(Bench),
+    Bench(Box<bench::Bench>),
     /// Serves the example site on a database of its own until Ctrl-C
     Demo {
         /// The port of 127.0.0.1 to serve on; 0 takes a free one
@@ -41,15 +39,11 @@ enum Task {
         #[arg(long)]
         dev: bool,
     },
-    /// Serves one prebuilt answer from a bare epoll loop: the floor of the benchmarks
+    /// Serves prebuilt answers from a bare epoll loop: the floor of the benchmarks
     #[command(hide = true)]
     Floor {
-        /// The target that is answered
-        #[arg(long)]
-        target: String,
-        /// The file with the whole answer
-        #[arg(long)]
-        answer: PathBuf,
+        /// The directory of the pages
+        files: PathBuf,
     },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
@@ -63,38 +57,10 @@ enum Task {
     Torture(torture::Amount),
 }
 
-#[derive(Subcommand)]
-enum Bench {
-    /// Server CPU for a hit of the news page, beside nginx's fastcgi_cache and a bare epoll loop
-    Hit {
-        /// How many rounds
-        #[arg(long, default_value_t = 12)]
-        rounds: usize,
-        /// How many milliseconds each server is asked in a round
-        #[arg(long, default_value_t = 1500)]
-        slice_ms: u64,
-        /// How many connections ask
-        #[arg(long, default_value_t = 50)]
-        connections: usize,
-        /// Send the headers that a browser sends
-        #[arg(long)]
-        browser: bool,
-    },
-    /// What a flush of a whole site under load costs, beside nginx's fastcgi_cache
-    Flush(bench::flush::Amount),
-    /// How many instructions a hit takes; needs no quiet machine
-    Instructions(bench::instructions::Amount),
-}
-
 fn main() -> ExitCode {
     let outcome = match Options::parse().task {
-        Task::Bench(Bench::Hit { rounds, slice_ms, connections, browser }) => {
-            let slice = Duration::from_millis(slice_ms);
-            bench::hit::run(bench::hit::Amount { rounds, slice, connections, browser })
-        }
-        Task::Bench(Bench::Flush(amount)) => bench::flush::run(amount),
-        Task::Bench(Bench::Instructions(amount)) => bench::instructions::run(amount),
-        Task::Floor { target, answer } => floor(&target, &answer),
+        Task::Bench(bench) => bench::run(*bench),
+        Task::Floor { files } => bench::rivals::serve_floor(&files),
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::GenDocs => docs::run(&root::repository()),
@@ -108,11 +74,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn floor(target: &str, answer: &Path) -> Result<(), String> {
-    let pages = bench::rig::floor_pages(target, answer)?;
-    bench::floor::serve(&pages).map_err(|error| format!("floor: {error}"))
 }
 
 fn profile(dev: bool) -> Profile {

@@ -133,15 +133,35 @@ fn what_is_missing_is_listed_by_package() {
 fn benchmarks_need_other_caches_to_compare_with() {
     let machine = Machine::new();
     machine.has_demo_parts();
-    let all = "nginx-light varnish varnish-modules\n";
+    let all = "apache2 fcgiwrap h2o haproxy memcached nghttp2-client nginx-light openssl trafficserver \
+               valgrind varnish varnish-modules\n";
     assert_eq!(machine.setup(&["--list", "bench"]), (1, all.to_owned()));
     machine.has("nginx", FOUND);
     machine.has("varnishd", FOUND);
+    for program in ["apache2", "fcgiwrap", "h2o", "h2load", "haproxy", "memcached", "openssl"] {
+        machine.has(program, FOUND);
+    }
+    machine.has("traffic_server", FOUND);
+    machine.has("valgrind", FOUND);
     let modules = machine.dir.path().join("varnish/vmods");
     fs::create_dir_all(&modules).expect("can be made");
     assert_eq!(machine.setup(&["--list", "bench"]), (1, "varnish-modules\n".to_owned()));
     fs::write(modules.join("libvmod_xkey.so"), "").expect("can be written");
     assert_eq!(machine.setup(&["--list", "bench"]), (0, String::new()));
+}
+
+#[test]
+fn a_rival_that_no_package_has_is_done_without() {
+    let machine = Machine::new();
+    machine.has_demo_parts();
+    machine.has_apt(FOUND, FOUND);
+    machine.has("apt-cache", "[ \"$2\" != h2o ]");
+    let (status, said) = machine.setup(&["bench"]);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("no package h2o here"), "{said}");
+    let log = machine.apt_log();
+    let installed = log.lines().find(|line| line.contains("install -y")).expect("it installed");
+    assert!(installed.contains(" haproxy ") && !installed.contains(" h2o"), "{log}");
 }
 
 #[test]

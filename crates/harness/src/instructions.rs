@@ -10,14 +10,13 @@
 //! with other extensions, as the C library and `memchr` choose by those.
 
 use crate::load::{Load, Until};
+use crate::page_origin::page_origin;
 use crate::pagewell::Pagewell;
 use crate::{Address, Client, PrivateDir, StartError, StartReason, cpu, find};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 
 /// The content of the page: that of a short article.
 const PAGE_BYTES: usize = 2042;
@@ -104,7 +103,8 @@ pub fn run(
     hits: u64,
     out: &Path,
 ) -> Result<u64, StartError> {
-    let origin = page_origin().map_err(|error| fault(StartReason::CannotPrepare, error))?;
+    let origin =
+        page_origin(PAGE_BYTES).map_err(|error| fault(StartReason::CannotPrepare, error))?;
     let mut command = Command::new(find::program(&["valgrind"])?);
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(binary).args(["serve", "--origin", &format!("http://{origin}"), "--log", "warn"]);
@@ -138,36 +138,6 @@ fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), S
     match report.requests == hits {
         true => Ok(()),
         false => Err(fault(StartReason::Refused, format!("not all were answered: {report:?}"))),
-    }
-}
-
-/// An HTTP server that answers everything with one page that may be kept for an hour. It ends with
-/// this program.
-fn page_origin() -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let address = listener.local_addr()?;
-    let serve = move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer(&stream));
-        }
-    };
-    thread::Builder::new().name("origin".into()).spawn(serve)?;
-    Ok(address)
-}
-
-fn answer(mut stream: &TcpStream) {
-    let mut lines = BufReader::new(stream).lines();
-    // Requests without content: a head, an answer, the next head.
-    while lines.by_ref().map_while(Result::ok).any(|line| line.is_empty()) {
-        let page = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\
-             Cache-Control: max-age=3600\r\nETag: \"0123456789abcdef\"\r\n\
-             Content-Length: {PAGE_BYTES}\r\n\r\n{}",
-            "x".repeat(PAGE_BYTES)
-        );
-        if stream.write_all(page.as_bytes()).is_err() {
-            return;
-        }
     }
 }
 

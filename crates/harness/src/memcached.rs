@@ -3,17 +3,15 @@
 //! For comparisons and for tests of the protocol against the real thing. It holds nothing that
 //! outlives it. As root it runs as `memcache`, or `nobody`.
 
-use crate::address::{Address, free_port};
+use crate::address::Address;
+use crate::port::Start;
 use crate::process::{Process, Stopped};
 use crate::users;
-use crate::{PrivateDir, StartError, StartReason, find};
-use std::net::{Ipv4Addr, SocketAddr};
+use crate::{PrivateDir, StartError, find};
 use std::process::Command;
 use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How often a start is tried when somebody takes the port in between.
-const PORT_ATTEMPTS: usize = 4;
 
 /// A running memcached.
 #[derive(Debug)]
@@ -42,19 +40,15 @@ impl Memcached {
     /// # Errors
     /// As for [`Memcached::start`].
     pub fn start_on_port(memory_mb: u32) -> Result<Memcached, StartError> {
-        let mut attempts = PORT_ATTEMPTS;
-        loop {
-            let port = free_port()
-                .map_err(|error| StartError::new("memcached", StartReason::CannotPrepare, error))?;
+        let dir = PrivateDir::temporary("memcached")?;
+        let start = Start { pid_file: None, ..Start::new("memcached", dir.path()) };
+        let (process, address) = start.on_free_port(|address| {
             let mut command = command(memory_mb)?;
-            command.args(["-l", "127.0.0.1", "-U", "0", "-p", &port.to_string()]);
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let dir = PrivateDir::temporary("memcached")?;
-            match Self::run(dir, &mut command, address.into()) {
-                Err(error) if attempts > 1 && error.detail.contains("in use") => attempts -= 1,
-                outcome => return outcome,
-            }
-        }
+            let port = address.port().to_string();
+            command.args(["-l", "127.0.0.1", "-U", "0", "-p", &port]);
+            Ok(command)
+        })?;
+        Ok(Memcached { process, address: address.into(), _dir: dir })
     }
 
     /// Where it listens.

@@ -4,19 +4,14 @@
 //! the frame around it (process id, logs, temporary files, user, port) is private to its directory.
 //! Runs in the foreground with a master, so that the CPU time of its workers is that of one tree.
 
-use crate::address::{Address, free_port};
+use crate::port::Start;
 use crate::process::{Process, Stopped};
 use crate::users;
-use crate::{PrivateDir, StartError, StartReason, find};
+use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-
-const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How often a start is tried when somebody takes the port in between.
-const PORT_ATTEMPTS: usize = 4;
 
 /// What an nginx serves.
 #[derive(Debug, Clone)]
@@ -43,7 +38,20 @@ impl Nginx {
     /// # Errors
     /// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
     pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<Nginx, StartError> {
-        let serves = http_block(&dir, conf);
+        Nginx::start_wide(dir, conf, CONNECTIONS)
+    }
+
+    /// The same with room for so many connections in each worker.
+    ///
+    /// # Errors
+    /// As for [`Nginx::start`].
+    pub fn start_wide(
+        dir: PrivateDir,
+        conf: &NginxConf,
+        connections: usize,
+    ) -> Result<Nginx, StartError> {
+        let serves = format!("events {{ worker_connections {connections}; }}\n");
+        let serves = serves + &http_block(&dir, conf);
         Nginx::start_with(dir, conf.workers, &serves)
     }
 
@@ -52,7 +60,9 @@ impl Nginx {
     /// # Errors
     /// As for [`Nginx::start`]; `Ended` where nginx has no stream module.
     pub fn start_stream(dir: PrivateDir, directives: &str) -> Result<Nginx, StartError> {
-        let serves = format!("stream {{\nserver {{\nlisten {LISTEN};\n{directives}\n}}\n}}\n");
+        let events = format!("events {{ worker_connections {CONNECTIONS}; }}\n");
+        let serves =
+            format!("{events}stream {{\nserver {{\nlisten {LISTEN};\n{directives}\n}}\n}}\n");
         Nginx::start_with(dir, 1, &serves)
     }
 
@@ -60,28 +70,15 @@ impl Nginx {
         let account = users::for_server(&["www-data", "nobody", "nginx", "http"]);
         dir.part("temp", account.as_ref())?;
         let program = find::program(&["nginx"])?;
-        let mut attempts = PORT_ATTEMPTS;
-        loop {
-            let port = free_port()
-                .map_err(|error| StartError::new("nginx", StartReason::CannotPrepare, error))?;
+        let (process, address) = Start::new("nginx", dir.path()).on_free_port(|address| {
             let user = account.as_ref().map(|account| account.name.as_str());
-            let serves = serves.replace(LISTEN, &format!("127.0.0.1:{port}"));
+            let serves = serves.replace(LISTEN, &address.to_string());
             let file = dir.file("nginx.conf", &frame(&dir, workers, user, &serves))?;
             let mut command = Command::new(&program);
             command.args(["-e", "stderr", "-p"]).arg(dir.path()).arg("-c").arg(file);
-            let log = dir.path().join("nginx.log");
-            let mut process = Process::spawn("nginx", &mut command, &log)?;
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let pid_file = dir.path().join("nginx.pid");
-            // The pid file comes after the sockets are bound: another server on this port cannot
-            // be taken for this one.
-            let ready = || pid_file.exists() && Address::Tcp(address).accepts();
-            match process.wait_ready(READY_WITHIN, ready) {
-                Ok(()) => return Ok(Nginx { process, address, _dir: dir }),
-                Err(error) if attempts > 1 && error.detail.contains("in use") => attempts -= 1,
-                Err(error) => return Err(error),
-            }
-        }
+            Ok(command)
+        })?;
+        Ok(Nginx { process, address, _dir: dir })
     }
 
     /// Where it listens.
@@ -108,6 +105,8 @@ impl Nginx {
     }
 }
 
+/// How many connections a worker has room for.
+const CONNECTIONS: usize = 1024;
 /// Stands for the address until a free port is found.
 const LISTEN: &str = "@listen@";
 /// Where distributions put the module that they build apart.
@@ -115,7 +114,7 @@ const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
 fn frame(dir: &PrivateDir, workers: usize, user: Option<&str>, serves: &str) -> String {
     let mut text = String::new();
-    if serves.starts_with("stream") && Path::new(STREAM_MODULE).exists() {
+    if serves.contains("\nstream {") && Path::new(STREAM_MODULE).exists() {
         let _ = writeln!(text, "load_module {STREAM_MODULE};");
     }
     text.push_str("daemon off;\nerror_log stderr warn;\n");
@@ -124,7 +123,6 @@ fn frame(dir: &PrivateDir, workers: usize, user: Option<&str>, serves: &str) -> 
     }
     let _ = writeln!(text, "worker_processes {};", workers.max(1));
     let _ = writeln!(text, "pid {}/nginx.pid;", dir.path().display());
-    text.push_str("events { worker_connections 1024; }\n");
     text + serves
 }
 

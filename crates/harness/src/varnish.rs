@@ -5,16 +5,12 @@
 //! CPU time of both processes is that of one tree. VCL is compiled by the C compiler that the
 //! package brings with it, which takes a second or two.
 
-use crate::address::{Address, free_port};
+use crate::port::Start;
 use crate::process::{Process, Stopped};
-use crate::{PrivateDir, StartError, StartReason, find};
-use std::net::{Ipv4Addr, SocketAddr};
+use crate::{PrivateDir, StartError, find};
+use std::net::SocketAddr;
 use std::process::Command;
-use std::time::Duration;
 
-const READY_WITHIN: Duration = Duration::from_secs(30);
-/// How often a start is tried when somebody takes the port in between.
-const PORT_ATTEMPTS: usize = 4;
 /// A running Varnish.
 #[derive(Debug)]
 pub struct Varnish {
@@ -32,27 +28,16 @@ impl Varnish {
     pub fn start(dir: PrivateDir, vcl: &str, memory_mb: u32) -> Result<Varnish, StartError> {
         let program = find::program(&["varnishd"])?;
         let vcl = dir.file("default.vcl", vcl)?;
-        let mut attempts = PORT_ATTEMPTS;
-        loop {
-            let port = free_port()
-                .map_err(|error| StartError::new("varnish", StartReason::CannotPrepare, error))?;
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let pid_file = dir.path().join("varnish.pid");
+        // The pid file is written once the child has been launched.
+        let (process, address) = Start::new("varnish", dir.path()).on_free_port(|address| {
             let mut command = Command::new(&program);
             command.args(["-F", "-T", "none", "-a", &address.to_string()]);
             command.args(["-s", &format!("malloc,{memory_mb}M"), "-f"]).arg(&vcl);
-            command.arg("-n").arg(dir.path().join("varnish")).arg("-P").arg(&pid_file);
-            let log = dir.path().join("varnish.log");
-            let mut process = Process::spawn("varnish", &mut command, &log)?;
-            // The pid file is written once the child has been launched: another server on this port
-            // cannot be taken for this one.
-            let ready = || pid_file.exists() && Address::Tcp(address).accepts();
-            match process.wait_ready(READY_WITHIN, ready) {
-                Ok(()) => return Ok(Varnish { process, address, _dir: dir }),
-                Err(error) if attempts > 1 && error.detail.contains("in use") => attempts -= 1,
-                Err(error) => return Err(error),
-            }
-        }
+            command.arg("-n").arg(dir.path().join("varnish"));
+            command.arg("-P").arg(dir.path().join("varnish.pid"));
+            Ok(command)
+        })?;
+        Ok(Varnish { process, address, _dir: dir })
     }
 
     /// Where it listens.

@@ -26,6 +26,8 @@ pub struct Series {
     pub times: Histogram,
     /// Requests that failed, or were answered with something else.
     pub failures: u64,
+    /// Resident memory of its processes after the last round, in bytes.
+    pub rss_bytes: u64,
 }
 
 /// The middle, and the range that half of the values lie in.
@@ -102,6 +104,7 @@ impl Series {
                 "worst": self.times.worst() / 1000,
             },
             "failures": self.failures,
+            "rss_bytes": self.rss_bytes,
             "rounds": self.rounds.iter().map(|round| json!({
                 "cpu_micros_per_hit": round.cpu_micros, "hits_per_second": round.per_second,
             })).collect::<Vec<_>>(),
@@ -109,32 +112,59 @@ impl Series {
     }
 }
 
-/// The servers as a table; the first is the floor.
-pub fn table(series: &[Series]) -> String {
-    let mut text = format!(
-        "{:<22} {:>22} {:>22} {:>9} {:>8} {:>8} {:>9} {:>8}\n",
-        "server", "CPU µs/hit", "× floor", "hits/s", "p50 µs", "p99 µs", "worst ms", "failures"
+/// The servers as a table of the manual. `floor` and `ours` are places in the list: what each is
+/// compared with. A server that only makes pages anew has no cost for a hit to compare.
+pub fn table(series: &[Series], floor: Option<usize>, ours: Option<usize>) -> String {
+    let mut text = String::from(
+        "| | server CPU | × the loop | Pagewell takes of it | requests/s | median | 99 % | worst | failed | memory |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
-    for one in series {
-        let cpu = one.cpu_micros();
-        let ratio = series.first().map_or(cpu, |floor| one.ratio_to(floor));
+    for (place, one) in series.iter().enumerate() {
+        let beside = |other: Option<usize>, ratio: &dyn Fn(&Series) -> Spread| match other {
+            Some(other) if other != place => shown(ratio(&series[other])),
+            _ => String::new(),
+        };
+        let bold = if Some(place) == ours { "**" } else { "" };
         text.push_str(&format!(
-            "{:<22} {:>22} {:>22} {:>9.0} {:>8} {:>8} {:>9} {:>8}\n",
+            "| {bold}{}{bold} | {:.2} µs | {} | {} | {:.0} | {} | {} | {} | {} | {} |\n",
             one.name,
-            shown(cpu),
-            shown(ratio),
+            one.cpu_micros().median,
+            beside(floor, &|floor| one.ratio_to(floor)),
+            beside(ours, &|ours| ours.ratio_to(one)),
             one.per_second().median,
-            one.times.quantile(0.5) / 1000,
-            one.times.quantile(0.99) / 1000,
-            one.times.worst() / 1_000_000,
+            shown_time(one.times.quantile(0.5)),
+            shown_time(one.times.quantile(0.99)),
+            shown_time(one.times.worst()),
             one.failures,
+            shown_bytes(one.rss_bytes),
         ));
     }
     text
 }
 
+/// `0.32 ms`, `15 ms`, `8.1 s`.
+#[allow(clippy::cast_precision_loss, reason = "times of a run stay below 2^52 nanoseconds")]
+pub fn shown_time(nanoseconds: u64) -> String {
+    match nanoseconds as f64 / 1e6 {
+        short if short < 10.0 => format!("{short:.2} ms"),
+        long if long < 1000.0 => format!("{long:.0} ms"),
+        longer => format!("{:.1} s", longer / 1000.0),
+    }
+}
+
+/// `12.3 MB`.
+#[allow(clippy::cast_precision_loss, reason = "memory stays below 2^52 bytes")]
+pub fn shown_bytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
 /// `4.10 (3.98–4.31)`: the median and the middle half.
+///
+/// A dash where there was nothing to divide by: a run too short for the system's ticks of 10 ms.
 pub fn shown(spread: Spread) -> String {
+    if !spread.median.is_finite() {
+        return "–".into();
+    }
     format!("{:.2} ({:.2}–{:.2})", spread.median, spread.low, spread.high)
 }
 
@@ -157,6 +187,9 @@ mod tests {
         floor.rounds = vec![round(4.0), round(8.0), round(4.0)];
         other.rounds = vec![round(8.0), round(16.0), round(12.0)];
         assert_eq!(other.ratio_to(&floor).median, 2.0);
-        assert!(table(&[floor, other]).contains("2.00 (2.00–2.50)"));
+        let text = table(&[floor, other], Some(0), Some(1));
+        assert!(text.contains("| **other** | 12.00 µs | 2.00 (2.00–2.50) |  |"), "{text}");
+        assert!(text.contains("| floor | 4.00 µs |  | 2.00 (2.00–2.50) |"), "{text}");
+        assert_eq!(shown(Spread::of([f64::NAN].into_iter())), "–");
     }
 }

@@ -1,0 +1,115 @@
+//! A private Apache httpd, for comparisons and as an HTTP origin.
+//!
+//! The caller names the modules and writes the directives; the frame around them (process id, logs,
+//! user, port, threads) is private to its directory. Nothing of the system's configuration is read but
+//! the table of media types. Runs in the foreground, with threads (event) as its manual advises.
+
+use crate::port::Start;
+use crate::process::{Process, Stopped};
+use crate::users;
+use crate::{PrivateDir, StartError, find};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+/// Where distributions put its modules.
+const SERVER_ROOT: &str = "/usr/lib/apache2";
+
+/// A running Apache.
+#[derive(Debug)]
+pub struct Apache {
+    process: Process,
+    address: SocketAddr,
+    dir: PrivateDir,
+}
+
+/// What an Apache serves.
+#[derive(Debug, Clone)]
+pub struct ApacheConf {
+    /// Modules beyond those of the frame, as their files are called: `cache` for `mod_cache.so`.
+    pub modules: Vec<&'static str>,
+    /// Directives; `@cache@` in them is a directory of its own that it may write to.
+    pub directives: String,
+}
+
+impl Apache {
+    /// Starts one on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
+    pub fn start(dir: PrivateDir, conf: &ApacheConf) -> Result<Apache, StartError> {
+        let program = find::program(&["apache2", "httpd"])?;
+        let account = users::for_server(&["www-data", "nobody", "apache", "http"]);
+        let cache = dir.part("cache", account.as_ref())?;
+        let (process, address) = Start::new("apache", dir.path()).on_free_port(|address| {
+            let user = account.as_ref().map(|account| account.name.as_str());
+            let text = frame(dir.path(), &cache, user, address, conf);
+            let file = dir.file("apache.conf", &text)?;
+            let mut command = Command::new(&program);
+            command.arg("-f").arg(file).arg("-DFOREGROUND");
+            Ok(command)
+        })?;
+        Ok(Apache { process, address, dir })
+    }
+
+    /// Its private directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The process id of the root of its processes.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The end of what it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Stops it in good order.
+    pub fn stop(&mut self) -> Stopped {
+        self.process.stop()
+    }
+}
+
+fn frame(
+    dir: &Path,
+    cache: &Path,
+    user: Option<&str>,
+    address: SocketAddr,
+    conf: &ApacheConf,
+) -> String {
+    let mut text = format!("ServerRoot {SERVER_ROOT}\n");
+    for module in ["mpm_event", "authz_core", "mime"].iter().chain(&conf.modules) {
+        let _ = writeln!(text, "LoadModule {module}_module modules/mod_{module}.so");
+    }
+    if let Some(user) = user {
+        let _ = writeln!(text, "User {user}\nGroup #{}", group(user));
+    }
+    let dir = dir.display();
+    let _ = write!(
+        text,
+        "PidFile {dir}/apache.pid\nDefaultRuntimeDir {dir}\nListen {address}\n\
+         ServerName localhost\nErrorLog /dev/stderr\nLogLevel warn\nTypesConfig /etc/mime.types\n\
+         KeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 60\nStartServers 1\n\
+         ServerLimit 4\nThreadsPerChild 256\nThreadLimit 256\nMaxRequestWorkers 1024\n{}\n",
+        conf.directives.replace("@cache@", &cache.display().to_string())
+    );
+    text
+}
+
+/// The number of a user's first group.
+fn group(user: &str) -> u32 {
+    users::for_server(&[user]).map_or(0, |account| account.gid)
+}
