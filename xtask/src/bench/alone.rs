@@ -1,5 +1,6 @@
 //! Cases about Pagewell's own promises: many pages, changes while hits go on, memory, connections, a
-//! long run. Its origin is the least there is, and lives in this program.
+//! long run. Its origin is the least there is, and lives in this program, so that what is measured is
+//! Pagewell alone; nothing of the origin's counts.
 
 mod growth;
 mod holding;

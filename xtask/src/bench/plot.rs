@@ -1,5 +1,6 @@
 //! A plot of server CPU for each request, as an SVG: a bar for each server, the middle half of the rounds
-//! as a line over its end. Made of text, so that it needs no library; readable in light and dark.
+//! as a line over its end. Made of text, so that it needs no library; its colours can be read on light
+//! and on dark ground. Pagewell's bars have a colour of their own.
 
 use super::Amount;
 use super::figures::Series;

@@ -1,5 +1,6 @@
 //! Does a hit cost more when there are many pages? Several Pagewells with a thousand to a million pages,
-//! asked in turn; the pages are drawn by Zipf's law, the nth 1/n as often as the first.
+//! asked in turn; the pages are drawn by Zipf's law, the nth 1/n as often as the first, from a seed.
+//! None may be rendered again while it is measured: then all were in memory.
 
 use super::super::figures::{Round, Series, shown, shown_bytes};
 use super::super::{Amount, Found};

@@ -1,5 +1,6 @@
 //! What has to hold while something else goes on: hits while changes are taken in, idle connections,
-//! millions of requests, a page that takes seconds to render.
+//! millions of requests, a page that takes seconds to render. Where something must not happen at all (a
+//! failed request, a cut connection), it is an error and not a figure.
 
 use super::super::figures::{Round, Series, shown_bytes, shown_time, table};
 use super::super::pages::Pages;

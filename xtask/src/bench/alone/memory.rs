@@ -1,4 +1,6 @@
-//! Resident memory: idle, and for each page beyond its content.
+//! Resident memory: idle, and for each page beyond its content; as the system counts it, and as the
+//! store does. The two differ by what the allocator and everything but the store take. Codings are made
+//! off the way of visitors: what is full is looked at when they are done.
 
 use super::super::figures::shown_bytes;
 use super::super::{Amount, Found, told};

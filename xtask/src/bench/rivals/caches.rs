@@ -1,5 +1,6 @@
 //! Those that answer from a store: nginx with its cache or a memcached, Apache, Varnish, HAProxy,
-//! Traffic Server.
+//! Traffic Server. Each takes its pages from php-fpm, or from the nginx before it where it speaks HTTP
+//! alone; memcached and Pagewell's port have no origin, and are filled.
 
 use super::super::pages::fast_dir;
 use super::super::told;
@@ -43,7 +44,7 @@ pub fn nginx_memcached(on: &Ground) -> Result<Server, String> {
     let memcached = Memcached::start(fast_dir("mc").map_err(told)?, 256).map_err(told)?;
     fill(on, memcached.address())?;
     let (pid, address) = (memcached.pid(), memcached.address().clone());
-    let nginx = start_nginx(on, &upstream(&address), MEMCACHED_PASS)?;
+    let nginx = start_nginx(on, &pages_at(&address), MEMCACHED_PASS)?;
     Ok(Server::nginx(nginx, vec![pid], vec![Box::new(memcached)]))
 }
 
@@ -65,14 +66,14 @@ pub fn nginx_pagewell(on: &Ground) -> Result<Server, String> {
         .map_err(|error| format!("{}: {error}", socket.display()))?;
     fill(on, &address)?;
     let pid = pagewell.pid();
-    let nginx = start_nginx(on, &upstream(&address), MEMCACHED_PASS)?;
+    let nginx = start_nginx(on, &pages_at(&address), MEMCACHED_PASS)?;
     Ok(Server::nginx(nginx, vec![pid], vec![Box::new(pagewell), Box::new(dir)]))
 }
 
 const MEMCACHED_PASS: &str = "location / { set $memcached_key $request_uri; \
      default_type text/html; memcached_pass pages; }";
 
-fn upstream(address: &Address) -> String {
+fn pages_at(address: &Address) -> String {
     format!("upstream pages {{ server {address}; keepalive 64; }}")
 }
 

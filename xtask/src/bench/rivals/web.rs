@@ -1,4 +1,6 @@
-//! Those that serve files or have pages rendered: Pagewell, nginx, Apache, H2O, php-fpm, fcgiwrap.
+//! Those that serve files or have pages rendered: Pagewell, nginx, Apache, H2O, php-fpm, fcgiwrap; and
+//! what all nginx and Apache here have in common. Files are those of [`super::super::pages`], under the
+//! same addresses as the pages.
 
 use super::super::pages::fast_dir;
 use super::super::told;
