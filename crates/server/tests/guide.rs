@@ -13,6 +13,8 @@ const WORDPRESS: &str = include_str!("../../../docs/guide/wordpress.md");
 const LITESPEED: &str = include_str!("../../../docs/guide/litespeed.md");
 const OTHER_CACHES: &str = include_str!("../../../docs/guide/other-caches.md");
 const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
+const APACHE: &str = include_str!("../../../docs/guide/in-front-of-apache.md");
+const FROM_NGINX: &str = include_str!("../../../docs/guide/from-nginx.md");
 
 fn examples(guide: &'static str) -> Vec<&'static str> {
     let blocks = guide.split("```toml\n").skip(1);
@@ -21,10 +23,9 @@ fn examples(guide: &'static str) -> Vec<&'static str> {
 
 #[test]
 fn every_example_can_be_used() {
-    assert!(examples(GUIDE).len() > 12 && !examples(BEHIND_NGINX).is_empty());
-    let all = [GUIDE, BEHIND_NGINX, MANY_SITES, WORDPRESS, LITESPEED, OTHER_CACHES]
-        .into_iter()
-        .flat_map(examples);
+    let others = [BEHIND_NGINX, MANY_SITES, WORDPRESS, LITESPEED, OTHER_CACHES, APACHE, FROM_NGINX];
+    assert!(examples(GUIDE).len() > 12 && others.iter().all(|guide| !examples(guide).is_empty()));
+    let all = others.into_iter().chain([GUIDE]).flat_map(examples);
     for example in all {
         let mut file: File = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
         if file.site.list.is_empty() {
