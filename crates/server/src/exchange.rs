@@ -26,7 +26,9 @@ use http_cache::{
 };
 use hyper::body::Incoming;
 use page_store::Candidates;
-use site_rules::{BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules};
+use site_rules::{
+    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -311,6 +313,29 @@ fn ask(
 
 /// What is stored under a key, and what is to be done with a request for it.
 pub fn decide_on(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    plan: &Plan,
+    key: &[u8],
+) -> (Candidates<StoredPage>, Verdict) {
+    let (candidates, verdict) = decide_under(site, facts, headers, plan, key);
+    if matches!(verdict, Verdict::Reuse { .. }) {
+        return (candidates, verdict);
+    }
+    // A page that says `no-vary` is kept once, under the key without vary cookies.
+    let Some(plain) = key_without_vary(key) else { return (candidates, verdict) };
+    let (others, other) = decide_under(site, facts, headers, plan, &plain);
+    let is_for_all = others.iter().all(|page| page.payload().stored.says_no_vary());
+    let is_better = matches!(other, Verdict::Reuse { .. }) || candidates.as_slice().is_empty();
+    match is_for_all && is_better {
+        true => (others, other),
+        false => (candidates, verdict),
+    }
+}
+
+/// What is stored under just this key, and what is to be done with a request for it.
+fn decide_under(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     headers: &HeaderMap,

@@ -299,6 +299,35 @@ impl SiteRules {
 /// Before a cookie in the key that tells copies apart wherever it occurs.
 const VARY_PART: &[u8] = b"\nvary ";
 
+/// A key without the cookies that tell copies apart wherever they occur: that of a page that says
+/// `no-vary`. `None` where the key has none of them, and is that key itself.
+pub fn key_without_vary(key: &[u8]) -> Option<Vec<u8>> {
+    let name = &VARY_PART[1..];
+    let is_kept = |part: &&[u8]| !part.starts_with(name);
+    let mut parts = key.split(|byte| *byte == b'\n');
+    if parts.clone().all(|part| is_kept(&part)) {
+        return None;
+    }
+    let mut kept = parts.next().unwrap_or_default().to_vec();
+    for part in parts.filter(is_kept) {
+        kept.push(b'\n');
+        kept.extend_from_slice(part);
+    }
+    Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key_without_vary;
+
+    #[test]
+    fn a_key_without_vary_cookies() {
+        let key = b"http://a/x?vary y\nvary _lscache_vary=1\nvary X-Magento-Vary=2\nrule 1";
+        assert_eq!(key_without_vary(key).unwrap(), b"http://a/x?vary y\nrule 1");
+        assert_eq!(key_without_vary(b"http://a/x\ncookie vary =1"), None);
+    }
+}
+
 /// The country of those of whom nobody trusted has said where they are.
 pub(crate) const NOWHERE: [u8; 2] = *b"--";
 

@@ -20,6 +20,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, Stored};
+use site_rules::key_without_vary;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -150,7 +151,12 @@ impl Render {
             private::depend(&mut made_from, owner, &stored, path);
         }
         let variant = variant(&stored);
-        let key = site.store.key(&self.ask.key);
+        // One copy for all that its vary cookies would tell apart.
+        let plain = match stored.says_no_vary() && self.ask.owner.is_none() {
+            true => key_without_vary(&self.ask.key),
+            false => None,
+        };
+        let key = site.store.key(plain.as_deref().unwrap_or(&self.ask.key));
         let coded = match stored.forms {
             Forms::One => Vec::new(),
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
@@ -163,7 +169,7 @@ impl Render {
                     Some(_) => site.counters.private_stored.add(),
                     None => {
                         site.counters.stored.add();
-                        site.fills.shareable(key);
+                        site.fills.shareable(site.store.key(&self.ask.key));
                     }
                 }
                 codings::have_made(site, &page);
