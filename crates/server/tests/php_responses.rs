@@ -305,3 +305,28 @@ fn a_php_fpm_that_somebody_else_runs_is_left_its_workers() {
         assert_eq!(client(&other).get("/pid.php").expect("an answer").status, 200);
     }
 }
+
+#[test]
+fn a_page_may_say_64_kb_of_tags_in_one_line_or_in_several() {
+    let script = "<?php keep();
+        $tags = array_map(fn (int $n): string => str_pad(\"node:$n\", 64, '-'), range(1, 999));
+        foreach (array_chunk($tags, (int) $_GET['each']) as $some) {
+            header('Cache-Tag: ' . implode(',', [...$some, 'last']), false);
+        }
+        echo count($tags);";
+    let site = Site::new(&[("tagged.php", script)]);
+    let pagewell = site.serve("");
+    for each in [999, 100, 20] {
+        let mut client = client(&pagewell);
+        let mut get = || client.get(&format!("/tagged.php?each={each}")).expect("an answer");
+        for tag in ["last".to_owned(), format!("{:-<64}", "node:999")] {
+            assert!(cache_status(&get()).contains("stored"), "{each}");
+            assert!(is_hit(&get()), "{each}");
+            let dropped =
+                pagewell.invalidate(&format!("{{\"tags\":[\"{tag}\"]}}")).expect("an answer");
+            assert!(dropped.text().contains("\"dropped\":1,"), "{each} {tag}: {}", dropped.text());
+        }
+        assert!(!is_hit(&get()), "{each}");
+        pagewell.invalidate("{\"all\":true}").expect("an answer");
+    }
+}

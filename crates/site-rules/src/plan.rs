@@ -316,18 +316,6 @@ pub fn key_without_vary(key: &[u8]) -> Option<Vec<u8>> {
     Some(kept)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::key_without_vary;
-
-    #[test]
-    fn a_key_without_vary_cookies() {
-        let key = b"http://a/x?vary y\nvary _lscache_vary=1\nvary X-Magento-Vary=2\nrule 1";
-        assert_eq!(key_without_vary(key).unwrap(), b"http://a/x?vary y\nrule 1");
-        assert_eq!(key_without_vary(b"http://a/x\ncookie vary =1"), None);
-    }
-}
-
 /// The country of those of whom nobody trusted has said where they are.
 pub(crate) const NOWHERE: [u8; 2] = *b"--";
 
@@ -345,4 +333,16 @@ fn country(view: &RequestView<'_>, header: &str) -> [u8; 2] {
         });
     }
     country
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key_without_vary;
+
+    #[test]
+    fn a_key_without_vary_cookies() {
+        let key = b"http://a/x?vary y\nvary _lscache_vary=1\nvary X-Magento-Vary=2\nrule 1";
+        assert_eq!(key_without_vary(key).unwrap(), b"http://a/x?vary y\nrule 1");
+        assert_eq!(key_without_vary(b"http://a/x\ncookie vary =1"), None);
+    }
 }
