@@ -6,6 +6,7 @@
 use crate::schema::{Schema, TableKind};
 use crate::template::Template;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The most rules.
@@ -169,6 +170,17 @@ impl Rules {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// The columns that rules about this table need: in tags, and watched.
+    #[must_use]
+    pub fn columns(&self, table: &str) -> BTreeSet<String> {
+        let own = self.all.iter().filter(|rule| rule.table.eq_ignore_ascii_case(table));
+        own.flat_map(|rule| {
+            let in_tags = rule.tags.iter().flat_map(Template::columns).map(str::to_owned);
+            in_tags.chain(rule.watched.iter().cloned()).collect::<Vec<_>>()
+        })
+        .collect()
     }
 
     /// Holds them against a schema.

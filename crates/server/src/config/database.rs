@@ -1,7 +1,9 @@
 //! `[[database]]` and `[[change]]`: which database is followed, and which tags its rows touch, as
 //! used. Rules are compiled here and held against the database's schema when it is connected to.
 //! The address is a URL; percent-encoded parts are decoded. Of several databases of a site each has a
-//! name, by which the rules say whose they are. Other databases than MariaDB are refused by name.
+//! name, by which the rules say whose they are.
+
+mod url;
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
@@ -12,6 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Dialect;
 
 const LAG_MAX: Duration = Duration::from_secs(10);
 const BARRIER: Duration = Duration::from_millis(250);
@@ -23,6 +26,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const DATABASES_MAX: usize = 16;
 /// The longest name of one.
 const NAME_MAX: usize = 64;
+/// The longest name in PostgreSQL (`NAMEDATALEN`).
+const SLOT_MAX: usize = 63;
 
 /// A database that is followed.
 #[derive(Clone, Debug)]
@@ -53,10 +58,32 @@ pub struct DatabaseServer {
 }
 
 /// What a database speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseKind {
     /// What MariaDB and MySQL speak.
     MariaDb,
+    /// What PostgreSQL speaks, and by what it is followed.
+    Postgres(Replication),
+}
+
+/// By what a PostgreSQL is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replication {
+    /// The slot, which has one reader.
+    pub slot: String,
+    /// The publication.
+    pub publication: String,
+    /// Whether both may be made.
+    pub manage: Manage,
+}
+
+/// Whether slot and publication may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manage {
+    /// They may.
+    Yes,
+    /// An operator makes them.
+    No,
 }
 
 /// Who follows a database.
@@ -129,14 +156,47 @@ pub(super) fn resolve(
 
 /// Where a database is, and who follows it.
 fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
-    let (place, mut account) = read_url(&raw.url).or_else(|why| wrong("database.url", why))?;
+    let read = url::read(&raw.url).or_else(|why| wrong("database.url", why))?;
+    let url::Read { dialect, place, mut account } = read;
     if let Some(path) = &raw.password_file {
         let text = std::fs::read_to_string(path);
         let text =
             text.or_else(|e| wrong("database.password_file", format!("{}: {e}", path.display())))?;
         account.password = text.trim_end_matches(['\r', '\n']).to_owned();
     }
-    Ok(DatabaseServer { kind: DatabaseKind::MariaDb, place, account })
+    Ok(DatabaseServer { kind: kind(raw, dialect)?, place, account })
+}
+
+fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError> {
+    match dialect {
+        Dialect::Postgres => Ok(DatabaseKind::Postgres(replication(raw)?)),
+        Dialect::MySql => {
+            let postgres_only = [
+                ("database.slot", raw.slot.is_some()),
+                ("database.publication", raw.publication.is_some()),
+                ("database.manage", raw.manage.is_some()),
+            ];
+            match postgres_only.into_iter().find(|(_, is_set)| *is_set) {
+                Some((key, _)) => wrong(key, "only PostgreSQL has one: the URL is of another"),
+                None => Ok(DatabaseKind::MariaDb),
+            }
+        }
+    }
+}
+
+fn replication(raw: &raw::Database) -> Result<Replication, LoadError> {
+    let name = |text: &Option<String>| text.clone().unwrap_or_else(|| "pagewell".into());
+    let (slot, publication) = (name(&raw.slot), name(&raw.publication));
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if slot.is_empty() || slot.len() > SLOT_MAX || !slot.bytes().all(is_plain) {
+        let why = format!("{slot:?}: 1 to {SLOT_MAX} small letters, digits and underscores");
+        return wrong("database.slot", why);
+    }
+    if publication.is_empty() || publication.len() > SLOT_MAX || publication.contains('\0') {
+        return wrong("database.publication", format!("{publication:?}: 1 to {SLOT_MAX} bytes"));
+    }
+    let manage = if raw.manage == Some(true) { Manage::Yes } else { Manage::No };
+    Ok(Replication { slot, publication, manage })
 }
 
 /// What each is called: as it says, or else as the database is.
@@ -223,67 +283,6 @@ fn one(
     })
 }
 
-const FORM: &str = "write mysql://user:password@host:port/name, or \
-                    mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock";
-
-fn read_url(url: &str) -> Result<(Place, Account), String> {
-    if url.starts_with("postgres") {
-        return Err("PostgreSQL is not followed yet".into());
-    }
-    let rest = url.strip_prefix("mysql://").or_else(|| url.strip_prefix("mariadb://"));
-    let rest = rest.ok_or(FORM)?;
-    let (rest, query) = match rest.split_once('?') {
-        Some((rest, query)) => (rest, Some(query)),
-        None => (rest, None),
-    };
-    let (authority, name) = rest.split_once('/').ok_or(FORM)?;
-    let (who, host) = authority.rsplit_once('@').ok_or(FORM)?;
-    let (user, password) = who.split_once(':').unwrap_or((who, ""));
-    let account =
-        Account { user: decoded(user)?, password: decoded(password)?, database: decoded(name)? };
-    if account.user.is_empty() || account.database.is_empty() {
-        return Err(FORM.into());
-    }
-    let place = match query {
-        None | Some("") => tcp(host)?,
-        Some(query) => match query.split_once('=') {
-            Some(("socket", path)) if !path.contains('&') => Place::Unix(decoded(path)?.into()),
-            _ => return Err(format!("?{query}: only ?socket=PATH is known")),
-        },
-    };
-    Ok((place, account))
-}
-
-fn tcp(host: &str) -> Result<Place, String> {
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => {
-            (name, port.parse().map_err(|_| format!("{port:?} is no port"))?)
-        }
-        _ => (host, 3306),
-    };
-    match name.trim_matches(['[', ']']) {
-        "" => Err(FORM.into()),
-        name => Ok(Place::Tcp(name.to_owned(), port)),
-    }
-}
-
-/// Percent-encoded bytes as what they stand for (RFC 3986 section 2.1).
-fn decoded(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is not percent-encoded as it should be");
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        bytes.push(u8::from_str_radix(digits.ok_or_else(wrong)?, 16).map_err(|_| wrong())?);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| wrong())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,28 +294,6 @@ mod tests {
     }
 
     const RULE: &str = "[[change]]\ntable = \"news\"\ntags = [\"news\"]";
-
-    #[test]
-    fn urls() {
-        let (place, account) = read_url("mysql://a:p%40s@db.test:3307/news").expect("a URL");
-        assert_eq!(place, Place::Tcp("db.test".into(), 3307));
-        assert_eq!((account.user.as_str(), account.password.as_str()), ("a", "p@s"));
-        let (place, _) = read_url("mysql://a@localhost/news?socket=/run/db.sock").expect("a URL");
-        assert_eq!(place, Place::Unix("/run/db.sock".into()));
-        assert_eq!(read_url("mysql://a@[::1]/n").expect("a URL").0, Place::Tcp("::1".into(), 3306));
-        for wrong in [
-            "x",
-            "mysql://a@b",
-            "mysql://b/n",
-            "mysql://a@b/",
-            "mysql://a@b:x/n",
-            "mysql://a@b/n?tls=1",
-            "postgres://a@b/n",
-            "mysql://%zz@b/n",
-        ] {
-            assert!(read_url(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn of_several_each_has_its_own_rules() {

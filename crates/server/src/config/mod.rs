@@ -31,7 +31,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
-pub use database::{Account, Database, DatabaseKind, DatabaseServer, OnLag, Place};
+pub use database::{
+    Account, Database, DatabaseKind, DatabaseServer, Manage, OnLag, Place, Replication,
+};
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use private::PrivateCopies;

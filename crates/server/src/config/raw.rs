@@ -78,6 +78,9 @@ pub struct Database {
     pub lag_max: Option<String>,
     pub barrier: Option<String>,
     pub settle: Option<String>,
+    pub slot: Option<String>,
+    pub publication: Option<String>,
+    pub manage: Option<bool>,
 }
 
 /// `[[tls]]`

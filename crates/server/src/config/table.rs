@@ -111,7 +111,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "database.url",
         "",
         "none",
-        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`. MariaDB.",
+        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`: MariaDB. `postgres://user:password@host:port/name`, or `postgres://user@localhost/name?host=/run/postgresql`: PostgreSQL.",
     ),
     row(
         "database.name",
@@ -120,6 +120,24 @@ pub const OPTIONS: &[OptionRow] = &[
         "In `[[database]]`: what it is called in `[[change]]` and in the log, where a site has several.",
     ),
     row("database.password_file", "", "none", "In `[[database]]`: a file with the password."),
+    row(
+        "database.slot",
+        "",
+        "pagewell",
+        "In `[[database]]`, PostgreSQL: the replication slot that keeps the changes until they are applied here. Each site, and each Pagewell, needs one of its own.",
+    ),
+    row(
+        "database.publication",
+        "",
+        "pagewell",
+        "In `[[database]]`, PostgreSQL: the publication that tells of the tables.",
+    ),
+    row(
+        "database.manage",
+        "",
+        "false",
+        "In `[[database]]`, PostgreSQL: whether publication and slot are made where they are missing. Otherwise the start fails, with the statements that make them.",
+    ),
     row(
         "database.on_lag",
         "",

@@ -50,6 +50,7 @@ fn every_option_is_a_key_of_the_file() {
         };
         let text = match row.key.split_once('.') {
             Some(("tls", _)) => "[[tls]]\ncertificate = \"x\"\nkey = \"y\"\n".to_owned(),
+            Some(("database", "manage")) => "[[database]]\nurl = \"x\"\nmanage = true\n".to_owned(),
             Some(("database", key)) if key != "url" => {
                 format!("[[database]]\nurl = \"x\"\n{key} = \"y\"\n")
             }

@@ -51,8 +51,10 @@ impl Follower {
                 Err(broken) => broken,
             };
             let was_followed = feed.applied.send_replace(None).is_some();
-            if broken.then == Then::Gap {
-                self.gap(broken.name);
+            match broken.then {
+                Then::Gap => self.gap(broken.name),
+                Then::Lost if feed.progress().is_known() => self.gap(broken.name),
+                Then::Again | Then::Unusable | Then::Lost => {}
             }
             pause = if was_followed { PAUSE } else { (pause * 2).min(PAUSE_MAX) };
             let again_ms = pause.as_millis() as u64;
@@ -88,14 +90,18 @@ impl Follower {
                 Err(broken) => return broken,
             };
             self.site.counters.database_events.add();
-            let is_transaction = match read {
+            let has_moved = match read {
                 Read::Transaction(transaction) => {
                     self.apply(transaction, &stream).await;
                     true
                 }
+                Read::Moved => {
+                    feed.progress().advance(stream.position());
+                    true
+                }
                 Read::Nothing => false,
             };
-            if !is_transaction && !is_behind {
+            if !has_moved && !is_behind {
                 continue;
             }
             let applied = stream.position();

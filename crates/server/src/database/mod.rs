@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `source` | the seam: what every kind of database can do, and its words for how far it is |
 //! | `mariadb` | MariaDB behind it: login, stream, schema, questions |
+//! | `postgres` | PostgreSQL behind it: the same, and whether it is set up |
 //! | `follow` | connects, reads, applies, counts; comes back after a break, without a gap |
 //! | `progress` | how far it is applied, and settled |
 //! | `settle` | asks the database what everybody sees, and settles |
@@ -13,12 +14,13 @@
 //!
 //! Invariants: a position counts only what was applied; where a gap cannot be excluded, every page of
 //! the site is dropped before anything else is applied. Not here: rules (`change_feed`), the stream's
-//! bytes (`mysql_replication`).
+//! bytes (`mysql_replication`, `postgres_replication`).
 
 mod barrier;
 mod follow;
 mod gate;
 mod mariadb;
+mod postgres;
 mod progress;
 mod settle;
 mod source;
@@ -119,7 +121,9 @@ async fn start_one(
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {
-        Err(broken) if broken.then == Then::Unusable => return Err(wrong(&broken.text)),
+        Err(broken) if matches!(broken.then, Then::Unusable | Then::Lost) => {
+            return Err(wrong(&broken.text));
+        }
         Ok(connected) => connected.fits.as_ref().map_err(|why| wrong(why)).copied()?,
         Err(_) => {}
     }

@@ -31,6 +31,11 @@ impl Progress {
         self.applied.is_some() && self.server.as_deref() != Some(server)
     }
 
+    /// Whether anything is known to be applied.
+    pub fn is_known(&self) -> bool {
+        self.applied.is_some()
+    }
+
     /// Counts all up to `position` as applied.
     pub fn advance(&mut self, position: Position) {
         self.applied = Some(position);

@@ -10,10 +10,13 @@
 //!
 //! Not here: when anything is applied (`follow`), settled (`settle`) or waited for (`barrier`).
 
-use super::mariadb;
+use super::{mariadb, postgres};
 use crate::config::{Database, DatabaseKind};
 use change_feed::{CheckError, Touched};
 use mysql_replication::position::{FilePosition, GtidList, Standing};
+use postgres_replication::position::Lsn;
+use postgres_replication::snapshot::Snapshot;
+use postgres_replication::wire::login::Purpose;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -24,15 +27,21 @@ use std::sync::Arc;
 pub enum Position {
     /// MariaDB: the last transaction of each domain.
     MariaDb(GtidList),
+    /// PostgreSQL: a place in the log.
+    Postgres(Lsn),
 }
 
 impl Position {
     /// Whether everything of `other` is in this one. Positions of two kinds have nothing in common.
     #[must_use]
     pub fn has_all(&self, other: &Position) -> bool {
-        let Position::MariaDb(own) = self;
-        let Position::MariaDb(other) = other;
-        matches!(own.compare(other), Standing::Same | Standing::Ahead)
+        match (self, other) {
+            (Position::MariaDb(own), Position::MariaDb(other)) => {
+                matches!(own.compare(other), Standing::Same | Standing::Ahead)
+            }
+            (Position::Postgres(own), Position::Postgres(other)) => own >= other,
+            (Position::MariaDb(_) | Position::Postgres(_), _) => false,
+        }
     }
 }
 
@@ -40,6 +49,7 @@ impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Position::MariaDb(list) => list.fmt(f),
+            Position::Postgres(place) => place.fmt(f),
         }
     }
 }
@@ -57,6 +67,7 @@ impl fmt::Display for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.position {
             Position::MariaDb(list) => write!(f, "mariadb {} {list}", self.server),
+            Position::Postgres(place) => write!(f, "postgres {} {place}", self.server),
         }
     }
 }
@@ -70,6 +81,7 @@ impl FromStr for Bookmark {
         let (kind, server, position) = (word()?, word()?, word()?);
         let position = match kind {
             "mariadb" => Position::MariaDb(position.parse().map_err(|_| NoBookmark)?),
+            "postgres" => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
             _ => return Err(NoBookmark),
         };
         Ok(Bookmark { server: server.into(), position })
@@ -85,6 +97,8 @@ pub struct NoBookmark;
 pub enum Mark {
     /// MariaDB, MySQL: the place in the log after it.
     Place(FilePosition),
+    /// PostgreSQL: its number.
+    Xid(u32),
 }
 
 /// How far everybody sees who asks from now on.
@@ -92,15 +106,21 @@ pub enum Mark {
 pub enum Seen {
     /// MariaDB: all that is in the log up to here.
     Place(FilePosition),
+    /// PostgreSQL: which transactions have finished.
+    Snapshot(Snapshot),
 }
 
 impl Seen {
     /// Whether a transaction is visible.
     #[must_use]
     pub fn shows(&self, mark: &Mark) -> bool {
-        let Seen::Place(seen) = self;
-        let Mark::Place(mark) = mark;
-        matches!(seen.compare(mark), Standing::Same | Standing::Ahead)
+        match (self, mark) {
+            (Seen::Place(seen), Mark::Place(mark)) => {
+                matches!(seen.compare(mark), Standing::Same | Standing::Ahead)
+            }
+            (Seen::Snapshot(seen), Mark::Xid(xid)) => seen.has_finished(*xid),
+            (Seen::Place(_) | Seen::Snapshot(_), _) => false,
+        }
     }
 }
 
@@ -116,6 +136,8 @@ pub struct Transaction {
 pub enum Read {
     /// A whole transaction; the stream's position is after it.
     Transaction(Transaction),
+    /// Nothing that changes anything; the position has moved.
+    Moved,
     /// Nothing that changes anything.
     Nothing,
 }
@@ -124,6 +146,8 @@ pub enum Read {
 pub enum Session {
     /// To MariaDB.
     MariaDb(mariadb::Connection),
+    /// To PostgreSQL.
+    Postgres(Box<postgres::Connection>),
 }
 
 impl Session {
@@ -132,9 +156,12 @@ impl Session {
     /// # Errors
     /// Why it could not.
     pub async fn open(config: &Database) -> Result<Session, Failed> {
-        match config.server.kind {
-            DatabaseKind::MariaDb => {
-                mariadb::Connection::open(&config.server).await.map(Session::MariaDb)
+        let server = &config.server;
+        match &server.kind {
+            DatabaseKind::MariaDb => mariadb::Connection::open(server).await.map(Session::MariaDb),
+            DatabaseKind::Postgres(_) => {
+                let opened = postgres::Connection::open(server, Purpose::Statements).await;
+                opened.map(|connection| Session::Postgres(Box::new(connection)))
             }
         }
     }
@@ -146,6 +173,7 @@ impl Session {
     pub async fn committed(&mut self) -> Result<Position, Failed> {
         match self {
             Session::MariaDb(connection) => mariadb::committed(connection).await,
+            Session::Postgres(connection) => postgres::committed(connection).await,
         }
     }
 
@@ -156,6 +184,7 @@ impl Session {
     pub async fn visible(&mut self) -> Result<Option<Seen>, Failed> {
         match self {
             Session::MariaDb(connection) => mariadb::visible(connection).await,
+            Session::Postgres(connection) => postgres::visible(connection).await,
         }
     }
 }
@@ -177,8 +206,9 @@ pub struct Connected {
 /// # Errors
 /// Why not.
 pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
-    match config.server.kind {
+    match &config.server.kind {
         DatabaseKind::MariaDb => mariadb::connect(config).await,
+        DatabaseKind::Postgres(_) => postgres::connect(config).await,
     }
 }
 
@@ -194,6 +224,8 @@ pub fn say_if_wrong(config: &Database, fits: &Result<(), CheckError>) {
 pub enum Stream {
     /// Of MariaDB.
     MariaDb(Box<mariadb::Stream>),
+    /// Of PostgreSQL.
+    Postgres(Box<postgres::Stream>),
 }
 
 impl Stream {
@@ -204,6 +236,7 @@ impl Stream {
     pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
         match self {
             Stream::MariaDb(stream) => stream.start(from).await,
+            Stream::Postgres(stream) => stream.start(from).await,
         }
     }
 
@@ -215,6 +248,7 @@ impl Stream {
     pub async fn next(&mut self) -> Result<Read, Broken> {
         match self {
             Stream::MariaDb(stream) => stream.next().await,
+            Stream::Postgres(stream) => stream.next().await,
         }
     }
 
@@ -223,6 +257,7 @@ impl Stream {
     pub fn position(&self) -> Position {
         match self {
             Stream::MariaDb(stream) => stream.position(),
+            Stream::Postgres(stream) => stream.position(),
         }
     }
 }
@@ -281,6 +316,8 @@ pub enum Then {
     Gap,
     /// The database, as it is set up, cannot be followed; an operator has to mend that.
     Unusable,
+    /// Both: the position is gone, and an operator has to mend that.
+    Lost,
 }
 
 impl Broken {
@@ -301,13 +338,16 @@ impl From<Failed> for Broken {
 }
 
 /// What no further attempt mends.
-const FOR_THE_OPERATOR: [&str; 6] = [
+const FOR_THE_OPERATOR: [&str; 9] = [
     "access-denied",
     "not-permitted",
     "no-such-table",
     "unknown-plugin",
     "password-in-the-clear",
     "old-server",
+    "no-such-database",
+    "unknown-method",
+    "bad-proof",
 ];
 
 #[cfg(test)]
@@ -316,11 +356,13 @@ mod tests {
 
     #[test]
     fn a_bookmark_goes_there_and_back() {
-        for text in ["mariadb 1 0-1-7,2-3-9", "mariadb 1 "] {
+        for text in ["mariadb 1 0-1-7,2-3-9", "mariadb 1 ", "postgres 7/1/ab 16/B374D848"] {
             let read: Bookmark = text.parse().expect("a bookmark");
             assert_eq!(read.to_string(), text);
         }
-        for wrong in ["", "mariadb", "mariadb 1", "mariadb 1 x", "oracle 1 0-1-7"] {
+        for wrong in
+            ["", "mariadb", "mariadb 1", "mariadb 1 x", "oracle 1 0-1-7", "postgres 1 0-1-7"]
+        {
             assert!(wrong.parse::<Bookmark>().is_err(), "{wrong}");
         }
     }

@@ -134,8 +134,11 @@ impl Stream {
 }
 
 fn start_of(from: &Position) -> Start {
-    let Position::MariaDb(list) = from;
-    Start::MariaDb(list.clone())
+    match from {
+        Position::MariaDb(list) => Start::MariaDb(list.clone()),
+        // Another kind's: nothing of it is here.
+        Position::Postgres(_) => Start::MariaDb(GtidList::default()),
+    }
 }
 
 fn watched(config: &Database, schema: Schema, shapes: Shapes) -> Tables {

@@ -1,0 +1,269 @@
+//! Whether a PostgreSQL can be followed: its settings, the publication, the slot. What is missing is
+//! made where the site has said so (`manage`); otherwise the error has the statement that makes it.
+//!
+//! | | has to be |
+//! |---|---|
+//! | server | version 14 or later, no standby, `wal_level = logical` |
+//! | table of a rule | in the log (no unlogged one), its rows told apart (`REPLICA IDENTITY`) |
+//! | publication | tells inserts, updates, deletes and `TRUNCATE` of all these tables, whole |
+//! | slot | of `pgoutput` and this database, with a place that the log still has |
+//!
+//! The publication is made before the slot: what was written before it came could not be read. A table
+//! without identity is never put into a publication here, for the server would refuse the
+//! application's updates. Not here: whether the rules fit the tables.
+
+use super::catalogue::{Kind, Table};
+use super::connection::Connection;
+use crate::config::{Database, Manage, Replication};
+use crate::database::source::{Broken, Then};
+use postgres_replication::message::Identity;
+use postgres_replication::position::Lsn;
+use postgres_replication::wire::query::{Rows, identifier, literal};
+use std::collections::BTreeSet;
+
+const VERSION_MIN: u32 = 140_000;
+
+/// Looks at the server; says which it is.
+///
+/// # Errors
+/// Why it cannot be followed.
+pub async fn server(connection: &mut Connection) -> Result<String, Broken> {
+    const ASK: &str = "SELECT current_setting('server_version_num'), \
+         current_setting('server_version'), pg_is_in_recovery(), current_setting('wal_level')";
+    let rows = connection.query(ASK).await?;
+    let text = |column| rows.text(0, column).unwrap_or_default();
+    if text(0).parse().is_ok_and(|version: u32| version < VERSION_MIN) {
+        return Err(Broken::unusable(format!("this is PostgreSQL {}; 14 is needed", text(1))));
+    }
+    if text(2) == "t" {
+        let why = "this is a standby: follow the primary, whose readers see changes first";
+        return Err(Broken::unusable(why));
+    }
+    if text(3) != "logical" {
+        let level = text(3);
+        return Err(Broken::unusable(format!(
+            "wal_level is {level}: ALTER SYSTEM SET wal_level = logical; and start the server anew"
+        )));
+    }
+    let rows = connection.query("IDENTIFY_SYSTEM").await?;
+    let text = |column| rows.text(0, column).unwrap_or_default();
+    Ok(format!("{}/{}", text(0), text(1)))
+}
+
+/// Looks at the tables that are followed.
+///
+/// # Errors
+/// Which of them cannot be.
+pub fn tables(tables: &[&Table]) -> Result<(), Broken> {
+    for table in tables {
+        let (name, key) = (table.quoted(), table.columns.iter().any(|column| column.is_identity));
+        if table.kind == Kind::Unlogged {
+            return Err(Broken::unusable(format!(
+                "table {name} is unlogged, so nothing tells of it: ALTER TABLE {name} SET LOGGED"
+            )));
+        }
+        if table.kind == Kind::Ordinary && (table.identity == Identity::Nothing || !key) {
+            return Err(Broken::unusable(format!(
+                "the rows of table {name} cannot be told apart, and PostgreSQL would refuse to \
+                 update or delete them if they were published: ALTER TABLE {name} REPLICA IDENTITY FULL"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Says of each table what is not sent of its rows, though a rule needs it.
+pub fn say_what_is_not_sent(config: &Database, tables: &[&Table]) {
+    for table in tables.iter().filter(|table| table.kind == Kind::Ordinary) {
+        for name in &table.names {
+            let needed = config.rules.columns(name);
+            let column = |needed: &String| {
+                table.columns.iter().find(|own| own.name.eq_ignore_ascii_case(needed))
+            };
+            let is_missing = |needed: &&String| {
+                column(needed).is_some_and(|own| own.is_generated || !own.is_identity)
+            };
+            let missing: Vec<&str> = needed.iter().filter(is_missing).map(String::as_str).collect();
+            if !missing.is_empty() {
+                let (database, columns) = (&config.name, missing.join(", "));
+                let table = table.quoted();
+                let statement = format!("ALTER TABLE {table} REPLICA IDENTITY FULL");
+                tracing::warn!(event = "database-identity", database, table, columns, statement);
+            }
+        }
+    }
+}
+
+/// Looks at the publication, and makes or completes it where it may.
+///
+/// # Errors
+/// What is missing, and the statement for it.
+pub async fn publication(
+    connection: &mut Connection,
+    what: &Replication,
+    tables: &[&Table],
+) -> Result<(), Broken> {
+    let name = literal(&what.publication);
+    let rows = connection
+        .query(&format!(
+            "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot \
+             FROM pg_publication WHERE pubname = {name}"
+        ))
+        .await?;
+    let quoted = identifier(&what.publication);
+    let with_rows: Vec<&Table> =
+        tables.iter().filter(|table| table.kind == Kind::Ordinary).copied().collect();
+    if rows.rows.is_empty() {
+        let sql = format!("CREATE PUBLICATION {quoted} FOR TABLE {}", list(&with_rows, tables));
+        return make(connection, what, &sql, "there is no such publication").await;
+    }
+    if rows.text(0, 0).as_deref() != Some("t") {
+        return Err(Broken::unusable(format!(
+            "publication {quoted} leaves some changes out: ALTER PUBLICATION {quoted} \
+             SET (publish = 'insert, update, delete, truncate')"
+        )));
+    }
+    if rows.text(0, 1).as_deref() == Some("t") && tables.len() > with_rows.len() {
+        return Err(Broken::unusable(format!(
+            "publication {quoted} does not tell of a partition that is emptied: \
+             ALTER PUBLICATION {quoted} SET (publish_via_partition_root = false)"
+        )));
+    }
+    // A row filter is in a later version only: as text it can be asked for in any.
+    let rows = connection
+        .query(&format!(
+            "SELECT t.schemaname, t.tablename, to_jsonb(t) ->> 'rowfilter' \
+             FROM pg_publication_tables t WHERE t.pubname = {name}"
+        ))
+        .await?;
+    if let Some(sql) = uncovered(&what.publication, &rows, &with_rows, tables)? {
+        let missing = "the publication does not tell of all tables that rules are about";
+        make(connection, what, &sql, missing).await?;
+    }
+    Ok(())
+}
+
+/// The statement that adds the tables that are missing; none: nothing is.
+fn uncovered(
+    publication: &str,
+    published: &Rows,
+    with_rows: &[&Table],
+    tables: &[&Table],
+) -> Result<Option<String>, Broken> {
+    let quoted = identifier(publication);
+    let row_of = |table: &Table| {
+        (0..published.rows.len()).find(|row| {
+            let text = |column| published.text(*row, column).unwrap_or_default();
+            (text(0), text(1)) == table.place
+        })
+    };
+    for table in with_rows {
+        let filter = row_of(table).and_then(|row| published.text(row, 2));
+        if let Some(filter) = filter {
+            let name = table.quoted();
+            return Err(Broken::unusable(format!(
+                "publication {quoted} leaves out rows of {name}, all but {filter}: \
+                 ALTER PUBLICATION {quoted} DROP TABLE {name}; \
+                 ALTER PUBLICATION {quoted} ADD TABLE {name}"
+            )));
+        }
+    }
+    let missing: Vec<&Table> =
+        with_rows.iter().filter(|table| row_of(table).is_none()).copied().collect();
+    let add = || format!("ALTER PUBLICATION {quoted} ADD TABLE {}", list(&missing, tables));
+    Ok((!missing.is_empty()).then(add))
+}
+
+/// Of partitions the whole is named: those that are made later then belong to it.
+fn list(missing: &[&Table], tables: &[&Table]) -> String {
+    let whole = |table: &&Table| {
+        let above = tables.iter().filter(|above| {
+            above.kind == Kind::Partitioned
+                && above.names.first().is_some_and(|name| table.names.contains(name))
+        });
+        // The one that has nothing above itself.
+        above.min_by_key(|above| above.names.len()).map_or_else(|| table.quoted(), |t| t.quoted())
+    };
+    missing
+        .iter()
+        .map(whole)
+        .collect::<BTreeSet<String>>()
+        .into_iter()
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+async fn make(
+    connection: &mut Connection,
+    what: &Replication,
+    sql: &str,
+    missing: &str,
+) -> Result<(), Broken> {
+    if what.manage == Manage::No {
+        return Err(Broken::unusable(format!(
+            "{missing}. As the tables' owner: {sql}; or set manage = true"
+        )));
+    }
+    let done = connection.query(sql).await;
+    done.map_err(|failed| {
+        Broken::unusable(format!("{missing}, and it cannot be made ({failed}): {sql}"))
+    })?;
+    tracing::info!(event = "database-made", statement = sql);
+    Ok(())
+}
+
+/// Looks at the slot, and makes it where it may: from where it can be read.
+///
+/// # Errors
+/// What is missing, and the statement for it.
+pub async fn slot(connection: &mut Connection, what: &Replication) -> Result<Lsn, Broken> {
+    let name = literal(&what.slot);
+    let make = format!("SELECT pg_create_logical_replication_slot({name}, 'pgoutput')");
+    let remove = format!("SELECT pg_drop_replication_slot({name})");
+    let rows = connection
+        .query(&format!(
+            "SELECT plugin, database = current_database(), wal_status, confirmed_flush_lsn \
+             FROM pg_replication_slots WHERE slot_name = {name}"
+        ))
+        .await?;
+    let text = |column| rows.text(0, column).unwrap_or_default();
+    if rows.rows.is_empty() {
+        return made(connection, what, &[make], "there is no such slot").await;
+    }
+    if text(0) != "pgoutput" || text(1) != "t" {
+        return Err(Broken::unusable(format!(
+            "slot {} is of another plugin or database: give this one another name (slot)",
+            what.slot
+        )));
+    }
+    match text(3).parse() {
+        Ok(place) if text(2) != "lost" => Ok(place),
+        _ => made(connection, what, &[remove, make], "the log of the slot is gone").await,
+    }
+}
+
+async fn made(
+    connection: &mut Connection,
+    what: &Replication,
+    sql: &[String],
+    missing: &str,
+) -> Result<Lsn, Broken> {
+    let statements = sql.join("; ");
+    let lost = |text: String| Broken { name: "slot-lost", text, then: Then::Lost };
+    if what.manage == Manage::No {
+        let slot = &what.slot;
+        return Err(lost(format!("{missing} ({slot}). {statements}; or set manage = true")));
+    }
+    for one in sql {
+        let done = connection.make_slot(one).await;
+        done.map_err(|failed| lost(format!("{missing}, and none can be made: {failed}")))?;
+        tracing::info!(event = "database-made", statement = one);
+    }
+    let place = connection
+        .one(&format!(
+            "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = {}",
+            literal(&what.slot)
+        ))
+        .await?;
+    place.parse().map_err(|_| lost(format!("the slot has no place: {place:?}")))
+}

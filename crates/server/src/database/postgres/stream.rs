@@ -1,0 +1,298 @@
+//! PostgreSQL's stream: connects, looks whether it can be followed, reads whole transactions and says
+//! what they touch.
+//!
+//! Definitions are not in the stream. They are looked at every second, when the stream has a table
+//! that is not known, and when an event trigger says so; what has changed counts as any row of it.
+//! The server's text for itself has a print of them, so that a stream which was broken while they
+//! changed has a gap. Every second the server hears how far all is applied, and is asked whether it is
+//! there. Invariants: the position is that of transactions that were handed out; the slot is never told
+//! more than was applied. Not here: what is done with the transactions.
+
+use super::catalogue::{self, Catalogue};
+use super::connection::Connection;
+use super::setup;
+use super::touch::{Definitions, Tables};
+use crate::config::{Database, DatabaseKind, Replication};
+use crate::database::source::{
+    self, Broken, Connected, Failed, Mark, Position, Read, Seen, Then, Transaction,
+};
+use change_feed::{CheckError, Touched};
+use postgres_replication::position::Lsn;
+use postgres_replication::wire::error::{ServerError, ServerErrorKind};
+use postgres_replication::wire::frame::Frame;
+use postgres_replication::wire::login::Purpose;
+use postgres_replication::wire::query::QueryRefused;
+use postgres_replication::wire::stream::{self as wire, Reply, Subscription};
+use postgres_replication::{Limits, Refusal, Step, Transactions};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So many changes of a transaction are read before others get their turn.
+const TURN: usize = 64;
+/// How often the server hears from here, and definitions are looked at.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long a stream may be silent.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+/// How long a transaction that changes definitions may take to be visible, and between two questions.
+const VISIBLE_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Connects, and looks whether the server can be followed.
+///
+/// # Errors
+/// Why not.
+pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+    let DatabaseKind::Postgres(what) = &config.server.kind else {
+        return Err(Broken::unusable("this is no PostgreSQL"));
+    };
+    let mut connection = Connection::open(&config.server, Purpose::Replication).await?;
+    let server = setup::server(&mut connection).await?;
+    let mut spare = Connection::open(&config.server, Purpose::Statements).await?;
+    let first = read(config, &mut spare).await?.0;
+    let followed = first.followed();
+    setup::tables(&followed)?;
+    setup::publication(&mut spare, what, &followed).await?;
+    let slot_at = setup::slot(&mut spare, what).await?;
+    let committed = super::committed(&mut spare).await?;
+    let prints = catalogue::prints(&followed, &what.publication);
+    let seen = prints_of(&mut spare, &prints).await?;
+    let (tables, fits) = read(config, &mut spare).await?;
+    setup::say_what_is_not_sent(config, &tables.followed());
+    let transactions = Transactions::new(Lsn(0), Limits::default(), tables);
+    let server = format!("{server}/{}", seen.0);
+    let (now, config) = (Instant::now(), config.clone());
+    let (what, beat) = (what.clone(), now + BEAT);
+    let stream = Stream {
+        config,
+        what,
+        connection,
+        spare,
+        transactions,
+        slot_at,
+        committed: place(&committed),
+        prints,
+        seen,
+        heard: now,
+        beat,
+    };
+    let stream = source::Stream::Postgres(Box::new(stream));
+    Ok(Connected { stream, server: server.into(), committed, fits })
+}
+
+/// The catalogue, and the rules held against it.
+async fn read(
+    config: &Database,
+    connection: &mut Connection,
+) -> Result<(Tables, Result<(), CheckError>), Failed> {
+    let catalogue = Catalogue::read(connection).await?;
+    let fits = config.rules.check(&catalogue.schema);
+    let feed = change_feed::Feed::new(&config.rules, &catalogue.schema);
+    Ok((Tables::new(feed, catalogue), fits))
+}
+
+/// How definitions look, and how far the publication tells of them.
+async fn prints_of(connection: &mut Connection, sql: &str) -> Result<(String, String), Failed> {
+    let rows = connection.query(sql).await?;
+    Ok((rows.text(0, 0).unwrap_or_default(), rows.text(0, 1).unwrap_or_default()))
+}
+
+fn place(position: &Position) -> Lsn {
+    match position {
+        Position::Postgres(place) => *place,
+        Position::MariaDb(_) => Lsn(0),
+    }
+}
+
+/// The stream of one connection.
+pub struct Stream {
+    config: Arc<Database>,
+    what: Replication,
+    connection: Connection,
+    /// For questions about definitions.
+    spare: Connection,
+    transactions: Transactions<Tables>,
+    /// From where the slot can be read.
+    slot_at: Lsn,
+    /// What was committed when it was connected to.
+    committed: Lsn,
+    /// The statement by which definitions are looked at, and what it has said last.
+    prints: String,
+    seen: (String, String),
+    /// When the server was last heard, and when it hears from here next.
+    heard: Instant,
+    beat: Instant,
+}
+
+impl Stream {
+    /// Asks for everything after `from`.
+    ///
+    /// # Errors
+    /// Why there is no stream.
+    pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
+        let from = place(from);
+        let gap = |name, text: String| Err(Broken { name, text, then: Then::Gap });
+        let from = from.before_header();
+        if from < self.slot_at.before_header() {
+            return gap("slot-ahead", format!("the slot begins at {}, not {from}", self.slot_at));
+        }
+        if from > self.committed {
+            return gap(
+                "server-behind",
+                format!("the server is at {}, not {from}", self.committed),
+            );
+        }
+        let tables = std::mem::take(self.transactions.watch());
+        self.transactions = Transactions::new(from, Limits::default(), tables);
+        let Replication { slot, publication, .. } = self.what.clone();
+        let subscription = Subscription { slot, publication };
+        match self.connection.start_stream(&subscription, from).await? {
+            Ok(()) => Ok(()),
+            Err(QueryRefused::Server(error)) if wire::is_slot_lost(&error) => {
+                gap("slot-lost", error.to_string())
+            }
+            Err(QueryRefused::Server(error)) => Err(broken(&error, Then::Again)),
+            Err(refused) => Err(Failed::Said(refused.as_str(), refused.to_string()).into()),
+        }
+    }
+
+    /// Reads one frame, or looks at definitions when it is time.
+    ///
+    /// # Errors
+    /// Why the stream has come to an end.
+    pub async fn next(&mut self) -> Result<Read, Broken> {
+        if Instant::now() >= self.beat {
+            self.beat = Instant::now() + BEAT;
+            return self.on_beat().await;
+        }
+        match self.connection.frame_by(self.beat).await? {
+            Some(frame) => self.frame(&frame).await,
+            None => Ok(Read::Nothing),
+        }
+    }
+
+    /// Up to where transactions were handed out.
+    pub fn position(&self) -> Position {
+        Position::Postgres(self.transactions.position())
+    }
+
+    async fn on_beat(&mut self) -> Result<Read, Broken> {
+        if self.heard.elapsed() > SILENT_MAX {
+            return Err(Failed::Io(io::ErrorKind::TimedOut.into()).into());
+        }
+        self.connection.say(self.transactions.position(), Reply::Wanted).await?;
+        let seen = prints_of(&mut self.spare, &self.prints).await?;
+        if seen == self.seen {
+            return Ok(Read::Nothing);
+        }
+        if seen.0 == self.seen.0 {
+            let text = "tables were put into the publication, or taken out of it".into();
+            return Err(Broken { name: "publication-changed", text, then: Then::Gap });
+        }
+        let touched = self.read_definitions(seen).await?;
+        // Whoever asks now sees them as well.
+        Ok(Read::Transaction(Transaction { touched, mark: None }))
+    }
+
+    async fn frame(&mut self, frame: &Frame) -> Result<Read, Broken> {
+        self.heard = Instant::now();
+        if wire::is_aside(frame) {
+            return Ok(Read::Nothing);
+        }
+        if let Some(error) = wire::error(frame) {
+            return Err(broken(&error, Then::Gap));
+        }
+        let before = self.transactions.position();
+        match self.transactions.read(frame)? {
+            Step::Transaction(transaction) => {
+                Ok(Read::Transaction(self.touch(&transaction).await?))
+            }
+            Step::Keepalive(reply) => {
+                if reply == Reply::Wanted {
+                    // It waits for that when it stops. All up to here is applied: it was handed out,
+                    // and asked for what comes next.
+                    self.connection.say(before, Reply::NotNeeded).await?;
+                    self.beat = Instant::now();
+                }
+                let moved = self.transactions.position() > before;
+                Ok(if moved { Read::Moved } else { Read::Nothing })
+            }
+            Step::Nothing => Ok(Read::Nothing),
+            Step::Ended => Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()),
+        }
+    }
+
+    async fn touch(
+        &mut self,
+        transaction: &postgres_replication::Transaction,
+    ) -> Result<Transaction, Broken> {
+        let mut touched = Touched::default();
+        let changes = &transaction.changes;
+        if self.transactions.watch().definitions(changes) == Definitions::Changed {
+            self.until_visible(transaction.xid).await?;
+            let seen = prints_of(&mut self.spare, &self.prints).await?;
+            touched = self.read_definitions(seen).await?;
+        }
+        for (at, change) in changes.iter().enumerate() {
+            self.transactions.watch().touch(change, &mut touched);
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(Transaction { touched, mark: Some(Mark::Xid(transaction.xid)) })
+    }
+
+    /// A transaction can come before its definitions can be read.
+    async fn until_visible(&mut self, xid: u32) -> Result<(), Broken> {
+        let began = Instant::now();
+        loop {
+            let seen = super::visible(&mut self.spare).await?;
+            if seen.is_some_and(|seen: Seen| seen.shows(&Mark::Xid(xid))) {
+                return Ok(());
+            }
+            if began.elapsed() > VISIBLE_WITHIN {
+                let text = "a definition is committed, and nobody sees it".into();
+                return Err(Broken { name: "definition-not-visible", text, then: Then::Gap });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Reads the catalogue again: what has changed counts as any row of it. What is seen of it was
+    /// asked for before, so that nothing falls between the two.
+    async fn read_definitions(&mut self, seen: (String, String)) -> Result<Touched, Broken> {
+        let (tables, fits) = read(&self.config, &mut self.spare).await?;
+        source::say_if_wrong(&self.config, &fits);
+        let followed = tables.followed();
+        setup::tables(&followed)?;
+        setup::publication(&mut self.spare, &self.what, &followed).await?;
+        let prints = catalogue::prints(&followed, &self.what.publication);
+        // Of other tables than before there is no last time: they are looked at once more.
+        self.seen = if prints == self.prints { seen } else { Default::default() };
+        self.prints = prints;
+        let mut touched = Touched::default();
+        tables.touch_changed(self.transactions.watch(), &mut touched);
+        *self.transactions.watch() = tables;
+        self.transactions.ask_interests();
+        Ok(touched)
+    }
+}
+
+/// An error of the server: it may come again and again at the same place, so that what it is about can
+/// only be passed over.
+fn broken(error: &ServerError, otherwise: Then) -> Broken {
+    let then = match error.kind() {
+        ServerErrorKind::Away | ServerErrorKind::InUse | ServerErrorKind::Full => Then::Again,
+        ServerErrorKind::NotPermitted | ServerErrorKind::AccessDenied => Then::Unusable,
+        _ => otherwise,
+    };
+    Broken { name: error.kind().as_str(), text: error.to_string(), then }
+}
+
+impl From<Refusal> for Broken {
+    fn from(refusal: Refusal) -> Broken {
+        // The same bytes would come again.
+        Broken { name: refusal.as_str(), text: refusal.to_string(), then: Then::Gap }
+    }
+}
