@@ -27,11 +27,11 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
     until_waiting(&mut reader);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new'"));
+        let waiting = Waiting(&paper);
         let transaction = stream.next();
         assert_eq!(reader.one("SELECT title FROM news"), "old", "it came first");
         assert!(!snapshot(&mut reader).has_finished(transaction.xid));
-        paper.sql("ALTER SYSTEM RESET synchronous_standby_names");
-        paper.sql("SELECT pg_reload_conf()");
+        drop(waiting);
         writer.join().expect("it is committed");
         assert!(snapshot(&mut reader).has_finished(transaction.xid));
         assert_eq!(reader.one("SELECT title FROM news"), "new");
@@ -42,6 +42,16 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
         let transaction = stream.next();
         while !snapshot(&mut reader).has_finished(transaction.xid) {}
         assert_eq!(reader.one("SELECT title FROM news"), round.to_string());
+    }
+}
+
+/// Commits wait while this is there: also if the test fails they come to an end.
+struct Waiting<'a>(&'a Paper);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
+        self.0.sql("SELECT pg_reload_conf()");
     }
 }
 

@@ -280,6 +280,16 @@ fn what_is_not_sent_of_a_row_drops_any_row() {
     shows(&pagewell, "/thread.php?id=1", "comments=0");
 }
 
+/// Commits wait while this is there: also if the test fails they come to an end.
+struct Waiting<'a>(&'a Paper);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
+        self.0.sql("SELECT pg_reload_conf()");
+    }
+}
+
 #[test]
 fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     let paper = Paper::new();
@@ -292,14 +302,14 @@ fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     until("commits wait", || paper.sql("SHOW synchronous_standby_names").trim() == "nobody");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
+        let waiting = Waiting(&paper);
         until("the change is applied", || !is_hit(&get(&pagewell, path)));
         for _ in 0..20 {
             let page = get(&pagewell, path);
             assert_eq!(page.text(), "title=one", "nobody sees it yet");
             assert!(!is_hit(&page), "{}", cache_status(&page));
         }
-        paper.sql("ALTER SYSTEM RESET synchronous_standby_names");
-        paper.sql("SELECT pg_reload_conf()");
+        drop(waiting);
         writer.join().expect("it is committed");
     });
     assert_eq!(get(&pagewell, path).text(), "title=new");
