@@ -3,6 +3,7 @@
 //! counters of `counters` come first in each of them.
 
 use crate::counters::Counters;
+use crate::doctor::kernel_counts;
 use crate::site::Site;
 use page_store::Stats;
 
@@ -103,7 +104,83 @@ pub const FIGURES: [Figure; 12] = [
     },
 ];
 
-/// The figure that is the same for every site of the process.
+/// What the kernel has counted, which is the same for every site of the process.
+pub struct OfTheKernel {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    read: fn(&doctor::Tcp, &doctor::Conntrack) -> Option<u64>,
+}
+
+/// What the kernel tells about connections that Pagewell never saw; zero where it does not tell.
+pub const KERNEL: [OfTheKernel; 8] = [
+    OfTheKernel {
+        name: "kernel_listen_overflows",
+        help: "Connections that the kernel dropped because a server's queue was full, of all servers \
+               of the machine, since its start.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.listen_overflows,
+    },
+    OfTheKernel {
+        name: "kernel_listen_drops",
+        help: "Connections that the kernel dropped while they were made, for whatever reason.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.listen_drops,
+    },
+    OfTheKernel {
+        name: "kernel_syn_drops",
+        help: "Half-open connections that the kernel dropped because their queue was full.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.syn_drops,
+    },
+    OfTheKernel {
+        name: "kernel_time_wait_overflows",
+        help: "Ended connections that the kernel did not wait for, because their table was full.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.time_wait_overflows,
+    },
+    OfTheKernel {
+        name: "kernel_time_wait",
+        help: "Ended connections that the kernel waits for now.",
+        kind: Kind::Gauge,
+        read: |tcp, _| tcp.time_wait,
+    },
+    OfTheKernel {
+        name: "kernel_conntrack_entries",
+        help: "Connections in the firewall's table now.",
+        kind: Kind::Gauge,
+        read: |_, conntrack| conntrack.count,
+    },
+    OfTheKernel {
+        name: "kernel_conntrack_max",
+        help: "Connections that the firewall's table has room for.",
+        kind: Kind::Gauge,
+        read: |_, conntrack| conntrack.max,
+    },
+    OfTheKernel {
+        name: "kernel_conntrack_drops",
+        help: "Packets that the kernel dropped because the firewall's table was full.",
+        kind: Kind::Counter,
+        read: |_, conntrack| conntrack.drops,
+    },
+];
+
+/// What the kernel has counted until now.
+pub fn of_the_kernel() -> impl Iterator<Item = (&'static str, u64)> {
+    let (tcp, conntrack) = kernel_counts();
+    KERNEL.iter().map(move |row| (row.name, (row.read)(&tcp, &conntrack).unwrap_or(0)))
+}
+
+/// Whether a figure is the same for every site of the process.
+#[must_use]
+pub fn of_the_process(name: &str) -> bool {
+    name == UPTIME || KERNEL.iter().any(|row| row.name == name)
+}
+
+/// How long the process runs.
 pub const UPTIME: &str = "uptime_seconds";
 
 /// The counters that say "now".
@@ -115,14 +192,16 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
         let kind = if NOW.contains(&name) { Kind::Gauge } else { Kind::Counter };
         (name, help, kind)
     });
-    counted.chain(FIGURES.iter().map(|figure| (figure.name, figure.help, figure.kind)))
+    let figures = FIGURES.iter().map(|figure| (figure.name, figure.help, figure.kind));
+    counted.chain(figures).chain(KERNEL.iter().map(|row| (row.name, row.help, row.kind)))
 }
 
 /// A site's figures now, in the order of [`all`].
 pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
     let store = site.store.stats();
     let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));
-    counted.chain(FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)))).collect()
+    let figures = FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)));
+    counted.chain(figures).chain(of_the_kernel()).collect()
 }
 
 #[cfg(test)]

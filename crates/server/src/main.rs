@@ -8,7 +8,7 @@ use pagewell::config::raw::File;
 use pagewell::config::{load, resolve};
 use pagewell::control::client;
 use pagewell::nginx_config;
-use pagewell::options::{CheckArgs, Command, CommandLine, InvalidateArgs, ServeArgs};
+use pagewell::options::{CheckArgs, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs};
 use pagewell::server::Server;
 use pagewell::tls::Tls;
 use std::io::Write;
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check(&args),
         Command::Invalidate(args) => invalidate(&args),
+        Command::Doctor(args) => return doctor(&args),
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
@@ -34,6 +35,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Exit status: 0 nothing fails or will fail, 1 it could not look, 3 something fails or will.
+fn doctor(args: &DoctorArgs) -> ExitCode {
+    let findings = match pagewell::doctor::look(args) {
+        Ok(findings) => findings,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "pagewell: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if say(pagewell::doctor::text(&findings, args.json).trim_end()).is_err() {
+        return ExitCode::FAILURE;
+    }
+    if pagewell::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }
 
 /// Writes a line to standard output.

@@ -31,6 +31,8 @@ pub enum Command {
     Stats(StatsArgs),
     /// Print a configuration for an nginx that reads pages over the memcached port
     NginxConfig(NginxConfigArgs),
+    /// Look at the machine, PHP and the site, and say what will hurt under load; changes nothing
+    Doctor(DoctorArgs),
 }
 
 /// `pagewell serve`
@@ -74,6 +76,21 @@ pub struct CheckArgs {
     /// The configuration to read
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+}
+
+/// `pagewell doctor`
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// The configuration that Pagewell runs with
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A page of the site to ask for, http only; may be given several times [default: the root at the
+    /// first address of the configuration, if somebody answers there]
+    #[arg(long = "url", value_name = "URL")]
+    pub urls: Vec<String>,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `pagewell nginx-config`

@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory};
 use pagewell::config::HIDDEN;
 use pagewell::config::table::{LIMITS, OPTIONS, OptionRow};
 use pagewell::counters::Counters;
-use pagewell::figures::FIGURES;
+use pagewell::figures::{FIGURES, KERNEL};
 use pagewell::options::CommandLine;
 use std::fmt::Write as _;
 
@@ -153,6 +153,9 @@ pub fn counters() -> String {
     page.push_str("\n## What there is\n\n| | |\n|---|---|\n");
     for figure in &FIGURES {
         let _ = writeln!(page, "| `{}` | {} |", figure.name, cell(figure.help));
+    }
+    for row in &KERNEL {
+        let _ = writeln!(page, "| `{}` | {} |", row.name, cell(row.help));
     }
     page.push_str(READING);
     page

@@ -6,7 +6,7 @@
 //! has sites, whatever visitors send.
 
 use crate::counters::Times;
-use crate::figures::{self, Kind, UPTIME};
+use crate::figures::{self, Kind};
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, header};
 use std::fmt::Write as _;
@@ -57,7 +57,7 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
                 1 => writeln!(out, "{name}{suffix}{label} {value}"),
                 _ => writeln!(out, "{name}{suffix}{label} {}", value as f64 / divisor as f64),
             };
-            if values[at].0 == UPTIME {
+            if figures::of_the_process(values[at].0) {
                 // The same for every site.
                 break;
             }

@@ -291,7 +291,8 @@ fn stats(site: &Arc<Site>) -> serde_json::Value {
     let mut sums = BTreeMap::new();
     let mut each = serde_json::Map::new();
     for site in site.all_or(None) {
-        let of_the_site = figures::values(site).into_iter().filter(|(name, _)| *name != UPTIME);
+        let of_the_site =
+            figures::values(site).into_iter().filter(|(name, _)| !figures::of_the_process(name));
         let figures: BTreeMap<_, _> = of_the_site.collect();
         for (name, value) in &figures {
             *sums.entry(*name).or_insert(0) += value;
@@ -300,6 +301,7 @@ fn stats(site: &Arc<Site>) -> serde_json::Value {
         each.insert(host, serde_json::json!(figures));
     }
     sums.insert(UPTIME, site.clock.monotonic().as_secs());
+    sums.extend(figures::of_the_kernel());
     let mut all = serde_json::json!(sums);
     if each.len() > 1 {
         all["sites"] = each.into();

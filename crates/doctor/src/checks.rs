@@ -1,0 +1,50 @@
+//! The checks. Each is a function of the facts that gives what it finds, and nothing where it does not
+//! know; they do not know each other. Where a number is a threshold, what it rests on stands beside it.
+//! What they are about is in their modules: connections, the machine, PHP, the site's answers.
+
+mod machine;
+mod network;
+mod php;
+mod site;
+
+use crate::{Facts, Finding};
+
+/// What all of them find, in no order.
+pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
+    let one: [fn(&Facts) -> Option<Finding>; 20] = [
+        network::open_files,
+        network::accept_queue,
+        network::listen_overflows,
+        network::syn_backlog,
+        network::time_wait,
+        network::ports,
+        network::conntrack,
+        network::conntrack_drops,
+        network::tcp_memory,
+        machine::swap,
+        machine::killed,
+        machine::throttled,
+        machine::memory_for_all,
+        machine::huge_pages,
+        machine::turning_disk,
+        machine::log_space,
+        machine::clock,
+        php::children,
+        php::database,
+        php::opcache_files,
+    ];
+    let mut found: Vec<Finding> = one.iter().filter_map(|check| check(facts)).collect();
+    found.extend(php::opcache(facts));
+    found.extend(network::folklore(facts));
+    found.extend(site::answers(facts));
+    found
+}
+
+/// Bytes as people say them: `512 MB`.
+fn shown(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} KB", bytes / 1000),
+        1_000_000..10_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{} GB", bytes / 1_000_000_000),
+    }
+}

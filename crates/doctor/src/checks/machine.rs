@@ -1,0 +1,147 @@
+//! Memory, swap, the group's bounds, disk and clock.
+//!
+//! Of the group's and the machine's memory the smaller counts. What is counted since the start of the
+//! machine may be long past: the evidence has the number, and a second look shows whether it grows.
+
+use super::shown;
+use crate::{Facts, Finding, Weight};
+
+/// Less free than this where logs go is soon none.
+const LOG_SPACE: u64 = 500_000_000;
+
+/// Memory in use that lies on a disk.
+pub(super) fn swap(facts: &Facts) -> Option<Finding> {
+    let memory = facts.memory;
+    let used = memory.swap_total?.saturating_sub(memory.swap_free?);
+    let back = memory.swapped_in.unwrap_or(0);
+    (used > 64_000_000 && back > 1000).then(|| Finding {
+        name: "swap",
+        weight: Weight::Slow,
+        what: "Memory that is in use lies on a disk: pages from memory become pages from disk."
+            .into(),
+        evidence: format!("{} of swap are used, and {back} pages were brought back.", shown(used)),
+        command:
+            "sysctl -w vm.swappiness=10    # and a smaller `memory`, or fewer php-fpm children"
+                .into(),
+        risk: "With less swapping a machine that is too small kills processes sooner instead.",
+    })
+}
+
+/// Something was killed.
+pub(super) fn killed(facts: &Facts) -> Option<Finding> {
+    let killed = facts.cgroup.killed.filter(|count| *count > 0)?;
+    Some(Finding {
+        name: "killed-for-memory",
+        weight: Weight::Fails,
+        what: "Processes were killed because memory had run out.".into(),
+        evidence: format!("oom_kill in the group's memory.events is {killed}."),
+        command: "journalctl -k -g 'killed process'    # names them; then fewer children, a smaller `memory`, or more memory".into(),
+        risk: "None: it only looks.",
+    })
+}
+
+/// Held back by a bound on CPU.
+pub(super) fn throttled(facts: &Facts) -> Option<Finding> {
+    let throttled = facts.cgroup.throttled.filter(|count| *count > 100)?;
+    Some(Finding {
+        name: "cpu-throttled",
+        weight: Weight::Slow,
+        what: "The group's share of CPU was used up: everything stands still for up to 100 ms then.".into(),
+        evidence: format!("nr_throttled in the group's cpu.stat is {throttled}."),
+        command: "systemctl set-property pagewell.service CPUQuota=    # or a larger cpu limit of the container".into(),
+        risk: "Other services of the machine get less when this one is busy.",
+    })
+}
+
+/// Page budget, PHP and everything else together.
+pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
+    let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
+    let budget = facts.page_budget?;
+    let php: u64 = facts
+        .pools
+        .iter()
+        .map(|pool| pool.children.saturating_mul(pool.child_bytes.unwrap_or(0)))
+        .fold(0, u64::saturating_add);
+    let wanted = budget.saturating_add(php);
+    // A tenth for the kernel, the database's least, and the rest.
+    (wanted > memory / 10 * 9).then(|| Finding {
+        name: "memory-for-all",
+        weight: Weight::WillFail,
+        what: "When the page budget is full and PHP is busy, memory runs out.".into(),
+        evidence: format!(
+            "The page budget ({}) and all children of php-fpm ({}) want {} of {}.",
+            shown(budget),
+            shown(php),
+            shown(wanted),
+            shown(memory)
+        ),
+        command: format!(
+            "memory = \"{}M\"    # in Pagewell's configuration",
+            (memory / 4 / 1_000_000).max(16)
+        ),
+        risk: "A smaller budget keeps fewer pages: watch `evicted`.",
+    })
+}
+
+/// Huge pages for everybody.
+pub(super) fn huge_pages(facts: &Facts) -> Option<Finding> {
+    (facts.kernel.huge_pages.as_deref() == Some("always")).then(|| Finding {
+        name: "huge-pages",
+        weight: Weight::Note,
+        what: "Processes take more memory than they use, and stand still while pages are put together.".into(),
+        evidence: "/sys/kernel/mm/transparent_hugepage/enabled says [always].".into(),
+        command: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".into(),
+        risk: "A program that gained from it without asking (few do) becomes a little slower.",
+    })
+}
+
+/// Logs on a disk that turns.
+pub(super) fn turning_disk(facts: &Facts) -> Option<Finding> {
+    facts.turning_disk.filter(|turns| *turns).map(|_| Finding {
+        name: "slow-disk",
+        weight: Weight::Slow,
+        what: "Logs, and the database if it is there, are written to a disk that turns.".into(),
+        evidence: "`rotational` of the disk under /var/log is 1.".into(),
+        command:
+            "lsblk -o NAME,ROTA,MOUNTPOINT    # and move what is written often to one with ROTA 0"
+                .into(),
+        risk: "None: it only looks. (Some virtual disks say so without turning.)",
+    })
+}
+
+/// A disk that fills up.
+pub(super) fn log_space(facts: &Facts) -> Option<Finding> {
+    let space = facts.log_space.filter(|space| *space < LOG_SPACE)?;
+    Some(Finding {
+        name: "disk-full",
+        weight: Weight::WillFail,
+        what: "When the disk is full, the database stops taking writes.".into(),
+        evidence: format!("{} are free under /var/log.", shown(space)),
+        command: "du -xh --max-depth=2 /var | sort -h | tail".into(),
+        risk: "None: it only looks.",
+    })
+}
+
+/// A clock that is slow to read, or wrong.
+pub(super) fn clock(facts: &Facts) -> Option<Finding> {
+    let source = facts.clock_source.as_deref().unwrap_or("tsc");
+    if matches!(source, "hpet" | "acpi_pm" | "refined-jiffies" | "jiffies") {
+        return Some(Finding {
+            name: "clock-source",
+            weight: Weight::Slow,
+            what: "Reading the clock, which every request does, goes through the kernel and slow hardware.".into(),
+            evidence: format!("The kernel's clock source is {source}."),
+            command: "cat /sys/devices/system/clocksource/clocksource0/available_clocksource    # then echo tsc (or kvm-clock) to current_clocksource beside it".into(),
+            risk: "The kernel may have left tsc for a reason: dmesg | grep -i clocksource.",
+        });
+    }
+    (facts.clock_kept == Some(false)).then(|| Finding {
+        name: "clock-not-kept",
+        weight: Weight::Note,
+        what: "Nothing keeps the clock right: dates, cookies and certificates go wrong with it."
+            .into(),
+        evidence: "No time service runs (systemd-timesyncd, chronyd, ntpd).".into(),
+        command: "timedatectl set-ntp true".into(),
+        risk: "A clock that is far off jumps once.",
+    })
+}

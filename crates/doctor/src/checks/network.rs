@@ -1,0 +1,224 @@
+//! Connections: open files, queues, ports, the table of the firewall, and advice that has gone bad.
+//!
+//! What the kernel has counted is `Fails`: it has happened. What only will be too small is `WillFail`.
+//! Settings that old guides recommend and that do harm today are named as such (`folklore-…`).
+
+use crate::{Facts, Finding, Weight};
+
+/// Pagewell asks for a queue of 4,096; the kernel gives what `somaxconn` allows.
+const QUEUE: u64 = 4096;
+/// Besides connections: files, sockets to the origin, logs.
+const OTHER_FILES: u64 = 256;
+const FOR_GOOD: &str = "To keep it: the same line in /etc/sysctl.d/60-pagewell.conf";
+
+fn sysctl(name: &str, value: u64) -> String {
+    format!("sysctl -w {name}={value}    # {FOR_GOOD}: {name} = {value}")
+}
+
+/// Each connection is an open file, and so is the one to the origin that it may need.
+pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
+    let (have, connections) = (facts.open_files?, facts.connections?);
+    let need = connections.saturating_add(OTHER_FILES);
+    (have < need).then(|| Finding {
+        name: "open-files",
+        weight: Weight::WillFail,
+        what: format!("With more than about {have} visitors connected, new ones are not let in."),
+        evidence: format!(
+            "{} may have {have} open files; {connections} connections (limits.connections) need {need}.",
+            if facts.open_files_of_running { "The running Pagewell" } else { "This shell" },
+        ),
+        command: format!(
+            "systemctl edit pagewell    # [Service] LimitNOFILE={need}; without systemd: ulimit -n {need}"
+        ),
+        risk: "None to speak of: a bound on one process, and memory is used only by what is open.",
+    })
+}
+
+/// The queue between the kernel and the server.
+pub(super) fn accept_queue(facts: &Facts) -> Option<Finding> {
+    let have = facts.kernel.somaxconn?;
+    (have < QUEUE).then(|| Finding {
+        name: "accept-queue",
+        weight: Weight::WillFail,
+        what: "When many visitors come in the same moment, some wait a second or more to connect."
+            .into(),
+        evidence: format!("net.core.somaxconn is {have}; Pagewell asks for a queue of {QUEUE}."),
+        command: sysctl("net.core.somaxconn", QUEUE),
+        risk: "None: the queue is memory only while it is full. Servers take it up when restarted.",
+    })
+}
+
+/// It has happened.
+pub(super) fn listen_overflows(facts: &Facts) -> Option<Finding> {
+    let overflows = facts.tcp.listen_overflows.filter(|count| *count > 0)?;
+    let drops = facts.tcp.listen_drops.unwrap_or(overflows);
+    Some(Finding {
+        name: "connections-dropped",
+        weight: Weight::Fails,
+        what: "Visitors' connections were dropped because some server's queue was full.".into(),
+        evidence: format!(
+            "Since the start of the machine ListenOverflows is {overflows}, ListenDrops {drops} (nstat -az)."
+        ),
+        command: "ss -ltn    # Recv-Q near Send-Q names the server: raise its backlog and net.core.somaxconn, or give it more workers".into(),
+        risk: "A longer queue behind a server that is too slow only makes visitors wait longer.",
+    })
+}
+
+/// Connections that are being made.
+pub(super) fn syn_backlog(facts: &Facts) -> Option<Finding> {
+    let dropped = facts.tcp.syn_drops.filter(|count| *count > 0)?;
+    let have = facts.kernel.syn_backlog?;
+    Some(Finding {
+        name: "syn-queue",
+        weight: Weight::Fails,
+        what: "Connections were dropped while they were being made.".into(),
+        evidence: format!("TCPReqQFullDrop is {dropped}; net.ipv4.tcp_max_syn_backlog is {have}."),
+        command: sysctl("net.ipv4.tcp_max_syn_backlog", (have * 4).max(QUEUE)),
+        risk: "A little kernel memory in a flood. Leave net.ipv4.tcp_syncookies at 1.",
+    })
+}
+
+/// Ended connections that the kernel waits for.
+pub(super) fn time_wait(facts: &Facts) -> Option<Finding> {
+    let overflows = facts.tcp.time_wait_overflows.filter(|count| *count > 0)?;
+    let have = facts.kernel.tw_buckets?;
+    Some(Finding {
+        name: "time-wait-table",
+        weight: Weight::Fails,
+        what: "Ended connections were forgotten too early; packets of theirs that come late may \
+               disturb new ones."
+            .into(),
+        evidence: format!(
+            "TCPTimeWaitOverflow is {overflows}; net.ipv4.tcp_max_tw_buckets is {have}."
+        ),
+        command: sysctl("net.ipv4.tcp_max_tw_buckets", have.saturating_mul(2).max(262_144)),
+        risk: "About 250 bytes of kernel memory for each.",
+    })
+}
+
+/// Ports for connections that this machine makes.
+pub(super) fn ports(facts: &Facts) -> Option<Finding> {
+    let (first, last) = facts.kernel.ports?;
+    let (count, waiting) = (last.saturating_sub(first) + 1, facts.tcp.time_wait.unwrap_or(0));
+    (count < 10_000 || waiting > count / 2).then(|| Finding {
+        name: "ports",
+        weight: Weight::WillFail,
+        what: "Connections from this machine to an origin or a database over TCP run out of ports."
+            .into(),
+        evidence: format!(
+            "net.ipv4.ip_local_port_range has {count} ports; {waiting} ended connections are waited for."
+        ),
+        command: format!(
+            "sysctl -w net.ipv4.ip_local_port_range=\"10240 65535\"    # {FOR_GOOD}; better: Unix sockets to php-fpm and the database"
+        ),
+        risk: "Servers on ports from 10240 up must be running before others take their ports: name \
+               them in net.ipv4.ip_local_reserved_ports.",
+    })
+}
+
+/// The firewall's table, nearly full.
+pub(super) fn conntrack(facts: &Facts) -> Option<Finding> {
+    let (count, max) = (facts.conntrack.count?, facts.conntrack.max?);
+    let small = facts.connections.is_some_and(|connections| max < connections.saturating_mul(2));
+    let full = max > 0 && count.saturating_mul(10) > max.saturating_mul(7);
+    (full || small).then(|| Finding {
+        name: "conntrack-table",
+        weight: if full { Weight::Fails } else { Weight::WillFail },
+        what: "When the firewall's table of connections is full, packets are dropped: \"nf_conntrack: \
+               table full\" in the kernel's log, and a site that hangs."
+            .into(),
+        evidence: format!(
+            "{count} of {max} entries are taken (net.netfilter.nf_conntrack_max)."
+        ),
+        command: sysctl("net.netfilter.nf_conntrack_max", max.saturating_mul(4).max(262_144)),
+        risk: "About 320 bytes of kernel memory for each entry. Where no rule of the firewall needs \
+               it, visitors' connections need not be followed at all (notrack).",
+    })
+}
+
+/// It was full.
+pub(super) fn conntrack_drops(facts: &Facts) -> Option<Finding> {
+    let drops = facts.conntrack.drops.filter(|count| *count > 0)?;
+    Some(Finding {
+        name: "conntrack-dropped",
+        weight: Weight::Fails,
+        what: "Packets were dropped because the firewall's table of connections was full.".into(),
+        evidence: format!("`drop` in /proc/net/stat/nf_conntrack is {drops}."),
+        command: sysctl(
+            "net.netfilter.nf_conntrack_max",
+            facts.conntrack.max.unwrap_or(65_536).saturating_mul(4),
+        ),
+        risk: "About 320 bytes of kernel memory for each entry.",
+    })
+}
+
+/// Memory for TCP had run out.
+pub(super) fn tcp_memory(facts: &Facts) -> Option<Finding> {
+    let aborts = facts.tcp.memory_aborts.filter(|count| *count > 0)?;
+    Some(Finding {
+        name: "tcp-memory",
+        weight: Weight::Fails,
+        what: "Connections were cut because the memory for TCP had run out.".into(),
+        evidence: format!("TCPAbortOnMemory is {aborts}."),
+        command: "sysctl net.ipv4.tcp_mem    # if a sysctl file sets it, take that line out: the kernel's own choice fits the machine".into(),
+        risk: "None: the kernel's own choice depends on the machine's memory.",
+    })
+}
+
+/// Advice from old guides that does harm today, where a file sets it or the kernel has it set.
+pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
+    let kernel = &facts.kernel;
+    let rows = [
+        (
+            "net.ipv4.tcp_tw_recycle",
+            "1",
+            kernel.tw_recycle.map(|value| value == 1),
+            "folklore-tw-recycle",
+            "Visitors who share an address (a company, a mobile network) fail to connect now and then.",
+            "tcp_tw_recycle never worked behind NAT, and is gone from the kernel since 4.12.",
+        ),
+        (
+            "net.ipv4.tcp_syncookies",
+            "0",
+            kernel.syncookies.map(|value| value == 0),
+            "folklore-syncookies",
+            "A flood of half-open connections, or a busy moment, shuts everybody out.",
+            "Syncookies cost nothing until the queue is full, and then they are what still lets visitors in.",
+        ),
+        (
+            "net.ipv4.tcp_timestamps",
+            "0",
+            kernel.timestamps.map(|value| value == 0),
+            "folklore-timestamps",
+            "Round trips are measured badly, and ended connections to an origin cannot be used again soon.",
+            "Turning timestamps off was advice for kernels that told their uptime by them; they do not any more.",
+        ),
+    ];
+    let found = rows.into_iter().filter_map(|(setting, bad, is, name, what, why)| {
+        let line = facts.sysctl_lines.iter().find(|(line, _)| {
+            line.split_once('=')
+                .is_some_and(|(left, right)| left.trim() == setting && right.trim() == bad)
+        });
+        let seen = match (is, line) {
+            (Some(true), Some((_, file))) => format!("{setting} is {bad}, by {file}. {why}"),
+            (Some(true), None) => format!("{setting} is {bad}. {why}"),
+            (_, Some((_, file))) => format!("{file} sets {setting} = {bad}. {why}"),
+            _ => return None,
+        };
+        let command = match line {
+            Some((_, file)) => {
+                format!("take the line {setting} out of {file}, then: sysctl --system")
+            }
+            None => format!("sysctl -w {setting}={}", if bad == "1" { 0 } else { 1 }),
+        };
+        Some(Finding {
+            name,
+            weight: Weight::WillFail,
+            what: what.to_owned(),
+            evidence: seen,
+            command,
+            risk: "None: it is the kernel's own default.",
+        })
+    });
+    found.collect()
+}

@@ -1,0 +1,98 @@
+//! php-fpm's children, its cache of compiled scripts, and the database's connections.
+//!
+//! Children are compared with memory by what those that run take, each with its own; memory that they
+//! share (opcache) is counted more than once, so that the advice errs on the safe side.
+
+use super::shown;
+use crate::{Facts, Finding, Weight};
+
+/// A child without requests yet: what one takes at least.
+const CHILD_BYTES: u64 = 30_000_000;
+
+/// More children than memory.
+pub(super) fn children(facts: &Facts) -> Option<Finding> {
+    let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
+    let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
+    let each = pool.child_bytes.unwrap_or(CHILD_BYTES);
+    let all: u64 = facts.pools.iter().map(|pool| pool.children).sum();
+    let wanted = all.saturating_mul(each);
+    // Half of the machine: the database and the pages want the other.
+    let fit = (memory / 2 / each.max(1)).max(1);
+    (wanted > memory / 4 * 3).then(|| Finding {
+        name: "php-children",
+        weight: Weight::WillFail,
+        what: "When all of php-fpm's children are busy, memory runs out.".into(),
+        evidence: format!(
+            "{all} children (pm.max_children) of {} each are {} of {}.",
+            shown(each),
+            shown(wanted),
+            shown(memory)
+        ),
+        command: format!("pm.max_children = {fit}    # in {}, then: systemctl reload php-fpm", pool.file),
+        risk: "Fewer renders at once: others wait for a place. With pages from memory few are needed.",
+    })
+}
+
+/// More children than connections to the database.
+pub(super) fn database(facts: &Facts) -> Option<Finding> {
+    let connections = facts.database_connections?;
+    let children: u64 = facts.pools.iter().map(|pool| pool.children).sum();
+    (children + 10 > connections).then(|| Finding {
+        name: "database-connections",
+        weight: Weight::WillFail,
+        what: "When all of php-fpm's children are busy, the database refuses some (\"Too many connections\").".into(),
+        evidence: format!(
+            "php-fpm may have {children} children, the database takes {connections} connections (max_connections)."
+        ),
+        command: format!("max_connections = {}    # in the database's configuration; or fewer children", children + 50),
+        risk: "Each connection of the database may take some megabytes.",
+    })
+}
+
+/// Off, or looking at every file.
+pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
+    let Some(opcache) = facts.opcache else { return Vec::new() };
+    if !opcache.enabled {
+        return vec![Finding {
+            name: "opcache-off",
+            weight: Weight::Slow,
+            what: "PHP compiles every script again for every render.".into(),
+            evidence: "opcache.enable is off in php-fpm.".into(),
+            command: "phpenmod opcache; echo 'opcache.enable=1' > /etc/php/*/fpm/conf.d/60-opcache.ini; systemctl reload php-fpm".into(),
+            risk: "Changed scripts are seen after opcache.revalidate_freq seconds (2).",
+        }];
+    }
+    let validates = opcache.validates.then(|| Finding {
+        name: "opcache-validates",
+        weight: Weight::Note,
+        what: "PHP looks at the date of each script every few seconds.".into(),
+        evidence: "opcache.validate_timestamps is on.".into(),
+        command: "opcache.validate_timestamps=0    # in php.ini, if deployments reload php-fpm"
+            .into(),
+        risk: "A changed script is not seen until php-fpm is reloaded.",
+    });
+    validates.into_iter().collect()
+}
+
+/// Too small for the site.
+pub(super) fn opcache_files(facts: &Facts) -> Option<Finding> {
+    let opcache = facts.opcache.filter(|opcache| opcache.enabled)?;
+    let (files, room) = (facts.php_files?, opcache.files?);
+    let megabytes = opcache.megabytes.unwrap_or(128);
+    // A compiled script takes about 20 KB on average.
+    let wanted = files / 50;
+    (files > room || wanted > megabytes).then(|| Finding {
+        name: "opcache-small",
+        weight: Weight::Slow,
+        what: "Not all scripts fit into PHP's cache of compiled scripts; the rest is compiled each time.".into(),
+        evidence: format!(
+            "The site has {files} .php files; opcache has room for {room} of them and {megabytes} MB."
+        ),
+        command: format!(
+            "opcache.max_accelerated_files={}, opcache.memory_consumption={}    # in php.ini",
+            (files * 3 / 2).max(room),
+            (wanted * 3 / 2).max(megabytes)
+        ),
+        risk: "That much shared memory, once.",
+    })
+}

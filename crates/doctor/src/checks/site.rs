@@ -1,0 +1,91 @@
+//! What the site itself answers: cookies on every page, missing validators, no compression, no answer.
+//!
+//! Only what holds for all pages that were asked for is a fault of the site: one page with a cookie may
+//! be meant so.
+
+use crate::{Answer, Facts, Finding, Weight};
+
+/// Content below this is not worth compressing.
+const SMALL: u64 = 1500;
+
+/// What its answers say, together.
+pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
+    let pages: Vec<&Answer> = facts.answers.iter().filter(|one| one.status == Some(200)).collect();
+    let failing = facts.answers.iter().filter(|one| one.status.is_none_or(|code| code >= 500));
+    let mut found: Vec<Finding> = failing.map(no_answer).collect();
+    found.extend(cookies(&pages));
+    found.extend(forbidden(&pages));
+    found.extend(validators(&pages));
+    found.extend(compression(&pages));
+    found
+}
+
+fn no_answer(answer: &Answer) -> Finding {
+    let said = answer.status.map_or("nothing".to_owned(), |status| status.to_string());
+    Finding {
+        name: "no-answer",
+        weight: Weight::Fails,
+        what: "The site does not answer a visitor.".into(),
+        evidence: format!("{} answered {said}.", answer.url),
+        command: format!("curl -sv '{}' -o /dev/null", answer.url),
+        risk: "None: it only looks.",
+    }
+}
+
+fn cookies(pages: &[&Answer]) -> Option<Finding> {
+    let first = pages.iter().find(|page| !page.cookies.is_empty())?;
+    pages.iter().all(|page| !page.cookies.is_empty()).then(|| Finding {
+        name: "cookie-on-every-page",
+        weight: Weight::Slow,
+        what: "Every page sets a cookie, so none is kept: each visitor wakes PHP.".into(),
+        evidence: format!("{} sets {} for a visitor without cookies.", first.url, first.cookies.join(", ")),
+        command: "start the session only where it is needed (sign-in, cart); or, if the cookie means nothing: a [[rule]] with ignore = \"set-cookie\"".into(),
+        risk: "With the rule no visitor gets that cookie from a kept page: sign-in forms must be on pages without it.",
+    })
+}
+
+fn forbidden(pages: &[&Answer]) -> Option<Finding> {
+    let says = |page: &&&Answer| {
+        page.cache_control.as_deref().is_some_and(|text| {
+            let text = text.to_ascii_lowercase();
+            text.contains("no-store") || text.contains("private")
+        })
+    };
+    let first = pages.iter().find(says)?;
+    pages.iter().all(|page| says(&page)).then(|| Finding {
+        name: "storing-forbidden",
+        weight: Weight::Slow,
+        what: "Every page forbids to be kept: each visitor wakes PHP.".into(),
+        evidence: format!(
+            "{} says Cache-Control: {}.",
+            first.url,
+            first.cache_control.as_deref().unwrap_or_default()
+        ),
+        command: "session_cache_limiter('') in PHP, if a session started it; or Pagewell-Cache-Control on pages that may be kept".into(),
+        risk: "What is personal must stay forbidden: do it page by page.",
+    })
+}
+
+fn validators(pages: &[&Answer]) -> Option<Finding> {
+    let first = pages.iter().find(|page| !page.validator)?;
+    Some(Finding {
+        name: "no-validator",
+        weight: Weight::Note,
+        what: "Visitors who come back get the whole page again instead of a 304.".into(),
+        evidence: format!("{} has neither ETag nor Last-Modified.", first.url),
+        command: "none where Pagewell keeps the page: it adds an ETag of its own; else send one from the application".into(),
+        risk: "None.",
+    })
+}
+
+fn compression(pages: &[&Answer]) -> Option<Finding> {
+    let first = pages.iter().find(|page| !page.compressed && page.bytes > SMALL)?;
+    Some(Finding {
+        name: "not-compressed",
+        weight: Weight::Note,
+        what: "Pages go out whole to visitors who accept gzip.".into(),
+        evidence: format!("{}: {} bytes.", first.url, first.bytes),
+        command: "none where Pagewell keeps the page: it compresses it once, in the background; look again in a second".into(),
+        risk: "None.",
+    })
+}

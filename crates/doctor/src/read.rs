@@ -1,0 +1,166 @@
+//! The texts of `/proc`, of php-fpm's configuration and of `php-fpm -i`, read.
+//!
+//! What is not there, or is not of its form, is `None` or left out: kernels differ in what they tell.
+//! No input makes it panic.
+
+use crate::{Conntrack, Memory, Opcache, Pool, Tcp};
+
+/// A number in a file of its own.
+#[must_use]
+pub fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+/// Two numbers in a file: `32768 60999`.
+#[must_use]
+pub fn two_numbers(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text.split_whitespace().map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// The choice in brackets: `always [madvise] never`.
+#[must_use]
+pub fn chosen(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(word, _)| word.to_owned())
+}
+
+/// A limit of `/proc/PID/limits`, the soft one; `unlimited` is the largest number.
+#[must_use]
+pub fn soft_limit(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    }
+}
+
+/// `/proc/net/netstat` and `/proc/net/sockstat`.
+#[must_use]
+pub fn tcp(netstat: &str, sockstat: &str) -> Tcp {
+    let counted = |name: &str| {
+        let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+        let (names, values) = (lines.next()?, lines.next()?);
+        let place = names.split_whitespace().position(|one| one == name)?;
+        values.split_whitespace().nth(place)?.parse().ok()
+    };
+    let time_wait = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")).and_then(|line| {
+        let mut words = line.split_whitespace();
+        words.find(|word| *word == "tw")?;
+        words.next()?.parse().ok()
+    });
+    Tcp {
+        listen_overflows: counted("ListenOverflows"),
+        listen_drops: counted("ListenDrops"),
+        syn_drops: counted("TCPReqQFullDrop"),
+        time_wait_overflows: counted("TCPTimeWaitOverflow"),
+        memory_aborts: counted("TCPAbortOnMemory"),
+        time_wait,
+    }
+}
+
+/// `/proc/sys/net/netfilter/nf_conntrack_count` and `_max`, and `/proc/net/stat/nf_conntrack`, whose
+/// numbers are hexadecimal, a line for each processor.
+#[must_use]
+pub fn conntrack(count: &str, max: &str, stat: &str) -> Conntrack {
+    let mut lines = stat.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let place = names.iter().position(|name| *name == "drop");
+    let drops = place.map(|place| {
+        let value = |line: &str| {
+            let word = line.split_whitespace().nth(place)?;
+            u64::from_str_radix(word, 16).ok()
+        };
+        lines.filter_map(value).fold(0, u64::saturating_add)
+    });
+    Conntrack { count: number(count), max: number(max), drops }
+}
+
+/// `/proc/meminfo` and `/proc/vmstat`.
+#[must_use]
+pub fn memory(meminfo: &str, vmstat: &str) -> Memory {
+    let kilobytes = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    };
+    let swapped_in = vmstat.lines().find_map(|line| number(line.strip_prefix("pswpin ")?));
+    Memory {
+        total: kilobytes("MemTotal"),
+        available: kilobytes("MemAvailable"),
+        swap_total: kilobytes("SwapTotal"),
+        swap_free: kilobytes("SwapFree"),
+        swapped_in,
+    }
+}
+
+/// A value of a file with lines such as `oom_kill 3`.
+#[must_use]
+pub fn keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == key).then(|| number(value))?
+    })
+}
+
+/// The pools in a file of php-fpm's configuration. `[global]` is none, nor is a pool that does not say
+/// how many children it has.
+#[must_use]
+pub fn pools(text: &str, file: &str) -> Vec<Pool> {
+    let mut found: Vec<Pool> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let (name, file) = (name.to_owned(), file.to_owned());
+            found.push(Pool { name, file, ..Pool::default() });
+            continue;
+        }
+        let (Some((key, value)), Some(pool)) = (line.split_once('='), found.last_mut()) else {
+            continue;
+        };
+        let value = value.split(';').next().unwrap_or_default().trim();
+        match key.trim() {
+            "pm.max_children" => pool.children = number(value).unwrap_or(0),
+            "listen.backlog" => pool.backlog = value.parse().ok(),
+            "listen" => pool.tcp = !value.starts_with('/'),
+            _ => {}
+        }
+    }
+    found.retain(|pool| pool.name != "global" && pool.children > 0);
+    found
+}
+
+/// What `php-fpm -i` says about opcache; `None` where PHP has none.
+#[must_use]
+pub fn opcache(info: &str) -> Option<Opcache> {
+    let value = |key: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" => "))?;
+        line.split(" => ").next().map(str::trim)
+    };
+    let on = |text: &str| matches!(text, "On" | "1");
+    Some(Opcache {
+        enabled: on(value("opcache.enable")?),
+        megabytes: value("opcache.memory_consumption").and_then(number),
+        files: value("opcache.max_accelerated_files").and_then(number),
+        validates: value("opcache.validate_timestamps").is_some_and(on),
+    })
+}
+
+/// The settings in a sysctl file: names with dots, and their values.
+#[must_use]
+pub fn sysctl(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    let plain = |name: &str| name.trim().trim_start_matches('-').replace('/', ".");
+    pairs.map(|(name, value)| (plain(name), value.trim().to_owned())).collect()
+}
+
+/// The value of a key in MariaDB's or MySQL's configuration, in whatever section; the last one counts.
+#[must_use]
+pub fn database_option(text: &str, key: &str) -> Option<u64> {
+    let wanted = key.replace('-', "_");
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let mut values = lines.filter_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim().replace('-', "_") == wanted).then(|| number(value))?
+    });
+    values.next_back()
+}

@@ -1,0 +1,52 @@
+//! The processes that run, by name: their ids, and the memory of those with a title.
+//!
+//! Read once from `/proc`; processes that end meanwhile are left out. This process itself is none of
+//! them.
+
+use std::fs;
+
+/// Those that run.
+pub(super) struct Processes {
+    all: Vec<Seen>,
+}
+
+struct Seen {
+    pid: u32,
+    name: String,
+    title: String,
+}
+
+impl Processes {
+    /// All of them.
+    pub(super) fn now() -> Processes {
+        let own = std::process::id();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let look = |pid| {
+            let text = |file: &str| {
+                let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
+                Some(String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned())
+            };
+            Some(Seen { pid, name: text("comm")?, title: text("cmdline")? })
+        };
+        Processes { all: pids.filter(|pid| *pid != own).filter_map(look).collect() }
+    }
+
+    /// The first whose name begins so.
+    pub(super) fn first(&self, name: &str) -> Option<u32> {
+        self.all.iter().find(|one| one.name.starts_with(name)).map(|one| one.pid)
+    }
+
+    /// Resident bytes of those whose title is this, on average.
+    pub(super) fn average_bytes(&self, title: &str) -> Option<u64> {
+        let like = self.all.iter().filter(|one| one.title == title);
+        let bytes: Vec<u64> = like.filter_map(|one| resident_bytes(one.pid)).collect();
+        bytes.iter().sum::<u64>().checked_div(bytes.len() as u64)
+    }
+}
+
+fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
