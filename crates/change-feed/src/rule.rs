@@ -183,6 +183,16 @@ impl Rules {
         .collect()
     }
 
+    /// Whether some changed row could touch this tag.
+    #[must_use]
+    pub fn could_touch(&self, tag: &str) -> bool {
+        let touches = |rule: &Rule| {
+            rule.tags.iter().any(|template| template.could_make(tag))
+                || rule.any_row.iter().any(|own| own == tag)
+        };
+        self.all.iter().any(touches)
+    }
+
     /// Holds them against a schema.
     ///
     /// # Errors

@@ -8,9 +8,9 @@
 use crate::schema::{ForeignKey, KeyPart, Schema, TableDefinition, TableKind};
 use std::fmt::Write as _;
 
-/// Proposes rules for every table.
+/// Proposes rules for every table; `database` is its name, where there are several.
 #[must_use]
-pub fn suggest(schema: &Schema) -> String {
+pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
     let mut text = String::new();
     for table in schema.tables.values().filter(|table| table.kind == TableKind::Table) {
         let name = escaped(&table.name);
@@ -25,7 +25,11 @@ pub fn suggest(schema: &Schema) -> String {
             }
         }
         // Writing to a string does not fail.
-        let _ = writeln!(text, "[[change]]\ntable = {}", quoted(&table.name));
+        let _ = writeln!(text, "[[change]]");
+        if let Some(database) = database {
+            let _ = writeln!(text, "database = {}", quoted(database));
+        }
+        let _ = writeln!(text, "table = {}", quoted(&table.name));
         let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
         let _ = writeln!(text, "tags = [{}]", tags.join(", "));
         let _ = writeln!(text, "any_row = [{}]\n", quoted(&name));

@@ -94,6 +94,31 @@ impl Template {
         self.columns().next().is_none()
     }
 
+    /// Whether a row could make this tag of it: the text around the columns is there, in order.
+    pub fn could_make(&self, tag: &str) -> bool {
+        let (mut rest, mut after_column) = (tag, false);
+        for (at, part) in self.parts.iter().enumerate() {
+            let Part::Text(text) = part else {
+                after_column = true;
+                continue;
+            };
+            let is_last = at + 1 == self.parts.len();
+            rest = match (after_column, is_last) {
+                (false, _) => match rest.strip_prefix(text.as_str()) {
+                    Some(rest) => rest,
+                    None => return false,
+                },
+                (true, true) => return rest.ends_with(text.as_str()),
+                (true, false) => match rest.find(text.as_str()) {
+                    Some(found) => &rest[found + text.len()..],
+                    None => return false,
+                },
+            };
+            after_column = false;
+        }
+        after_column || rest.is_empty()
+    }
+
     /// The tag with these values; `value` is asked for each column.
     ///
     /// # Errors
@@ -130,6 +155,23 @@ mod tests {
         assert!(Template::read("news").expect("a template").is_constant());
         for wrong in ["", "{", "}", "{}", "{a", "a}", "{a{b}}", &"x".repeat(1025)] {
             assert!(Template::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tags_that_a_row_could_make() {
+        let could = |template: &str, tag: &str| {
+            Template::read(template).expect("a template").could_make(tag)
+        };
+        for (template, tag) in
+            [("news", "news"), ("news:{id}", "news:4"), ("{a}-{b}!", "1-2-3!"), ("{a}", "")]
+        {
+            assert!(could(template, tag), "{template} {tag}");
+        }
+        for (template, tag) in
+            [("news", "news:4"), ("news:{id}", "news"), ("{a}-{b}!", "1-2"), ("a{x}b{y}c", "abx")]
+        {
+            assert!(!could(template, tag), "{template} {tag}");
         }
     }
 

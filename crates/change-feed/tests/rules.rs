@@ -163,7 +163,7 @@ fn too_many_tags_become_any_row() {
 
 #[test]
 fn proposals_can_be_used() {
-    let text = suggest(&news());
+    let text = suggest(&news(), None);
     assert!(text.contains(
         "table = \"comments\"\ntags = [\"comments\", \"comments:{id}\", \"news:{news_id}\"]"
     ));

@@ -181,7 +181,10 @@ impl<W: Watch> Transactions<W> {
                 self.rotate(place);
                 step
             }
-            EventBody::Heartbeat => Step::Heartbeat,
+            EventBody::Heartbeat => {
+                self.pass(header);
+                Step::Heartbeat
+            }
             EventBody::Gtid(gtid) => {
                 let step = self.abandon(header);
                 self.open = Some(Group::new(&gtid));
@@ -218,8 +221,21 @@ impl<W: Watch> Transactions<W> {
             EventBody::GtidList(_)
             | EventBody::PreviousGtids(_)
             | EventBody::StartEncryption
-            | EventBody::Nothing => Step::Nothing,
+            | EventBody::Nothing => {
+                self.pass(header);
+                Step::Nothing
+            }
         })
+    }
+
+    /// Between transactions the offset goes on with what says nothing: whoever compares it with the
+    /// server's own finds them equal. Events that the server makes up have no place in the file.
+    fn pass(&mut self, header: Header) {
+        if let (None, Some(place)) = (&self.open, &mut self.position.file)
+            && u64::from(header.end) > place.offset & 0xffff_ffff
+        {
+            place.offset = widened(place.offset, header.end);
+        }
     }
 
     /// An event whose header is good and whose body is not.

@@ -61,7 +61,9 @@ counters! {
     database_events: "Events read from the database's change stream.",
     database_transactions: "Transactions read from the database's change stream.",
     database_changes: "Transactions that touched something: changes taken in from the database.",
-    database_lag_us: "Microseconds from the arrival of the last such transaction to its pages being dropped.",
+    database_apply_us: "Microseconds from the arrival of the last such transaction to its pages being dropped.",
+    database_lag_us: "Lag: microseconds from the moment when the database was last asked what it has committed to all of that being applied. It is asked once a second, and for each write.",
+    database_lag_max_us: "The longest such time since the start.",
     database_gaps: "Times that changes of the database may have been missed, so that every page was dropped.",
     database_late: "Writes that were answered before it was known that their changes are applied.",
     connections: "Connections open now.",
@@ -81,6 +83,11 @@ impl Counter {
     /// One less, for what is counted as it is now.
     pub fn sub(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// At least this many, for the largest of what is measured.
+    pub fn raise(&self, value: u64) {
+        self.0.fetch_max(value, Ordering::Relaxed);
     }
 
     /// From now on this many, for what is measured.

@@ -184,7 +184,8 @@ pub fn of_the_process(name: &str) -> bool {
 pub const UPTIME: &str = "uptime_seconds";
 
 /// The counters that say "now".
-const NOW: [&str; 3] = ["followers", "database_lag_us", "connections"];
+const NOW: [&str; 5] =
+    ["followers", "database_apply_us", "database_lag_us", "database_lag_max_us", "connections"];
 
 /// Every figure there is: name, what it says, how it moves.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {

@@ -2,15 +2,18 @@
 //! (a second signal ends it at once); the other commands do one thing and end, with status 1 and a
 //! sentence on standard error when it could not be done.
 
+mod check;
+
 use clap::Parser;
 use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{load, resolve};
 use pagewell::control::client;
 use pagewell::nginx_config;
-use pagewell::options::{CheckArgs, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs};
+use pagewell::options::{
+    ChangesArgs, ChangesCommand, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs,
+};
 use pagewell::server::Server;
-use pagewell::tls::Tls;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +22,10 @@ use tokio::signal::unix::{SignalKind, signal};
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
         Command::Serve(args) => serve(&args),
-        Command::Check(args) => check(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Changes(ChangesArgs { command: ChangesCommand::Suggest(args) }) => {
+            check::suggest(&args)
+        }
         Command::Invalidate(args) => invalidate(&args),
         Command::Doctor(args) => return doctor(&args),
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
@@ -65,15 +71,6 @@ fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
         .build()
         .map_err(|error| error.to_string())?
         .block_on(task)
-}
-
-fn check(args: &CheckArgs) -> Result<(), String> {
-    let file = load(&args.config).map_err(|error| error.to_string())?;
-    let config = resolve(&file).map_err(|error| format!("{}: {error}", args.config.display()))?;
-    if !config.listen_tls.is_empty() {
-        Tls::load(&config.tls)?;
-    }
-    say(&format!("{}: no errors", args.config.display()))
 }
 
 fn invalidate(args: &InvalidateArgs) -> Result<(), String> {

@@ -29,6 +29,8 @@ pub enum Command {
     Invalidate(InvalidateArgs),
     /// Show the counters of a running Pagewell
     Stats(StatsArgs),
+    /// Rules that say which pages a changed row of a database concerns
+    Changes(ChangesArgs),
     /// Print a configuration for an nginx that reads pages over the memcached port
     NginxConfig(NginxConfigArgs),
     /// Look at the machine, PHP and the site, and say what will hurt under load; changes nothing
@@ -76,6 +78,39 @@ pub struct CheckArgs {
     /// The configuration to read
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Do not connect to the databases
+    #[arg(long)]
+    pub offline: bool,
+    /// Ask the running Pagewell, too, which tags its pages have that no [[change]] could touch
+    #[arg(long)]
+    pub running: bool,
+}
+
+/// `pagewell changes`
+#[derive(Args, Debug)]
+pub struct ChangesArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ChangesCommand,
+}
+
+/// What to do about change rules.
+#[derive(Subcommand, Debug)]
+pub enum ChangesCommand {
+    /// Read the tables of a database and print rules for them, to begin with
+    Suggest(SuggestArgs),
+}
+
+/// `pagewell changes suggest`
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("where").required(true))]
+pub struct SuggestArgs {
+    /// The database, as in [[database]]: mysql://user:password@host/name
+    #[arg(value_name = "URL", group = "where")]
+    pub url: Option<String>,
+    /// A configuration with [[database]]
+    #[arg(long, value_name = "FILE", group = "where")]
+    pub config: Option<PathBuf>,
 }
 
 /// `pagewell doctor`

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Config, FilesConfig, Limits};
 use crate::counters::Counters;
-use crate::database::Feed;
+use crate::database::{Feed, Unheard};
 use crate::memcached::Leases;
 use crate::origin::Origin;
 use crate::page::StoredPage;
@@ -59,6 +59,8 @@ pub struct Site {
     pub searches: Searches,
     /// The databases whose changes drop pages.
     pub feeds: Vec<Arc<Feed>>,
+    /// Tags of pages that no rule of theirs could touch.
+    pub unheard: Unheard,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// Places for connections that have changed to another protocol.
@@ -104,6 +106,7 @@ impl Site {
             rewarm: Notify::new(),
             neighbours,
             searches: Searches::default(),
+            unheard: Unheard::default(),
             feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),

@@ -63,8 +63,8 @@ async fn write(
 }
 
 /// Waits until what the origin has committed so far is applied, where the database says what changed.
-async fn committed(site: &Site) -> Waited {
-    let waited = database::barrier(&site.feeds).await;
+async fn committed(site: &Arc<Site>) -> Waited {
+    let waited = database::barrier(site).await;
     if waited == Waited::Late {
         site.counters.database_late.add();
     }

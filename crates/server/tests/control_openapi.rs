@@ -105,7 +105,7 @@ fn post(content: &str) -> Request {
 /// Calls that come to each status, besides those that come to 200: path, status, request.
 fn failing() -> Vec<(&'static str, u16, Request)> {
     let mut all = Vec::new();
-    for path in ["/v1/health", "/v1/stats", "/metrics"] {
+    for path in ["/v1/health", "/v1/stats", "/v1/unheard", "/metrics"] {
         all.push((path, 403, Request::get(path).header("Host", "evil.test")));
         all.push((path, 405, Request::new("PUT", path)));
     }

@@ -5,7 +5,15 @@
 //! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
 //! time; what is only soon true is asked for again within a bound.
 
+#[path = "database/command.rs"]
+mod command;
 mod common;
+#[path = "database/elsewhere.rs"]
+mod elsewhere;
+#[path = "database/faults.rs"]
+mod faults;
+#[path = "database/proxy.rs"]
+mod proxy;
 
 use common::{Site, cache_status, client, counter, is_hit, until};
 use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, StartReason};
@@ -52,14 +60,31 @@ struct Paper {
     site: Site,
 }
 
+/// A MariaDB that logs rows.
+fn logging(port: Option<u16>, more: &[&str]) -> MariaDb {
+    let dir = PrivateDir::temporary("feed").expect("a directory");
+    let mut options = vec!["--log-bin=bin".to_owned(), "--binlog-format=ROW".to_owned()];
+    options.extend(more.iter().map(|option| (*option).to_owned()));
+    MariaDb::start_with(dir, MariaDbOptions { port, options }).expect("MariaDB starts")
+}
+
 impl Paper {
     fn new(more: &[&str]) -> Paper {
-        let dir = PrivateDir::temporary("feed").expect("a directory");
-        let mut options: Vec<String> =
-            ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW"].map(String::from).to_vec();
-        options.extend(more.iter().map(|option| (*option).to_owned()));
-        let options = MariaDbOptions { port: None, options };
-        let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
+        Self::of(logging(None, &[&["--server-id=1"], more].concat()))
+    }
+
+    /// At a port of this machine, too; accounts of `127.0.0.1` are those of `localhost`.
+    fn over_tcp(more: &[&str]) -> (Paper, u16) {
+        let port = harness::free_port().expect("a port");
+        let paper = Self::of(logging(Some(port), &[&["--server-id=1"], more].concat()));
+        let sql = "CREATE USER follower@'127.0.0.1' IDENTIFIED BY 'secret';
+             GRANT REPLICATION SLAVE ON *.* TO follower@'127.0.0.1';
+             GRANT SELECT ON paper.* TO follower@'127.0.0.1';";
+        paper.database.sql(sql).expect("an account");
+        (paper, port)
+    }
+
+    fn of(database: MariaDb) -> Paper {
         database.create_database("paper", "writer", "secret").expect("a database");
         let sql = "CREATE USER follower@localhost IDENTIFIED BY 'secret';
              GRANT REPLICATION SLAVE ON *.* TO follower@localhost;
@@ -89,12 +114,20 @@ impl Paper {
         Paper { database, site }
     }
 
-    fn config(&self, more: &str, rules: &str) -> String {
+    fn url(&self) -> String {
         let socket = self.database.socket().display();
-        format!(
-            "[[database]]\nurl = \"mysql://follower:secret@localhost/paper?socket={socket}\"\n\
-             {more}\n{rules}"
-        )
+        format!("mysql://follower:secret@localhost/paper?socket={socket}")
+    }
+
+    fn config(&self, more: &str, rules: &str) -> String {
+        format!("[[database]]\nurl = {:?}\n{more}\n{rules}", self.url())
+    }
+
+    /// Follows by another way than the socket.
+    fn serve_by(&self, url: &str, more: &str) -> Pagewell {
+        let pagewell = self.site.serve(&format!("[[database]]\nurl = {url:?}\n{more}\n{RULES}"));
+        stored(&pagewell, "/plain.php");
+        pagewell
     }
 
     fn serve(&self, more: &str) -> Pagewell {

@@ -18,7 +18,8 @@ use mysql_replication::{
 };
 use std::sync::Arc;
 
-const LIMITS: Limits =
+/// What may be held.
+pub const LIMITS: Limits =
     Limits { transaction_bytes: 4096, tables: 8, event_bytes: 64 << 10, prepared_bytes: 4096 };
 
 /// Reads the data in every way there is.
@@ -102,7 +103,7 @@ fn look_at(transaction: &Transaction) {
 }
 
 /// The packets of a recording, the lengths of their events mended.
-fn packets(mut data: &[u8]) -> Vec<Packet> {
+pub fn packets(mut data: &[u8]) -> Vec<Packet> {
     let mut packets = Vec::new();
     while let Some((len, rest)) = data.split_first_chunk::<2>() {
         let (payload, after) = rest.split_at(rest.len().min(usize::from(u16::from_le_bytes(*len))));

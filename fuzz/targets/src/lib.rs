@@ -6,6 +6,7 @@
 //! clock, and the same data is always the same run.
 
 pub mod change_stream;
+pub mod changed_rows;
 pub mod dialects;
 pub mod fastcgi;
 pub mod http_cache;
@@ -22,9 +23,10 @@ pub mod target_key;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
+    ("changed_rows", changed_rows::run),
     ("dialects", dialects::run),
     ("fastcgi", fastcgi::run),
     ("logical_replication", logical_replication::run),

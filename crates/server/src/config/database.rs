@@ -55,6 +55,39 @@ pub struct DatabaseServer {
     pub place: Place,
     /// Who follows it, and the database's name.
     pub account: Account,
+    /// How TLS is used; none: it is not.
+    pub tls: Option<DatabaseTls>,
+    /// By what a place in the stream is named.
+    pub by: PositionBy,
+}
+
+/// By what a place in the stream is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PositionBy {
+    /// GTIDs, where the server has them; or else as `File`.
+    Gtid,
+    /// A file of the log and an offset in it.
+    File,
+}
+
+/// TLS to a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseTls {
+    /// Whom to believe.
+    pub trust: Trust,
+    /// A file with the certificates that are trusted; none: those of the system.
+    pub authorities: Option<PathBuf>,
+}
+
+/// Whose certificate is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// `required`: anybody's.
+    Anybody,
+    /// `verify-ca`: one that is signed by somebody who is trusted.
+    Signed,
+    /// `verify-full`: one that is signed, and for the host that was asked for.
+    SignedForHost,
 }
 
 /// What a database speaks.
@@ -154,17 +187,40 @@ pub(super) fn resolve(
     Ok(resolved)
 }
 
+/// The databases alone, by name: those of a configuration, or the one of a URL.
+///
+/// # Errors
+/// What cannot be used.
+pub fn database_servers(
+    databases: &[raw::Database],
+    url: Option<&str>,
+) -> Result<Vec<(String, DatabaseServer)>, LoadError> {
+    if let Some(url) = url {
+        let raw = raw::Database { url: url.to_owned(), ..raw::Database::default() };
+        let server = server(&raw)?;
+        return Ok(vec![(server.account.database.clone(), server)]);
+    }
+    let found = databases.iter().map(server).collect::<Result<Vec<_>, _>>()?;
+    let name = |raw: &raw::Database, server: &DatabaseServer| {
+        raw.name.clone().unwrap_or_else(|| server.account.database.clone())
+    };
+    let named = databases.iter().zip(found).map(|(raw, server)| (name(raw, &server), server));
+    Ok(named.collect())
+}
+
 /// Where a database is, and who follows it.
 fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
     let read = url::read(&raw.url).or_else(|why| wrong("database.url", why))?;
-    let url::Read { dialect, place, mut account } = read;
+    let url::Read { dialect, place, account, tls, by } = read;
+    let kind = kind(raw, dialect)?;
+    let mut server = DatabaseServer { kind, place, account, tls, by };
     if let Some(path) = &raw.password_file {
         let text = std::fs::read_to_string(path);
         let text =
             text.or_else(|e| wrong("database.password_file", format!("{}: {e}", path.display())))?;
-        account.password = text.trim_end_matches(['\r', '\n']).to_owned();
+        server.account.password = text.trim_end_matches(['\r', '\n']).to_owned();
     }
-    Ok(DatabaseServer { kind: kind(raw, dialect)?, place, account })
+    Ok(server)
 }
 
 fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError> {

@@ -31,9 +31,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
-pub use database::{
-    Account, Database, DatabaseKind, DatabaseServer, Manage, OnLag, Place, Replication,
-};
+pub use database::{Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy, Replication, Trust, database_servers};
+
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use private::PrivateCopies;

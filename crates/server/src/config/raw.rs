@@ -67,7 +67,7 @@ pub struct File {
 }
 
 /// `[[database]]`
-#[derive(Debug, Deserialize, Clone)]
+#[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Database {

@@ -111,7 +111,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "database.url",
         "",
         "none",
-        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`: MariaDB. `postgres://user:password@host:port/name`, or `postgres://user@localhost/name?host=/run/postgresql`: PostgreSQL.",
+        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`: MariaDB, MySQL; over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`. `postgres://user:password@host:port/name`, or `postgres://user@localhost/name?host=/run/postgresql`: PostgreSQL.",
     ),
     row(
         "database.name",
@@ -148,7 +148,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "database.lag_max",
         "",
         "10s",
-        "In `[[database]]`: how long pages are served while the database cannot be followed, where `on_lag` is `bypass`.",
+        "In `[[database]]`: how long pages are served while the database cannot be followed, and how far it may be behind, where `on_lag` is `bypass`.",
     ),
     row(
         "database.barrier",

@@ -80,6 +80,17 @@ fn table(told: &serde_json::Value) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
+/// The tags that no change rule could touch.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn unheard(args: &ControlArgs) -> Result<Vec<String>, String> {
+    let answer = call_control(args, Method::GET, "/v1/unheard", Vec::new()).await?;
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    serde_json::from_value(value["tags"].take()).map_err(|error| error.to_string())
+}
+
 async fn call_control(
     args: &ControlArgs,
     method: Method,

@@ -25,7 +25,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 #[cfg(feature = "settable-clock")]
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -43,8 +43,13 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) have the same.
-pub const ROUTES: [(&str, &str); 4] =
-    [("GET", "/v1/health"), ("GET", "/v1/stats"), ("GET", "/metrics"), ("POST", "/v1/invalidate")];
+pub const ROUTES: [(&str, &str); 5] = [
+    ("GET", "/v1/health"),
+    ("GET", "/v1/stats"),
+    ("GET", "/v1/unheard"),
+    ("GET", "/metrics"),
+    ("POST", "/v1/invalidate"),
+];
 
 /// Why a call was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,6 +220,7 @@ async fn call(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer, Co
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats(site))),
+        ("/v1/unheard", &Method::GET) => Ok(Answer::Json(unheard(site))),
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
             let (site, call) = (site.clone(), read_json(request).await?);
@@ -284,6 +290,12 @@ async fn read_json<T: serde::de::DeserializeOwned>(
     let all = all.map_err(|_| ControlError::TooLarge)?.map_err(|_| ControlError::TooLarge)?;
     serde_json::from_slice(&all.to_bytes())
         .map_err(|error| ControlError::Unreadable(error.to_string()))
+}
+
+/// The tags of pages that no change rule could touch, of all sites together.
+fn unheard(site: &Arc<Site>) -> serde_json::Value {
+    let all: BTreeSet<String> = site.all_or(None).flat_map(|site| site.unheard.list()).collect();
+    serde_json::json!({ "tags": all })
 }
 
 /// The figures of all sites together; where there are several, those of each besides.

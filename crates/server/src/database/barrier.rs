@@ -7,11 +7,13 @@
 //! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
 
 use super::Feed;
-use super::source::{Failed, Position, Session};
-use crate::config::Database;
+use super::kept::Kept;
+use super::source::Position;
+use crate::site::Site;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 /// How many may wait for a question to be put.
 const ASKING_MAX: usize = 10_000;
@@ -60,11 +62,11 @@ impl Waited {
 }
 
 /// Waits for all of a site's databases.
-pub async fn barrier(feeds: &[Arc<Feed>]) -> Waited {
-    let waiting: Vec<_> =
-        feeds.iter().skip(1).map(|feed| tokio::spawn(one(feed.clone()))).collect();
-    let mut all = match feeds.first() {
-        Some(feed) => feed.barrier().await,
+pub async fn barrier(site: &Arc<Site>) -> Waited {
+    let own = |feed: &Arc<Feed>| one(site.clone(), feed.clone());
+    let waiting: Vec<_> = site.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
+    let mut all = match site.feeds.first() {
+        Some(feed) => own(feed).await,
         None => return Waited::No,
     };
     for waited in waiting {
@@ -74,40 +76,49 @@ pub async fn barrier(feeds: &[Arc<Feed>]) -> Waited {
     all
 }
 
-async fn one(feed: Arc<Feed>) -> Waited {
-    feed.barrier().await
+/// Waits until all that the database has committed by now is applied, within the bound.
+async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
+    let bound = feed.config.barrier;
+    if bound.is_zero() {
+        return Waited::No;
+    }
+    match tokio::time::timeout(bound, feed.reach(&site)).await {
+        Ok(Some(())) => Waited::Applied,
+        Ok(None) | Err(_) => Waited::Late,
+    }
 }
 
 impl Feed {
-    /// Waits until all that the database has committed by now is applied, within the bound.
-    async fn barrier(&self) -> Waited {
-        if self.config.barrier.is_zero() {
-            return Waited::No;
-        }
-        match tokio::time::timeout(self.config.barrier, self.reach()).await {
-            Ok(Some(())) => Waited::Applied,
-            Ok(None) | Err(_) => Waited::Late,
-        }
-    }
-
-    async fn reach(&self) -> Option<()> {
-        let (ask, answer) = oneshot::channel();
-        self.asks.try_send(ask).ok()?;
-        let committed = answer.await.ok()?;
+    /// Waits until all that the database has committed by now is applied, and counts how long that
+    /// took. None: the database could not be asked.
+    pub(super) async fn reach(&self, site: &Site) -> Option<()> {
+        let asked = Instant::now();
+        let committed = self.committed().await?;
         let mut applied = self.applied.subscribe();
         let reached = applied.wait_for(|applied| {
             applied.as_ref().is_some_and(|applied| applied.has_all(&committed))
         });
-        reached.await.ok().map(|_| ())
+        reached.await.ok()?;
+        let lag_us = asked.elapsed().as_micros() as u64;
+        site.counters.database_lag_us.set(lag_us);
+        site.counters.database_lag_max_us.raise(lag_us);
+        Some(())
+    }
+
+    /// What the database has committed by now; none: it could not be asked.
+    pub(super) async fn committed(&self) -> Option<Position> {
+        let (ask, answer) = oneshot::channel();
+        self.asks.try_send(ask).ok()?;
+        answer.await.ok()
     }
 }
 
 /// Asks the database whenever somebody wants to know.
-pub async fn run(config: Arc<Database>, mut questions: Questions) {
-    let mut session = None;
+pub async fn run(feed: Arc<Feed>, mut questions: Questions) {
+    let mut kept = Kept::default();
     let mut asking = Vec::new();
     while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {
-        match committed(&config, &mut session).await {
+        match kept.ask(&feed, async |session| session.committed().await).await {
             Ok(position) => {
                 for ask in asking.drain(..) {
                     // Who has given up does not mind.
@@ -116,31 +127,11 @@ pub async fn run(config: Arc<Database>, mut questions: Questions) {
             }
             Err(error) => {
                 // Nobody is answered: each waits for as long as it may, or hears of it here.
-                let (database, reason) = (&config.name, error.as_str());
+                let (database, reason) = (&feed.config.name, error.as_str());
                 tracing::debug!(event = "database-unasked", database, reason, %error);
                 asking.clear();
-                session = None;
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
-}
-
-/// What the database has committed. A connection that was idle may have been closed by the server:
-/// then it is tried once more.
-async fn committed(config: &Database, kept: &mut Option<Session>) -> Result<Position, Failed> {
-    let was_kept = kept.is_some();
-    let mut session = match kept.take() {
-        Some(session) => session,
-        None => Session::open(config).await?,
-    };
-    let position = match session.committed().await {
-        Err(_) if was_kept => {
-            session = Session::open(config).await?;
-            session.committed().await?
-        }
-        position => position?,
-    };
-    *kept = Some(session);
-    Ok(position)
 }

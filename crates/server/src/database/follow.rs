@@ -6,17 +6,20 @@
 //! | behind | all is applied that the database had committed when it was connected to | followed: the gate opens |
 //! | followed | a transaction | applied, then counted by the position |
 //! | any | the connection breaks | not followed; again after a pause, from the position |
-//! | any | the position is gone, or it is another server | every page is dropped; from where the server is |
+//! | any | the position is gone, or means nothing to this server | every page is dropped; from where the server is |
+//!
+//! A position of GTIDs means the same to every server that has replicated them: after a failover it goes
+//! on at the other, which refuses a position that it does not have.
 //!
 //! Invariants: without a position to resume from the gate is closed; the position is advanced only
 //! after the change was applied. Not here: what a stream is made of (`source`).
 
 use super::Feed;
-use super::settle::Entry;
+use super::settle::{Entry, Waiting};
 use super::source::{self, Broken, Connected, Position, Read, Stream, Then, Transaction};
 use crate::site::Site;
 use change_feed::Touched;
-use page_store::Target;
+use page_store::{Opened, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -25,6 +28,15 @@ use tokio::time::Instant;
 /// Between two attempts, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Whose log a stream is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    /// The one that was followed before.
+    Same,
+    /// Another's, or nobody knows.
+    Another,
+}
 
 /// A site, one of its databases, and where its open changes go.
 pub struct Follower {
@@ -51,6 +63,7 @@ impl Follower {
                 Err(broken) => broken,
             };
             let was_followed = feed.applied.send_replace(None).is_some();
+            feed.next_generation();
             match broken.then {
                 Then::Gap => self.gap(broken.name),
                 Then::Lost if feed.progress().is_known() => self.gap(broken.name),
@@ -73,14 +86,19 @@ impl Follower {
     }
 
     async fn follow(&self, connected: Connected) -> Broken {
-        let Connected { mut stream, committed, server, fits } = connected;
+        let Connected { mut stream, committed, server, fits, warnings } = connected;
         let feed = &self.feed;
         source::say_if_wrong(&feed.config, &fits);
-        if feed.progress().is_of_another(&server) {
+        for (event, why) in warnings {
+            tracing::warn!(event, database = feed.config.name, why);
+        }
+        let is_another = feed.progress().is_of_another(&server);
+        if is_another && !feed.progress().is_anywhere() {
             self.gap("another-server");
         }
-        let from = feed.progress().resume(&server).unwrap_or_else(|| committed.clone());
-        if let Err(broken) = stream.start(&from).await {
+        let resumed = feed.progress().resume(&server);
+        let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
+        if let Err(broken) = stream.start(&resumed.unwrap_or_else(|| committed.clone())).await {
             return broken;
         }
         let mut is_behind = true;
@@ -96,36 +114,47 @@ impl Follower {
                     true
                 }
                 Read::Moved => {
-                    feed.progress().advance(stream.position());
+                    if let Some(position) = stream.position() {
+                        feed.progress().advance(position);
+                    }
                     true
                 }
                 Read::Nothing => false,
             };
-            if !has_moved && !is_behind {
-                continue;
-            }
-            let applied = stream.position();
+            let Some(applied) = stream.position() else { continue };
             if is_behind && applied.has_all(&committed) {
                 is_behind = false;
                 feed.progress().advance(applied.clone());
                 feed.applied.send_replace(Some(applied.clone()));
-                self.followed(&applied).await;
-            } else if !is_behind {
-                feed.applied.send_replace(Some(applied));
+                self.followed(&applied, log).await;
+            } else if !is_behind && has_moved {
+                feed.applied.send_replace(Some(applied.clone()));
+            }
+            if let Some(opened) = feed.gate.open_at(&applied) {
+                tracing::info!(event = "database-caught-up", database = feed.config.name);
+                self.settle_by_time(opened).await;
             }
         }
     }
 
     /// The database is followed: the gate opens, if it was closed.
-    async fn followed(&self, applied: &Position) {
+    async fn followed(&self, applied: &Position, log: Log) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
-        let Some(opened) = self.feed.gate.open() else { return };
-        // How that is seen to be visible, only the next transaction says.
-        let entry = Entry { opened, mark: None, since: Instant::now(), after_gap: true };
+        if log == Log::Another {
+            // The receiver ends with the server.
+            let _ = self.entries.send(Entry::Elsewhere).await;
+        }
+        if let Some(opened) = self.feed.gate.open() {
+            self.settle_by_time(opened).await;
+        }
+    }
+
+    /// For a gate: how that is seen to be visible, only a transaction would say.
+    async fn settle_by_time(&self, opened: Opened) {
         self.feed.progress().opened();
-        // The receiver ends with the server.
-        let _ = self.entries.send(entry).await;
+        let waiting = Waiting { opened, mark: None, since: Instant::now() };
+        let _ = self.entries.send(Entry::Change(waiting)).await;
     }
 
     async fn apply(&self, transaction: Transaction, stream: &Stream) {
@@ -137,16 +166,18 @@ impl Follower {
             self.feed.progress().opened();
             let opened = open(&self.site, touched).await;
             counters.database_changes.add();
-            counters.database_lag_us.set(began.elapsed().as_micros() as u64);
-            let entry = Entry { opened, mark, since: Instant::now(), after_gap: false };
+            counters.database_apply_us.set(began.elapsed().as_micros() as u64);
+            let waiting = Waiting { opened, mark, since: Instant::now() };
             // The receiver ends with the server.
-            let _ = self.entries.send(entry).await;
+            let _ = self.entries.send(Entry::Change(waiting)).await;
         }
-        self.feed.progress().advance(stream.position());
+        if let Some(position) = stream.position() {
+            self.feed.progress().advance(position);
+        }
     }
 }
 
-async fn open(site: &Arc<Site>, touched: Touched) -> page_store::Opened {
+async fn open(site: &Arc<Site>, touched: Touched) -> Opened {
     if !touched.is_everything() {
         let targets: Vec<Target<'_>> =
             touched.tags().map(|tag| Target::Tag(tag.as_bytes())).collect();

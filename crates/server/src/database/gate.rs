@@ -6,18 +6,37 @@
 //! and not stored, and neither costs a hit anything. It is opened when the database is followed again
 //! and everything committed meanwhile is applied; the change then settles like any other.
 //!
+//! Falling behind closes it as well: a question every second (`barrier`) shows how long what was committed
+//! then takes to be applied. It is opened when all is applied that was committed when it was closed.
+//!
 //! Lock: `closed`, held while a change is opened or taken out, never across an `await`.
 
 use super::Feed;
+use super::source::Position;
 use crate::config::OnLag;
 use crate::site::Site;
 use page_store::{Opened, Target};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often a database that is followed is asked how far it is.
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// The gate of one database of a site.
 #[derive(Default)]
 pub struct Gate {
-    closed: Mutex<Option<Opened>>,
+    closed: Mutex<Closed>,
+    /// Whether `until` is set: a look without the lock.
+    is_behind: AtomicBool,
+}
+
+#[derive(Default)]
+struct Closed {
+    /// The change of every page, while it is closed.
+    by: Option<Opened>,
+    /// What has to be applied for it to be opened, where the stream had fallen behind.
+    until: Option<Position>,
 }
 
 impl Gate {
@@ -28,26 +47,50 @@ impl Gate {
 
     /// The same unless `followed`, which is asked under the lock: whoever begins to follow says so
     /// first, and looks at the gate afterwards.
-    fn close_unless(&self, site: &Site, followed: impl Fn() -> bool) -> Closed {
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if closed.is_some() || followed() {
-            return Closed::NotNow;
+    fn close_unless(&self, site: &Site, followed: impl Fn() -> bool) -> Attempt {
+        let mut closed = self.lock();
+        if closed.by.is_some() || followed() {
+            return Attempt::NotNow;
         }
-        *closed = Some(site.open(&[Target::Everything], "database"));
-        Closed::Now
+        closed.by = Some(site.open(&[Target::Everything], "database"));
+        Attempt::Closed
     }
 
     /// The open change, if the gate is closed: whoever takes it settles it.
     pub fn open(&self) -> Option<Opened> {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let mut closed = self.lock();
+        closed.until = None;
+        self.is_behind.store(false, Ordering::Release);
+        closed.by.take()
+    }
+
+    /// The same where the stream had fallen behind and has caught up.
+    pub fn open_at(&self, applied: &Position) -> Option<Opened> {
+        if !self.is_behind.load(Ordering::Acquire) {
+            return None;
+        }
+        let is_reached = self.lock().until.as_ref().is_some_and(|until| applied.has_all(until));
+        if is_reached { self.open() } else { None }
+    }
+
+    fn open_when(&self, until: Position) {
+        let mut closed = self.lock();
+        if closed.by.is_some() {
+            closed.until = Some(until);
+            self.is_behind.store(true, Ordering::Release);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Closed> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What came of an attempt to close it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closed {
+enum Attempt {
     /// It is closed, and was not before.
-    Now,
+    Closed,
     /// It was closed, or is not to be.
     NotNow,
 }
@@ -63,10 +106,36 @@ pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
         if followed.await.is_ok() {
             continue;
         }
-        if feed.gate.close_unless(&site, || feed.applied.borrow().is_some()) == Closed::Now {
+        if feed.gate.close_unless(&site, || feed.applied.borrow().is_some()) == Attempt::Closed {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
             tracing::error!(event = "database-away", database, lag_max_ms);
         }
         let _ = applied.wait_for(Option::is_some).await;
+    }
+}
+
+/// Measures how far behind a database is that is followed, and closes the gate where that is more than
+/// the site allows; never for less than it takes to ask.
+pub async fn measure(site: Arc<Site>, feed: Arc<Feed>) {
+    let lag_max = match feed.config.on_lag {
+        OnLag::BypassAfter(lag_max) => lag_max.max(ASK_EVERY),
+        OnLag::Serve => Duration::MAX,
+    };
+    loop {
+        tokio::time::sleep(ASK_EVERY).await;
+        if tokio::time::timeout(lag_max, feed.reach(&site)).await.is_ok() || !feed.is_followed() {
+            continue;
+        }
+        if feed.gate.close_unless(&site, || false) == Attempt::Closed {
+            let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
+            tracing::error!(event = "database-behind", database, lag_max_ms);
+        }
+        let until = loop {
+            match feed.committed().await {
+                Some(position) => break position,
+                None => tokio::time::sleep(ASK_EVERY).await,
+            }
+        };
+        feed.gate.open_when(until);
     }
 }

@@ -4,12 +4,16 @@
 //! | file | |
 //! |---|---|
 //! | `source` | the seam: what every kind of database can do, and its words for how far it is |
-//! | `mariadb` | MariaDB behind it: login, stream, schema, questions |
+//! | `mariadb` | MariaDB and MySQL behind it: login, stream, schema, questions |
 //! | `postgres` | PostgreSQL behind it: the same, and whether it is set up |
+//! | `link` | the bytes of a connection: TCP, Unix socket, TLS |
+//! | `kept` | a connection for questions that is kept |
 //! | `follow` | connects, reads, applies, counts; comes back after a break, without a gap |
 //! | `progress` | how far it is applied, and settled |
 //! | `settle` | asks the database what everybody sees, and settles |
-//! | `gate` | no page is stored while a database has not been followed for too long |
+//! | `gate` | no page is stored while a database has not been followed for too long, or is too far behind |
+//! | `unheard` | tags of pages that no rule could touch |
+//! | `check` | what `pagewell check` and `pagewell changes suggest` ask of a database |
 //! | `barrier` | holds the answer to a write until it is applied |
 //!
 //! Invariants: a position counts only what was applied; where a gap cannot be excluded, every page of
@@ -17,16 +21,22 @@
 //! bytes (`mysql_replication`, `postgres_replication`).
 
 mod barrier;
+pub mod check;
 mod follow;
 mod gate;
+mod kept;
+mod link;
 mod mariadb;
 mod postgres;
 mod progress;
 mod settle;
 mod source;
+mod unheard;
 
 pub use barrier::{Waited, barrier};
+pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
+pub use unheard::Unheard;
 
 use crate::config::Database;
 use crate::site::Site;
@@ -36,6 +46,7 @@ use gate::Gate;
 use progress::Progress;
 use source::{Position, Then};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
 
@@ -48,6 +59,8 @@ pub struct Feed {
     asks: Asks,
     questions: Mutex<Option<Questions>>,
     gate: Gate,
+    /// How often the stream has broken.
+    generation: AtomicU64,
 }
 
 impl Feed {
@@ -63,6 +76,7 @@ impl Feed {
             asks,
             questions: Mutex::new(Some(questions)),
             gate: Gate::default(),
+            generation: AtomicU64::new(0),
         }
     }
 
@@ -89,6 +103,15 @@ impl Feed {
     #[must_use]
     pub fn is_followed(&self) -> bool {
         self.applied.borrow().is_some()
+    }
+
+    /// Which following of the database this is.
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn next_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -130,8 +153,9 @@ async fn start_one(
     let (entries, waiting) = mpsc::channel(settle::WAITING_MAX);
     let follower = Follower { site: site.clone(), feed: feed.clone(), entries };
     tokio::spawn(until(stop.clone(), settle::run(site.clone(), feed.clone(), waiting)));
-    tokio::spawn(until(stop.clone(), barrier::run(feed.config.clone(), questions)));
+    tokio::spawn(until(stop.clone(), barrier::run(feed.clone(), questions)));
     tokio::spawn(until(stop.clone(), gate::watch(site.clone(), feed.clone())));
+    tokio::spawn(until(stop.clone(), gate::measure(site.clone(), feed.clone())));
     tokio::spawn(until(stop.clone(), follower.run(first.ok())));
     Ok(())
 }

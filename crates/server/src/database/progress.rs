@@ -36,6 +36,11 @@ impl Progress {
         self.applied.is_some()
     }
 
+    /// Whether what is applied means the same to another server.
+    pub fn is_anywhere(&self) -> bool {
+        self.applied.as_ref().is_some_and(Position::is_anywhere)
+    }
+
     /// Counts all up to `position` as applied.
     pub fn advance(&mut self, position: Position) {
         self.applied = Some(position);

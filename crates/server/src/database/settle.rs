@@ -7,8 +7,8 @@
 //! Invariant: changes wait in the order of the stream, and none settles before one that came earlier.
 
 use super::Feed;
-use super::source::{Mark, Seen, Session};
-use crate::config::Database;
+use super::kept::Kept;
+use super::source::{Mark, Seen};
 use crate::site::Site;
 use page_store::Opened;
 use std::collections::VecDeque;
@@ -25,23 +25,29 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// How long after a connection failed no other is tried.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// What the stream has to say.
+pub enum Entry {
+    /// A change was opened.
+    Change(Waiting),
+    /// What comes now belongs to another log: what came before can be compared with nothing any more,
+    /// and settles by time.
+    Elsewhere,
+}
+
 /// A change that is open.
-pub struct Entry {
+pub struct Waiting {
     /// The change.
     pub opened: Opened,
     /// By what its transaction is known to be visible; none: it settles by time.
     pub mark: Option<Mark>,
     /// When it was opened.
     pub since: Instant,
-    /// What came before it belongs to another log.
-    pub after_gap: bool,
 }
 
 /// Settles what comes in, until nothing can come any more.
 pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<Entry>) {
-    let config = &feed.config;
-    let mut observer = Observer { session: None, not_before: Instant::now() };
-    let mut waiting: VecDeque<Entry> = VecDeque::new();
+    let mut observer = Observer { kept: Kept::default(), not_before: Instant::now() };
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
     let mut pause = PAUSE;
     loop {
         if waiting.is_empty() {
@@ -54,11 +60,12 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<E
         {
             add(&mut waiting, entry);
         }
-        let visible = observer.visible(config, &waiting).await;
+        let visible = observer.visible(&feed, &waiting).await;
         let now = Instant::now();
         let mut settled = 0;
         while let Some(entry) = waiting.pop_front_if(|entry| {
-            is_settled(entry, visible.as_ref(), now.duration_since(entry.since), config.settle)
+            let waited = now.duration_since(entry.since);
+            is_settled(entry, visible.as_ref(), waited, feed.config.settle)
         }) {
             site.settle(entry.opened);
             feed.progress().settled();
@@ -71,18 +78,19 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<E
     }
 }
 
-/// What was open before a gap can be compared with nothing any more: it settles with what came after.
-fn add(waiting: &mut VecDeque<Entry>, entry: Entry) {
-    if entry.after_gap {
-        for earlier in waiting.iter_mut() {
-            earlier.mark.clone_from(&entry.mark);
-            earlier.since = entry.since;
+fn add(waiting: &mut VecDeque<Waiting>, entry: Entry) {
+    match entry {
+        Entry::Change(change) => waiting.push_back(change),
+        Entry::Elsewhere => {
+            for earlier in waiting.iter_mut() {
+                earlier.mark = None;
+                earlier.since = Instant::now();
+            }
         }
     }
-    waiting.push_back(entry);
 }
 
-fn is_settled(entry: &Entry, visible: Option<&Seen>, waited: Duration, settle: Duration) -> bool {
+fn is_settled(entry: &Waiting, visible: Option<&Seen>, waited: Duration, settle: Duration) -> bool {
     match (&entry.mark, visible) {
         (Some(mark), Some(visible)) => visible.shows(mark),
         (None, _) | (_, None) => waited >= settle,
@@ -91,33 +99,22 @@ fn is_settled(entry: &Entry, visible: Option<&Seen>, waited: Duration, settle: D
 
 /// Asks how far everybody sees.
 struct Observer {
-    session: Option<Session>,
+    kept: Kept,
     not_before: Instant,
 }
 
 impl Observer {
     /// How far; none if the database cannot say, or nobody asks.
-    async fn visible(&mut self, config: &Database, waiting: &VecDeque<Entry>) -> Option<Seen> {
-        if waiting.iter().all(|entry| entry.mark.is_none()) {
+    async fn visible(&mut self, feed: &Feed, waiting: &VecDeque<Waiting>) -> Option<Seen> {
+        let is_by_time = waiting.iter().all(|entry| entry.mark.is_none());
+        if is_by_time || Instant::now() < self.not_before {
             return None;
         }
-        let session = match self.session.take() {
-            Some(session) => Ok(session),
-            None if Instant::now() < self.not_before => return None,
-            None => Session::open(config).await,
-        };
-        let asked = match session {
-            Ok(mut session) => session.visible().await.map(|seen| (session, seen)),
-            Err(error) => Err(error),
-        };
-        match asked {
-            Ok((session, seen)) => {
-                self.session = Some(session);
-                seen
-            }
+        match self.kept.ask(feed, async |session| session.visible().await).await {
+            Ok(seen) => seen,
             Err(error) => {
                 self.not_before = Instant::now() + RETRY;
-                let (database, reason) = (&config.name, error.as_str());
+                let (database, reason) = (&feed.config.name, error.as_str());
                 tracing::debug!(event = "database-unasked", database, reason, %error);
                 None
             }

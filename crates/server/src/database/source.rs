@@ -11,9 +11,10 @@
 //! Not here: when anything is applied (`follow`), settled (`settle`) or waited for (`barrier`).
 
 use super::{mariadb, postgres};
-use crate::config::{Database, DatabaseKind};
+use crate::config::{Database, DatabaseKind, DatabaseServer};
+use change_feed::schema::Schema;
 use change_feed::{CheckError, Touched};
-use mysql_replication::position::{FilePosition, GtidList, Standing};
+use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Standing};
 use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
 use postgres_replication::wire::login::Purpose;
@@ -27,6 +28,10 @@ use std::sync::Arc;
 pub enum Position {
     /// MariaDB: the last transaction of each domain.
     MariaDb(GtidList),
+    /// MySQL: all its transactions.
+    MySql(GtidSet),
+    /// MariaDB, MySQL: a place in the log of one server.
+    Place(FilePosition),
     /// PostgreSQL: a place in the log.
     Postgres(Lsn),
 }
@@ -35,12 +40,24 @@ impl Position {
     /// Whether everything of `other` is in this one. Positions of two kinds have nothing in common.
     #[must_use]
     pub fn has_all(&self, other: &Position) -> bool {
-        match (self, other) {
-            (Position::MariaDb(own), Position::MariaDb(other)) => {
-                matches!(own.compare(other), Standing::Same | Standing::Ahead)
-            }
-            (Position::Postgres(own), Position::Postgres(other)) => own >= other,
-            (Position::MariaDb(_) | Position::Postgres(_), _) => false,
+        let standing = match (self, other) {
+            (Position::MariaDb(own), Position::MariaDb(other)) => own.compare(other),
+            (Position::MySql(own), Position::MySql(other)) => own.compare(other),
+            (Position::Place(own), Position::Place(other)) => own.compare(other),
+            (Position::Postgres(own), Position::Postgres(other)) => return own >= other,
+            _ => Standing::Apart,
+        };
+        matches!(standing, Standing::Same | Standing::Ahead)
+    }
+
+    /// Whether it means the same to every server that has replicated it, so that the stream can be
+    /// taken up at another: it refuses a position that it does not have.
+    #[must_use]
+    pub fn is_anywhere(&self) -> bool {
+        match self {
+            Position::MariaDb(list) => !list.last().is_empty(),
+            Position::MySql(set) => *set != GtidSet::default(),
+            Position::Place(_) | Position::Postgres(_) => false,
         }
     }
 }
@@ -49,6 +66,8 @@ impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Position::MariaDb(list) => list.fmt(f),
+            Position::MySql(set) => set.fmt(f),
+            Position::Place(place) => place.fmt(f),
             Position::Postgres(place) => place.fmt(f),
         }
     }
@@ -67,6 +86,8 @@ impl fmt::Display for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.position {
             Position::MariaDb(list) => write!(f, "mariadb {} {list}", self.server),
+            Position::MySql(set) => write!(f, "mysql {} {set}", self.server),
+            Position::Place(place) => write!(f, "place {} {place}", self.server),
             Position::Postgres(place) => write!(f, "postgres {} {place}", self.server),
         }
     }
@@ -81,6 +102,8 @@ impl FromStr for Bookmark {
         let (kind, server, position) = (word()?, word()?, word()?);
         let position = match kind {
             "mariadb" => Position::MariaDb(position.parse().map_err(|_| NoBookmark)?),
+            "mysql" => Position::MySql(position.parse().map_err(|_| NoBookmark)?),
+            "place" => Position::Place(position.parse().map_err(|_| NoBookmark)?),
             "postgres" => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
             _ => return Err(NoBookmark),
         };
@@ -97,6 +120,8 @@ pub struct NoBookmark;
 pub enum Mark {
     /// MariaDB, MySQL: the place in the log after it.
     Place(FilePosition),
+    /// MySQL: its name.
+    MySql(MySqlGtid),
     /// PostgreSQL: its number.
     Xid(u32),
 }
@@ -106,6 +131,8 @@ pub enum Mark {
 pub enum Seen {
     /// MariaDB: all that is in the log up to here.
     Place(FilePosition),
+    /// MySQL: these.
+    MySql(GtidSet),
     /// PostgreSQL: which transactions have finished.
     Snapshot(Snapshot),
 }
@@ -118,8 +145,9 @@ impl Seen {
             (Seen::Place(seen), Mark::Place(mark)) => {
                 matches!(seen.compare(mark), Standing::Same | Standing::Ahead)
             }
+            (Seen::MySql(seen), Mark::MySql(mark)) => seen.has(mark),
             (Seen::Snapshot(seen), Mark::Xid(xid)) => seen.has_finished(*xid),
-            (Seen::Place(_) | Seen::Snapshot(_), _) => false,
+            _ => false,
         }
     }
 }
@@ -145,7 +173,7 @@ pub enum Read {
 /// A connection for questions.
 pub enum Session {
     /// To MariaDB.
-    MariaDb(mariadb::Connection),
+    MariaDb(mariadb::Session),
     /// To PostgreSQL.
     Postgres(Box<postgres::Connection>),
 }
@@ -158,7 +186,7 @@ impl Session {
     pub async fn open(config: &Database) -> Result<Session, Failed> {
         let server = &config.server;
         match &server.kind {
-            DatabaseKind::MariaDb => mariadb::Connection::open(server).await.map(Session::MariaDb),
+            DatabaseKind::MariaDb => mariadb::Session::open(server).await.map(Session::MariaDb),
             DatabaseKind::Postgres(_) => {
                 let opened = postgres::Connection::open(server, Purpose::Statements).await;
                 opened.map(|connection| Session::Postgres(Box::new(connection)))
@@ -172,7 +200,7 @@ impl Session {
     /// Why it could not be asked; the connection is of no use any more.
     pub async fn committed(&mut self) -> Result<Position, Failed> {
         match self {
-            Session::MariaDb(connection) => mariadb::committed(connection).await,
+            Session::MariaDb(session) => session.committed().await,
             Session::Postgres(connection) => postgres::committed(connection).await,
         }
     }
@@ -183,7 +211,7 @@ impl Session {
     /// As [`committed`](Self::committed).
     pub async fn visible(&mut self) -> Result<Option<Seen>, Failed> {
         match self {
-            Session::MariaDb(connection) => mariadb::visible(connection).await,
+            Session::MariaDb(session) => session.visible().await,
             Session::Postgres(connection) => postgres::visible(connection).await,
         }
     }
@@ -199,6 +227,19 @@ pub struct Connected {
     pub committed: Position,
     /// Whether the rules fit the schema.
     pub fits: Result<(), CheckError>,
+    /// What works, and would work better set up otherwise: the log event, and a sentence.
+    pub warnings: Vec<(&'static str, String)>,
+}
+
+/// The tables of a database, as rules see them.
+///
+/// # Errors
+/// Why they could not be asked for.
+pub async fn schema(server: &DatabaseServer) -> Result<Schema, Broken> {
+    match &server.kind {
+        DatabaseKind::MariaDb => Ok(mariadb::schema(server).await?),
+        DatabaseKind::Postgres(_) => Ok(postgres::schema(server).await?),
+    }
 }
 
 /// Connects, and looks whether the database can be followed.
@@ -252,12 +293,12 @@ impl Stream {
         }
     }
 
-    /// Up to where transactions were handed out.
+    /// Up to where transactions were handed out; none: it is not known yet.
     #[must_use]
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> Option<Position> {
         match self {
             Stream::MariaDb(stream) => stream.position(),
-            Stream::Postgres(stream) => stream.position(),
+            Stream::Postgres(stream) => Some(stream.position()),
         }
     }
 }
@@ -338,7 +379,10 @@ impl From<Failed> for Broken {
 }
 
 /// What no further attempt mends.
-const FOR_THE_OPERATOR: [&str; 9] = [
+const FOR_THE_OPERATOR: [&str; 12] = [
+    "bad-certificate",
+    "no-binary-log",
+    "no-tls",
     "access-denied",
     "not-permitted",
     "no-such-table",
@@ -356,7 +400,12 @@ mod tests {
 
     #[test]
     fn a_bookmark_goes_there_and_back() {
-        for text in ["mariadb 1 0-1-7,2-3-9", "mariadb 1 ", "postgres 7/1/ab 16/B374D848"] {
+        for text in [
+            "mariadb 1 0-1-7,2-3-9",
+            "mariadb 1 ",
+            "place 7 bin.000002:1234",
+            "postgres 7/1/ab 16/B374D848",
+        ] {
             let read: Bookmark = text.parse().expect("a bookmark");
             assert_eq!(read.to_string(), text);
         }

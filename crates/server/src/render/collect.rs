@@ -165,6 +165,7 @@ impl Render {
         let page = codings::as_kept(StoredPage::with_forms(stored, content, coded));
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(page) => {
+                site.unheard.note(&site.config.databases, page.payload().stored.tags.iter());
                 match self.ask.owner {
                     Some(_) => site.counters.private_stored.add(),
                     None => {

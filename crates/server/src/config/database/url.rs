@@ -1,10 +1,11 @@
 //! The address of a database as a URL: what it speaks, where it is, who follows it.
 //!
 //! `mysql://user:password@host:port/name?socket=/path`, `postgres://user:password@host:port/name?host=/directory`.
+//! What stands behind the question mark says besides how TLS is used, and by what places are named.
 //! Percent-encoded parts are decoded (RFC 3986 section 2.1); what is not known is an error. Not here:
 //! whether anything is there.
 
-use super::{Account, Place};
+use super::{Account, DatabaseTls, Place, PositionBy, Trust};
 
 /// What a database speaks, as its URL says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub struct Read {
     pub place: Place,
     /// Who follows it.
     pub account: Account,
+    /// How TLS is used; none: it is not.
+    pub tls: Option<DatabaseTls>,
+    /// By what a place in the stream is named.
+    pub by: PositionBy,
 }
 
 impl Dialect {
@@ -73,25 +78,68 @@ pub fn read(url: &str) -> Result<Read, String> {
     if account.user.is_empty() || account.database.is_empty() {
         return Err(form.into());
     }
-    let place = match query {
-        None | Some("") => tcp(host, dialect)?,
-        Some(query) => match (dialect, query.split_once('=')) {
-            (_, Some(("socket", path))) if !path.contains('&') => {
-                Place::Unix(decoded(path)?.into())
-            }
-            (Dialect::Postgres, Some(("host", directory))) if !directory.contains('&') => {
-                let Place::Tcp(_, port) = tcp(host, dialect)? else { return Err(form.into()) };
-                let directory = std::path::PathBuf::from(decoded(directory)?);
-                // As every client of PostgreSQL puts it together.
-                Place::Unix(directory.join(format!(".s.PGSQL.{port}")))
-            }
-            (Dialect::MySql, _) => return Err(format!("?{query}: only ?socket=PATH is known")),
-            (Dialect::Postgres, _) => {
-                return Err(format!("?{query}: only ?host=DIRECTORY and ?socket=PATH are known"));
-            }
-        },
+    let place = tcp(host, dialect)?;
+    let mut read = Read { dialect, place, account, tls: None, by: PositionBy::Gtid };
+    match dialect {
+        Dialect::MySql => parameters(query.unwrap_or_default(), &mut read)?,
+        Dialect::Postgres => directory(query.unwrap_or_default(), &mut read)?,
+    }
+    Ok(read)
+}
+
+/// Where the Unix socket is, for PostgreSQL.
+fn directory(query: &str, read: &mut Read) -> Result<(), String> {
+    let port = match &read.place {
+        Place::Tcp(_, port) => *port,
+        Place::Unix(_) => Dialect::Postgres.port(),
     };
-    Ok(Read { dialect, place, account })
+    match query.split_once('=') {
+        None if query.is_empty() => {}
+        Some(("socket", path)) if !path.contains('&') => {
+            read.place = Place::Unix(decoded(path)?.into());
+        }
+        Some(("host", directory)) if !directory.contains('&') => {
+            let directory = std::path::PathBuf::from(decoded(directory)?);
+            // As every client of PostgreSQL puts it together.
+            read.place = Place::Unix(directory.join(format!(".s.PGSQL.{port}")));
+        }
+        _ => return Err(format!("?{query}: only ?host=DIRECTORY and ?socket=PATH are known")),
+    }
+    Ok(())
+}
+
+/// What stands behind the question mark, for MariaDB and MySQL.
+fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
+    let mut authorities = None;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decoded(value)?;
+        let trusts = |trust| Some(DatabaseTls { trust, authorities: None });
+        match (name, value.as_str()) {
+            ("socket", path) if !path.is_empty() => read.place = Place::Unix(path.into()),
+            ("ssl-ca", path) if !path.is_empty() => authorities = Some(path.into()),
+            ("ssl-mode", "disabled") => read.tls = None,
+            ("ssl-mode", "required") => read.tls = trusts(Trust::Anybody),
+            ("ssl-mode", "verify-ca") => read.tls = trusts(Trust::Signed),
+            ("ssl-mode", "verify-full") => read.tls = trusts(Trust::SignedForHost),
+            ("ssl-mode", other) => {
+                let there = "disabled, required, verify-ca or verify-full";
+                return Err(format!("ssl-mode={other}: {there}"));
+            }
+            ("position", "gtid") => read.by = PositionBy::Gtid,
+            ("position", "file") => read.by = PositionBy::File,
+            _ => return Err(format!("?{pair}: known are socket, ssl-mode, ssl-ca and position")),
+        }
+    }
+    match (&mut read.tls, &read.place, authorities) {
+        (Some(_), Place::Unix(_), _) => Err("a Unix socket needs no TLS".into()),
+        (Some(tls), Place::Tcp(..), authorities) => {
+            tls.authorities = authorities;
+            Ok(())
+        }
+        (None, _, Some(_)) => Err("ssl-ca without an ssl-mode=verify-ca or verify-full".into()),
+        (None, _, None) => Ok(()),
+    }
 }
 
 fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
@@ -130,7 +178,7 @@ mod tests {
 
     #[test]
     fn of_mariadb() {
-        let Read { dialect, place, account } =
+        let Read { dialect, place, account, .. } =
             read("mysql://a:p%40s@db.test:3307/news").expect("a URL");
         assert_eq!((dialect, place), (Dialect::MySql, Place::Tcp("db.test".into(), 3307)));
         assert_eq!((account.user.as_str(), account.password.as_str()), ("a", "p@s"));
@@ -138,6 +186,9 @@ mod tests {
         let unix = place("mysql://a@localhost/news?socket=/run/db.sock");
         assert_eq!(unix, Place::Unix("/run/db.sock".into()));
         assert_eq!(place("mysql://a@[::1]/n"), Place::Tcp("::1".into(), 3306));
+        let found = read("mysql://a@b/n?ssl-ca=/ca%2epem&ssl-mode=verify-ca").expect("a URL");
+        let tls = DatabaseTls { trust: Trust::Signed, authorities: Some("/ca.pem".into()) };
+        assert_eq!(found.tls, Some(tls));
     }
 
     #[test]
@@ -162,6 +213,9 @@ mod tests {
             "mysql://a@b:x/n",
             "mysql://a@b/n?tls=1",
             "mysql://a@b/n?host=/run",
+            "mysql://a@b/n?ssl-mode=prefer",
+            "mysql://a@b/n?ssl-ca=/ca.pem",
+            "mysql://a@b/n?socket=/s&ssl-mode=required",
             "postgres://a@b/n?sslmode=require",
             "postgres://a@/n",
             "mysql://%zz@b/n",

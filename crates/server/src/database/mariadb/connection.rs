@@ -1,22 +1,21 @@
 //! A connection to a database: login, statements, the packets of the stream.
 //!
 //! Every wait is bounded. What has failed once is of no use any more and is dropped. Over TCP the
-//! connection is in the clear (the password is not: the login proves it without sending it).
-//! Not here: TLS.
+//! connection is in the clear unless TLS is asked for (the password never is: the login proves it
+//! without sending it). Not here: what carries the bytes (`link`).
 
-use crate::config::{self, Address, DatabaseServer, Place};
+use crate::config::{self, DatabaseServer, Place};
+use crate::database::link::Link;
 use crate::database::source::Failed;
-use crate::origin::socket::Socket;
 use bytes::BytesMut;
 use mysql_replication::position::Start;
 use mysql_replication::wire::command;
-use mysql_replication::wire::greeting::Flavour;
-use mysql_replication::wire::login::{Account, Channel, Login, LoginStep};
+use mysql_replication::wire::greeting::{Flavour, Greeting};
+use mysql_replication::wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
 use mysql_replication::wire::packet::{Packet, PacketReader};
 use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// How long connecting, a packet of the login, or the answer to a statement may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -31,9 +30,8 @@ const READ_BYTES: usize = 64 << 10;
 
 /// A connection that is logged in.
 pub struct Connection {
-    socket: Socket,
-    packets: PacketReader,
-    input: BytesMut,
+    link: Link,
+    packets: Packets,
     flavour: Flavour,
 }
 
@@ -47,36 +45,35 @@ impl Connection {
     }
 
     async fn log_in(server: &DatabaseServer) -> Result<Connection, Failed> {
-        let (address, channel) = match &server.place {
-            Place::Unix(path) => (Address::Unix(path.clone()), Channel::Local),
-            Place::Tcp(host, port) => {
-                let mut found = tokio::net::lookup_host((host.as_str(), *port)).await?;
-                let address =
-                    found.next().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-                (Address::Tcp(address), Channel::Plain)
-            }
+        let channel = match (&server.place, server.tls.as_ref()) {
+            (Place::Unix(_), _) => Channel::Local,
+            (Place::Tcp(..), None) => Channel::Plain,
+            (Place::Tcp(..), Some(_)) => Channel::Tls,
         };
-        let mut connection = Connection {
-            socket: Socket::connect(&address).await?,
-            packets: PacketReader::new(PACKET_BYTES),
-            input: BytesMut::new(),
-            flavour: Flavour::MySql,
-        };
+        let mut link = Link::connect(server).await?;
+        let mut packets = Packets::default();
         let mut login = Login::new(account(server), channel, 1 << 30);
         loop {
-            let packet = connection.receive().await?;
-            let step = login.read(&packet);
-            match step.map_err(|error| Failed::Said(error.as_str(), error.to_string()))? {
-                LoginStep::Send(bytes) => connection.socket.write_all(&bytes).await?,
+            let packet = packets.receive(&mut link).await?;
+            let mut step = login.read(&packet).map_err(refused)?;
+            if let LoginStep::StartTls(bytes) = &step {
+                // What came before TLS could be anybody's.
+                if !packets.input.is_empty() {
+                    return Err(io::Error::from(io::ErrorKind::InvalidData).into());
+                }
+                link.write(bytes).await?;
+                link = link.over_tls(server).await?;
+                step = login.tls_is_up().map_err(refused)?;
+            }
+            match step {
+                LoginStep::Send(bytes) => link.write(&bytes).await?,
                 LoginStep::Wait => {}
-                LoginStep::StartTls(_) => return Err(io::Error::other("TLS").into()),
+                LoginStep::StartTls(_) => return Err(io::Error::other("TLS within TLS").into()),
                 LoginStep::Done => break,
             }
         }
-        if let Some(greeting) = login.greeting() {
-            connection.flavour = greeting.flavour();
-        }
-        Ok(connection)
+        let flavour = login.greeting().map_or(Flavour::MySql, Greeting::flavour);
+        Ok(Connection { link, packets, flavour })
     }
 
     /// Whose dialect the server speaks.
@@ -101,7 +98,7 @@ impl Connection {
     }
 
     async fn ask(&mut self, sql: &str) -> Result<Rows, Failed> {
-        self.socket.write_all(&query(sql)).await?;
+        self.link.write(&query(sql)).await?;
         let mut reading = Query::new(QueryLimits::default());
         loop {
             let packet = self.receive().await?;
@@ -121,7 +118,7 @@ impl Connection {
         for sql in command::prepare(self.flavour, start, HEARTBEAT_SECONDS) {
             self.query(&sql).await?;
         }
-        self.socket.write_all(&command::dump(server_id, start)).await?;
+        self.link.write(&command::dump(server_id, start)).await?;
         Ok(())
     }
 
@@ -131,28 +128,50 @@ impl Connection {
     /// The connection failed.
     pub async fn next_event(&mut self) -> Result<Packet, Failed> {
         // A timer costs something; most packets are there already.
-        match self.ready()? {
+        match self.packets.ready()? {
             Some(packet) => Ok(packet),
             None => within(SILENT_MAX, self.receive()).await,
         }
     }
 
+    async fn receive(&mut self) -> Result<Packet, Failed> {
+        self.packets.receive(&mut self.link).await
+    }
+}
+
+/// What has come in, cut into packets.
+struct Packets {
+    reader: PacketReader,
+    input: BytesMut,
+}
+
+impl Default for Packets {
+    fn default() -> Packets {
+        Packets { reader: PacketReader::new(PACKET_BYTES), input: BytesMut::new() }
+    }
+}
+
+impl Packets {
     fn ready(&mut self) -> Result<Option<Packet>, Failed> {
-        let read = self.packets.read(&mut self.input);
+        let read = self.reader.read(&mut self.input);
         read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))
     }
 
-    async fn receive(&mut self) -> Result<Packet, Failed> {
+    async fn receive(&mut self, link: &mut Link) -> Result<Packet, Failed> {
         loop {
             if let Some(packet) = self.ready()? {
                 return Ok(packet);
             }
             self.input.reserve(READ_BYTES);
-            if self.socket.read_buf(&mut self.input).await? == 0 {
+            if link.read(&mut self.input).await? == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
         }
     }
+}
+
+fn refused(error: LoginRefused) -> Failed {
+    Failed::Said(error.as_str(), error.to_string())
 }
 
 fn account(server: &DatabaseServer) -> Account {

@@ -1,52 +1,68 @@
-//! MariaDB as a source of changes: what it answers to the questions of `source`, and its stream.
+//! MariaDB and MySQL as a source of changes: what they answer to the questions of `source`, and their
+//! stream.
 //!
 //! | file | |
 //! |---|---|
 //! | `connection` | a login, statements, the packets of the stream |
+//! | `naming` | by what places of the log are named; what is committed, what is visible |
 //! | `schema` | tables, columns and foreign keys, as the rules need them |
 //! | `stream` | connects, reads, hands out whole transactions |
 //! | `touch` | a transaction → what it touches |
-//!
-//! Sources: MariaDB's manual, "Global Transaction ID" and "START TRANSACTION WITH CONSISTENT SNAPSHOT".
 
 mod connection;
+mod naming;
 mod schema;
 mod stream;
 mod touch;
 
-pub use connection::Connection;
 pub use stream::{Stream, connect};
+pub use touch::Tables;
 
-use crate::database::source::{Failed, Position, Seen};
-use mysql_replication::position::FilePosition;
+use super::source::{Failed, Position, Seen};
+use crate::config::DatabaseServer;
+use change_feed::schema::Schema;
+use connection::Connection;
+use naming::Naming;
 
-/// What is committed. The position counts a transaction before its COMMIT is answered.
-///
-/// # Errors
-/// Why it could not be asked.
-pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> {
-    let text = connection.one("SELECT @@gtid_binlog_pos").await?;
-    let list = text.parse().map_err(|_| Failed::Said("bad-position", text))?;
-    Ok(Position::MariaDb(list))
+/// A connection for questions.
+pub struct Session {
+    connection: Connection,
+    naming: Naming,
 }
 
-/// Up to which place of the log everybody sees: a transaction that begins with a snapshot says it
-/// (`binlog_snapshot_file`, `binlog_snapshot_position`).
+impl Session {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn open(server: &DatabaseServer) -> Result<Session, Failed> {
+        let mut connection = Connection::open(server).await?;
+        let naming = Naming::of(&mut connection, server).await?;
+        Ok(Session { connection, naming })
+    }
+
+    /// What is committed.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn committed(&mut self) -> Result<Position, Failed> {
+        self.naming.committed(&mut self.connection).await
+    }
+
+    /// Up to where everybody sees.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn visible(&mut self) -> Result<Option<Seen>, Failed> {
+        self.naming.visible(&mut self.connection).await
+    }
+}
+
+/// The tables of a database.
 ///
 /// # Errors
-/// Why it could not be asked.
-pub async fn visible(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
-    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
-    let rows = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await?;
-    // A snapshot that is kept keeps old rows from being cleaned up.
-    connection.query("ROLLBACK").await?;
-    let named = |name: &str| {
-        let row = (0..rows.rows.len())
-            .find(|row| rows.text(*row, 0).is_some_and(|own| own.eq_ignore_ascii_case(name)))?;
-        rows.text(row, 1)
-    };
-    let file = named("binlog_snapshot_file").filter(|file| !file.is_empty());
-    let offset = named("binlog_snapshot_position").and_then(|offset| offset.parse().ok());
-    let place = file.zip(offset);
-    Ok(place.map(|(file, offset)| Seen::Place(FilePosition { file: file.as_str().into(), offset })))
+/// Why they could not be asked for.
+pub async fn schema(server: &DatabaseServer) -> Result<Schema, Failed> {
+    let mut connection = Connection::open(server).await?;
+    Ok(schema::read(&mut connection, &server.account.database).await?.0)
 }

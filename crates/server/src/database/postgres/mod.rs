@@ -20,8 +20,11 @@ mod touch;
 pub use connection::Connection;
 pub use stream::{Stream, connect};
 
+use crate::config::DatabaseServer;
 use crate::database::source::{Failed, Position, Seen};
+use change_feed::schema::Schema;
 use postgres_replication::position::Lsn;
+use postgres_replication::wire::login::Purpose;
 
 /// What is committed: the end of the log. A commit is answered when the log up to it is on the disk,
 /// and the stream has no more than that; where there is more than that in memory (commits that do not
@@ -40,6 +43,15 @@ pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> 
         connection.query(FLUSH).await?;
     }
     Ok(Position::Postgres(end))
+}
+
+/// The tables of a database.
+///
+/// # Errors
+/// Why they could not be asked for.
+pub async fn schema(server: &DatabaseServer) -> Result<Schema, Failed> {
+    let mut connection = Connection::open(server, Purpose::Statements).await?;
+    Ok(catalogue::Catalogue::read(&mut connection).await?.schema)
 }
 
 /// Which transactions everybody sees.

@@ -78,7 +78,8 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
         beat,
     };
     let stream = source::Stream::Postgres(Box::new(stream));
-    Ok(Connected { stream, server: server.into(), committed, fits })
+    let warnings = Vec::new();
+    Ok(Connected { stream, server: server.into(), committed, fits, warnings })
 }
 
 /// The catalogue, and the rules held against it.
@@ -101,7 +102,7 @@ async fn prints_of(connection: &mut Connection, sql: &str) -> Result<(String, St
 fn place(position: &Position) -> Lsn {
     match position {
         Position::Postgres(place) => *place,
-        Position::MariaDb(_) => Lsn(0),
+        _ => Lsn(0),
     }
 }
 

@@ -1,0 +1,79 @@
+//! `pagewell check` and `pagewell changes suggest`: what can be said of a configuration without serving.
+//!
+//! Errors go to standard error and make the status 1; what could be better is printed and does not. A
+//! database that cannot be reached is an error, for nothing is known of it then: `--offline` leaves
+//! databases out.
+
+use crate::{once, say};
+use pagewell::config::{Config, database_servers, load, resolve};
+use pagewell::control::client;
+use pagewell::database::check as database;
+use pagewell::options::{CheckArgs, ControlArgs, SuggestArgs};
+use pagewell::tls::Tls;
+
+/// Reads a configuration and says what is wrong with it.
+///
+/// # Errors
+/// That, in sentences.
+pub fn check(args: &CheckArgs) -> Result<(), String> {
+    let file = load(&args.config).map_err(|error| error.to_string())?;
+    let name = args.config.display();
+    let config = resolve(&file).map_err(|error| format!("{name}: {error}"))?;
+    if !config.listen_tls.is_empty() {
+        Tls::load(&config.tls)?;
+    }
+    once(async {
+        if !args.offline {
+            let hint = "--offline checks without the databases";
+            let checked = database::all(&config).await;
+            for warning in checked.map_err(|why| format!("{name}: {why}; {hint}"))? {
+                say(&format!("{name}: {warning}"))?;
+            }
+        }
+        if args.running {
+            unheard(&config, file.admin_token_file).await?;
+        }
+        say(&format!("{name}: no errors"))
+    })
+}
+
+/// Which tags the pages of the running Pagewell have that no rule could touch.
+async fn unheard(config: &Config, token_file: Option<std::path::PathBuf>) -> Result<(), String> {
+    let control = ControlArgs { admin: config.admin.to_string(), token_file };
+    for tag in client::unheard(&control).await? {
+        say(&format!("no [[change]] touches the tag {tag}, which pages depend on"))?;
+    }
+    Ok(())
+}
+
+/// Proposes rules.
+///
+/// # Errors
+/// Why a database could not be asked for its tables.
+pub fn suggest(args: &SuggestArgs) -> Result<(), String> {
+    let servers = match (&args.url, &args.config) {
+        (Some(url), _) => database_servers(&[], Some(url)),
+        (None, Some(path)) => {
+            let file = load(path).map_err(|error| error.to_string())?;
+            let of_sites = file.site.list.iter().filter_map(|site| site.database.as_deref());
+            let all: Vec<_> = of_sites.fold(file.database.clone(), |mut all, own| {
+                all.extend_from_slice(own);
+                all
+            });
+            database_servers(&all, None)
+        }
+        (None, None) => Ok(Vec::new()),
+    };
+    let servers = servers.map_err(|error| error.to_string())?;
+    if servers.is_empty() {
+        return Err("the configuration has no [[database]]".into());
+    }
+    once(async {
+        for (name, server) in &servers {
+            let name = (servers.len() > 1).then_some(name.as_str());
+            say(database::suggest(server, name).await?.trim_end())?;
+            say("")?;
+        }
+        Ok(())
+    })
+}

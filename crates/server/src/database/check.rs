@@ -1,0 +1,53 @@
+//! What `pagewell check` and `pagewell changes suggest` ask of a database: whether it can be followed as
+//! it is set up, and which tables there are.
+//!
+//! A check does all that following does, up to the first event of the stream: so it finds out by trying
+//! whether the account may, and nothing is changed by it. Not here: what is printed where.
+
+use super::source::{self, Stream};
+use crate::config::{Config, Database, DatabaseServer};
+use std::sync::Arc;
+
+/// Tries to follow each database of a configuration. What comes back could be better; each is a
+/// sentence.
+///
+/// # Errors
+/// What keeps it from being followed; all of it, a line each.
+pub async fn all(config: &Config) -> Result<Vec<String>, String> {
+    let (mut warnings, mut errors) = (Vec::new(), Vec::new());
+    let others = config.other_sites.iter().flat_map(|site| site.databases.iter());
+    for database in config.databases.iter().chain(others) {
+        let place = format!("{}, {}", database.server.place, database.name);
+        match one(database).await {
+            Ok(said) => warnings.extend(said.iter().map(|why| format!("{place}: {why}"))),
+            Err(why) => errors.push(format!("{place}: {why}")),
+        }
+    }
+    if errors.is_empty() { Ok(warnings) } else { Err(errors.join("\n")) }
+}
+
+async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
+    let mut connected = source::connect(database).await.map_err(|broken| broken.text)?;
+    connected.fits.map_err(|error| error.to_string())?;
+    // A slot of PostgreSQL has one reader, which may be the Pagewell that runs.
+    if matches!(connected.stream, Stream::MariaDb(_)) {
+        let begun = connected.stream.start(&connected.committed).await;
+        begun.map_err(|broken| broken.text)?;
+        connected.stream.next().await.map_err(|broken| broken.text)?;
+    }
+    Ok(connected.warnings.into_iter().map(|(_, why)| why).collect())
+}
+
+/// Rules for the tables of a database, as the text of a configuration.
+///
+/// # Errors
+/// Why the tables could not be asked for.
+pub async fn suggest(server: &DatabaseServer, name: Option<&str>) -> Result<String, String> {
+    let schema = source::schema(server).await;
+    let schema = schema.map_err(|broken| format!("{}: {}", server.place, broken.text))?;
+    if schema.tables.is_empty() {
+        let name = &server.account.database;
+        return Err(format!("{name} has no table that the account may read (GRANT SELECT)"));
+    }
+    Ok(change_feed::suggest(&schema, name))
+}

@@ -1,0 +1,214 @@
+//! The bytes of a connection to a database: over TCP, a Unix socket, or TLS on top of TCP.
+//!
+//! | `ssl-mode` | the server's certificate |
+//! |---|---|
+//! | `required` | is not looked at: nobody can listen, but who answers is not known |
+//! | `verify-ca` | is signed by a certificate that is trusted |
+//! | `verify-full` | the same, and it is for the host that was asked for (RFC 6125) |
+//!
+//! Trusted is what stands in the file that was named, or else what the system trusts. The file is read
+//! for each connection. Encryption is rustls'. Not here: when TLS begins, which each database says in
+//! its own way.
+
+use super::source::Failed;
+use crate::config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
+use crate::origin::socket::Socket;
+use bytes::BytesMut;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// What Debian and its relatives, Alpine and Fedora trust.
+const SYSTEM: [&str; 2] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// A connection's bytes.
+pub enum Link {
+    /// As they are.
+    Plain(Socket),
+    /// Encrypted.
+    Tls(Box<TlsStream<Socket>>),
+}
+
+impl Link {
+    /// Connects, without TLS.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn connect(server: &DatabaseServer) -> Result<Link, Failed> {
+        let (host, port) = match &server.place {
+            Place::Unix(path) => {
+                return Ok(Link::Plain(Socket::connect(&Address::Unix(path.clone())).await?));
+            }
+            Place::Tcp(host, port) => (host.as_str(), *port),
+        };
+        let mut why = io::Error::from(io::ErrorKind::NotFound);
+        for address in tokio::net::lookup_host((host, port)).await? {
+            match Socket::connect(&Address::Tcp(address)).await {
+                Ok(socket) => return Ok(Link::Plain(socket)),
+                Err(error) => why = error,
+            }
+        }
+        Err(why.into())
+    }
+
+    /// Goes on over TLS.
+    ///
+    /// # Errors
+    /// `bad-certificate`, with a sentence; or the connection failed.
+    pub async fn over_tls(self, server: &DatabaseServer) -> Result<Link, Failed> {
+        let (Link::Plain(socket), Place::Tcp(host, _)) = (self, &server.place) else {
+            return Err(wrong("TLS goes over TCP, and once".into()));
+        };
+        let name = ServerName::try_from(host.clone());
+        let name =
+            name.map_err(|_| wrong(format!("{host:?} is no name a certificate can have")))?;
+        let Some(tls) = &server.tls else { return Err(wrong("TLS was not asked for".into())) };
+        let connector = TlsConnector::from(Arc::new(client(tls)?));
+        match connector.connect(name, socket).await {
+            Ok(stream) => Ok(Link::Tls(Box::new(stream))),
+            // What rustls does not accept comes as invalid data.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(wrong(error.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is there; 0 at the end.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub async fn read(&mut self, into: &mut BytesMut) -> io::Result<usize> {
+        match self {
+            Link::Plain(socket) => socket.read_buf(into).await,
+            Link::Tls(stream) => stream.read_buf(into).await,
+        }
+    }
+
+    /// Sends all of it.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Link::Plain(socket) => socket.write_all(bytes).await,
+            Link::Tls(stream) => {
+                stream.write_all(bytes).await?;
+                stream.flush().await
+            }
+        }
+    }
+}
+
+fn wrong(why: String) -> Failed {
+    Failed::Said("bad-certificate", why)
+}
+
+fn client(tls: &DatabaseTls) -> Result<ClientConfig, Failed> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Arc::new(Verifier::new(tls, &provider)?);
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .map_err(|error| wrong(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// Judges certificates as the table above says. Signatures are always checked.
+#[derive(Debug)]
+struct Verifier {
+    trust: Trust,
+    /// None: certificates are not looked at.
+    chains: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn new(tls: &DatabaseTls, provider: &Arc<CryptoProvider>) -> Result<Verifier, Failed> {
+        let chains = match tls.trust {
+            Trust::Anybody => None,
+            Trust::Signed | Trust::SignedForHost => {
+                let roots = Arc::new(roots(tls.authorities.as_deref())?);
+                let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+                Some(builder.build().map_err(|error| wrong(error.to_string()))?)
+            }
+        };
+        Ok(Verifier { trust: tls.trust, chains, provider: provider.clone() })
+    }
+}
+
+/// The certificates that are trusted.
+fn roots(file: Option<&Path>) -> Result<RootCertStore, Failed> {
+    let system = || SYSTEM.iter().map(Path::new).find(|path| path.exists());
+    let path = file.or_else(system);
+    let path = path.ok_or_else(|| wrong("the system trusts nobody: name a file, ssl-ca".into()))?;
+    let said = |why: String| wrong(format!("{}: {why}", path.display()));
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| said(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in read {
+        let certificate = certificate.map_err(|error| said(error.to_string()))?;
+        // A system's file may have some that rustls does not take.
+        let _ = roots.add(certificate);
+    }
+    if roots.is_empty() { Err(said("no certificate is in it".into())) } else { Ok(roots) }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(chains) = &self.chains else { return Ok(ServerCertVerified::assertion()) };
+        let judged =
+            chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match judged {
+            // The name is looked at last: the chain is good.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if self.trust == Trust::Signed => Ok(ServerCertVerified::assertion()),
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,143 @@
+//! By what a server names the places of its log, and the questions about them.
+//!
+//! | | committed | visible | settles |
+//! |---|---|---|---|
+//! | MariaDB's GTIDs | `@@gtid_binlog_pos` | the place that a snapshot names | by place |
+//! | MySQL's GTIDs | `@@gtid_executed` | the same: it counts a transaction after the engine's commit | by GTID |
+//! | file and offset | `SHOW MASTER STATUS` | MariaDB: the place that a snapshot names; MySQL: it cannot say | by place, or by time |
+//!
+//! Sources: MariaDB's manual, "gtid_binlog_pos" and "START TRANSACTION WITH CONSISTENT SNAPSHOT"; MySQL's,
+//! "gtid_executed", and `MYSQL_BIN_LOG::process_commit_stage_queue`. MySQL has not been tried.
+
+use super::connection::Connection;
+use crate::config::{DatabaseServer, PositionBy};
+use crate::database::source::{Failed, Mark, Position, Seen};
+use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
+use mysql_replication::wire::greeting::Flavour;
+
+/// By what places are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// MariaDB's GTIDs.
+    MariaDb,
+    /// MySQL's GTIDs.
+    MySql,
+    /// File and offset.
+    File,
+}
+
+impl Naming {
+    /// The best that a server has.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn of(
+        connection: &mut Connection,
+        server: &DatabaseServer,
+    ) -> Result<Naming, Failed> {
+        match (server.by, connection.flavour()) {
+            (PositionBy::File, _) => Ok(Naming::File),
+            (PositionBy::Gtid, Flavour::MariaDb) => Ok(Naming::MariaDb),
+            (PositionBy::Gtid, Flavour::MySql) => {
+                let mode = connection.one("SELECT @@global.gtid_mode").await?;
+                Ok(if mode == "ON" { Naming::MySql } else { Naming::File })
+            }
+        }
+    }
+
+    /// What is committed. Each counts a transaction before its COMMIT is answered.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn committed(self, connection: &mut Connection) -> Result<Position, Failed> {
+        let bad = |text: &str| Failed::Said("bad-position", text.to_owned());
+        match self {
+            Naming::MariaDb => {
+                let text = connection.one("SELECT @@gtid_binlog_pos").await?;
+                text.parse().map(Position::MariaDb).map_err(|_| bad(&text))
+            }
+            Naming::MySql => {
+                let text = connection.one("SELECT @@global.gtid_executed").await?;
+                // It is written on several lines.
+                text.parse().map(Position::MySql).map_err(|_| bad(&text))
+            }
+            Naming::File => place(connection).await.map(Position::Place),
+        }
+    }
+
+    /// Up to where everybody sees; none: the server cannot say.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn visible(self, connection: &mut Connection) -> Result<Option<Seen>, Failed> {
+        match (self, connection.flavour()) {
+            (Naming::MySql, _) => match self.committed(connection).await? {
+                Position::MySql(set) => Ok(Some(Seen::MySql(set))),
+                _ => Ok(None),
+            },
+            (Naming::MariaDb | Naming::File, Flavour::MariaDb) => snapshot(connection).await,
+            (Naming::MariaDb | Naming::File, Flavour::MySql) => Ok(None),
+        }
+    }
+
+    /// What a transaction is known by, from its GTID and the stream's position after it.
+    pub fn mark(self, gtid: Option<&Gtid>, after: &position::Position) -> Option<Mark> {
+        match (self, gtid) {
+            (Naming::MySql, Some(Gtid::MySql(gtid))) => Some(Mark::MySql(gtid.clone())),
+            (Naming::MySql, _) => None,
+            (Naming::MariaDb | Naming::File, _) => after.file.clone().map(Mark::Place),
+        }
+    }
+}
+
+/// Where a stream is to start.
+pub fn start(from: &Position) -> Start {
+    match from {
+        Position::MariaDb(list) => Start::MariaDb(list.clone()),
+        Position::MySql(set) => Start::MySql(set.clone()),
+        Position::Place(place) => Start::File(place.clone()),
+        // Another kind's: nothing of it is here.
+        Position::Postgres(_) => Start::MariaDb(GtidList::default()),
+    }
+}
+
+/// How far a stream is; none before the server has named a file, where it goes by that.
+pub fn reached(position: &position::Position) -> Option<Position> {
+    match &position.gtids {
+        Gtids::MariaDb(list) => Some(Position::MariaDb(list.clone())),
+        Gtids::MySql(set) => Some(Position::MySql(set.clone())),
+        Gtids::None => position.file.clone().map(Position::Place),
+    }
+}
+
+async fn place(connection: &mut Connection) -> Result<FilePosition, Failed> {
+    // MySQL 8.4 has taken the old name away.
+    let rows = match connection.query("SHOW MASTER STATUS").await {
+        Err(Failed::Said("other", _)) => connection.query("SHOW BINARY LOG STATUS").await?,
+        rows => rows?,
+    };
+    let file = rows.text(0, 0).unwrap_or_default();
+    let offset = rows.text(0, 1).and_then(|offset| offset.parse().ok());
+    match offset {
+        Some(offset) if !file.is_empty() => Ok(FilePosition { file: file.as_str().into(), offset }),
+        _ => Err(Failed::Said("bad-position", format!("SHOW MASTER STATUS: {file:?}"))),
+    }
+}
+
+/// A transaction that begins with a snapshot says up to which place of the log it sees
+/// (`binlog_snapshot_file`, `binlog_snapshot_position`).
+async fn snapshot(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
+    connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let rows = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await?;
+    // A snapshot that is kept keeps old rows from being cleaned up.
+    connection.query("ROLLBACK").await?;
+    let named = |name: &str| {
+        let row = (0..rows.rows.len())
+            .find(|row| rows.text(*row, 0).is_some_and(|own| own.eq_ignore_ascii_case(name)))?;
+        rows.text(row, 1)
+    };
+    let file = named("binlog_snapshot_file").filter(|file| !file.is_empty());
+    let offset = named("binlog_snapshot_position").and_then(|offset| offset.parse().ok());
+    let place = file.zip(offset);
+    Ok(place.map(|(file, offset)| Seen::Place(FilePosition { file: file.as_str().into(), offset })))
+}

@@ -1,0 +1,107 @@
+//! Databases reached otherwise: over TLS with the server's certificate looked at or not, and at another
+//! server that has taken over.
+
+use super::common::until;
+use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, shows, stored};
+use super::{PrivateDir, common};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// An authority, a certificate for `localhost` that it has signed, and that one's key: PEM.
+fn certificates() -> (String, String, String) {
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_key = KeyPair::generate().expect("a key");
+    let ca = params.self_signed(&ca_key).expect("an authority");
+    let issuer = Issuer::from_params(&params, &ca_key);
+    let key = KeyPair::generate().expect("a key");
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
+    let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
+    (ca.pem(), leaf.pem(), key.serialize_pem())
+}
+
+#[test]
+fn over_tls_the_certificate_counts_as_far_as_asked() {
+    let dir = PrivateDir::temporary("tls").expect("a directory");
+    let (ca, leaf, key) = certificates();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
+        path.display().to_string()
+    };
+    let (ca, other) = (write("ca.pem", &ca), write("other.pem", &certificates().0));
+    let cert = format!("--ssl-cert={}", write("cert.pem", &leaf));
+    let key = format!("--ssl-key={}", write("key.pem", &key));
+    let (paper, port) = Paper::over_tcp(&[&cert, &key]);
+    paper.database.sql("ALTER USER follower@'127.0.0.1' REQUIRE SSL").expect("it demands TLS");
+    let url = |host: &str, more: &str| format!("mysql://follower:secret@{host}:{port}/paper{more}");
+    let refused = |url: String, part: &str| {
+        let config = format!("[[database]]\nurl = {url:?}\n{RULES}");
+        let file = paper.site.config(&config, "").display().to_string();
+        let root = paper.site.root().display().to_string();
+        let args = [root.as_str(), "--memory", "64M", "--config", &file];
+        let error = Pagewell::start(common::binary(), &args).expect_err("it does not start");
+        assert!(error.to_string().contains(part), "{url}: {error}");
+    };
+    refused(url("127.0.0.1", ""), "access-denied");
+    refused(url("127.0.0.1", &format!("?ssl-mode=verify-ca&ssl-ca={other}")), "certificate");
+    refused(url("127.0.0.1", &format!("?ssl-mode=verify-full&ssl-ca={ca}")), "certificate");
+    refused(url("localhost", &format!("?ssl-mode=verify-full&ssl-ca={other}")), "certificate");
+    refused(url("localhost", "?ssl-mode=verify-full&ssl-ca=/no/such.pem"), "/no/such.pem");
+    for (round, (host, more)) in [
+        ("127.0.0.1", "?ssl-mode=required".to_owned()),
+        ("127.0.0.1", format!("?ssl-mode=verify-ca&ssl-ca={ca}")),
+        ("localhost", format!("?ssl-mode=verify-full&ssl-ca={ca}")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let pagewell = paper.serve_by(&url(host, &more), "");
+        stored(&pagewell, "/show.php?id=1");
+        paper.sql(&format!("UPDATE news SET title = 'secret{round}' WHERE id = 1"));
+        shows(&pagewell, "/show.php?id=1", &format!("title=secret{round}"));
+    }
+}
+
+#[test]
+fn after_a_failover_it_goes_on_at_the_other_server() {
+    let (mut paper, port) = Paper::over_tcp(&[]);
+    paper
+        .database
+        .sql(
+            "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'secret';
+              GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'",
+        )
+        .expect("an account");
+    let second = logging(None, &["--server-id=2", "--log-slave-updates=1"]);
+    second
+        .sql(&format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica',
+             MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos; START SLAVE;"
+        ))
+        .expect("it replicates");
+    let pagewell = paper.serve("lag_max = \"60s\"");
+    let path = "/show.php?id=1";
+    paper.sql("UPDATE news SET title = 'first' WHERE id = 1");
+    shows(&pagewell, path, "title=first");
+    stored(&pagewell, path);
+    stored(&pagewell, "/show.php?id=2");
+    let at =
+        |server: &harness::MariaDb| server.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    let last = at(&paper.database);
+    until("the other has it all", || at(&second) == last);
+
+    // The first goes, and the second answers at its address.
+    paper.database.stop();
+    let _ = fs::remove_file(paper.database.socket());
+    std::os::unix::fs::symlink(second.socket(), paper.database.socket()).expect("a link");
+    second.sql("STOP SLAVE; UPDATE paper.news SET title = 'second' WHERE id = 1").expect("a row");
+    shows(&pagewell, path, "title=second");
+    assert!(is_hit(&get(&pagewell, "/show.php?id=2")), "{}", pagewell.log());
+    stored(&pagewell, path);
+    second.sql("UPDATE paper.news SET title = 'third' WHERE id = 1").expect("a row");
+    shows(&pagewell, path, "title=third");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}

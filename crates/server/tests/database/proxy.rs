@@ -1,0 +1,116 @@
+//! What stands between Pagewell and the database over TCP, and can hold the stream or cut it, or hold
+//! the answers to who asks what everybody sees.
+//!
+//! A connection is a stream once its client has sent the command of a dump, and one for snapshots once
+//! it has asked for one; of others everything is passed on. Threads end with their connections.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// `COM_BINLOG_DUMP`, behind the length of its packet and the number 0.
+const DUMP: u8 = 0x12;
+
+/// What a connection is for.
+const STREAM: u8 = 1;
+const SNAPSHOTS: u8 = 2;
+
+/// What is to be done.
+#[derive(Default)]
+pub struct Control {
+    /// Which connections are held; 0: none.
+    held: Mutex<u8>,
+    released: Condvar,
+    /// After so many bytes more a stream is cut; 0: it is not.
+    cut_after: AtomicUsize,
+    /// How many were cut.
+    pub cuts: AtomicUsize,
+}
+
+impl Control {
+    /// Holds what the server sends by a stream.
+    pub fn hold(&self) {
+        *self.held.lock().expect("it is never poisoned") = STREAM;
+    }
+
+    /// Holds what the server says of snapshots.
+    pub fn hold_snapshots(&self) {
+        *self.held.lock().expect("it is never poisoned") = SNAPSHOTS;
+    }
+
+    /// Lets it through again.
+    pub fn release(&self) {
+        *self.held.lock().expect("it is never poisoned") = 0;
+        self.released.notify_all();
+    }
+
+    /// Cuts the stream after so many bytes.
+    pub fn cut_after(&self, bytes: usize) {
+        self.cut_after.store(bytes, Ordering::SeqCst);
+    }
+
+    /// Passes on, or not: how much of a piece goes through.
+    fn pass(&self, what: u8, len: usize) -> usize {
+        let mut held = self.held.lock().expect("it is never poisoned");
+        while *held == what && what != 0 {
+            held = self.released.wait(held).expect("it is never poisoned");
+        }
+        let left = self.cut_after.load(Ordering::SeqCst);
+        if left == 0 || what != STREAM {
+            return len;
+        }
+        if left <= len {
+            self.cut_after.store(0, Ordering::SeqCst);
+            self.cuts.fetch_add(1, Ordering::SeqCst);
+            return left - 1;
+        }
+        self.cut_after.store(left - len, Ordering::SeqCst);
+        len
+    }
+}
+
+/// A proxy to a port of this machine; its own port.
+pub fn before(server: u16) -> (u16, Arc<Control>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let control = Arc::new(Control::default());
+    let own = control.clone();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
+            let what = Arc::new(AtomicU8::new(0));
+            let (seen, control) = (what.clone(), own.clone());
+            let (from, to) =
+                (client.try_clone().expect("one more"), server.try_clone().expect("so"));
+            std::thread::spawn(move || {
+                pump(from, to, |piece| {
+                    let asks = piece.windows(8).any(|window| window == b"SNAPSHOT");
+                    match piece.get(3..5) {
+                        Some(&[0, DUMP]) => seen.store(STREAM, Ordering::SeqCst),
+                        _ if asks => seen.store(SNAPSHOTS, Ordering::SeqCst),
+                        _ => {}
+                    }
+                    piece.len()
+                });
+            });
+            std::thread::spawn(move || {
+                let what = || what.load(Ordering::SeqCst);
+                pump(server, client, |piece| control.pass(what(), piece.len()));
+            });
+        }
+    });
+    (port, control)
+}
+
+/// Passes on as much of each piece as `through` says; less than all of it ends both.
+fn pump(mut from: TcpStream, mut to: TcpStream, mut through: impl FnMut(&[u8]) -> usize) {
+    let mut piece = vec![0; 16 << 10];
+    while let Ok(len @ 1..) = from.read(&mut piece) {
+        let passed = through(&piece[..len]);
+        if to.write_all(&piece[..passed]).is_err() || passed < len {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
