@@ -3,12 +3,13 @@
 //! A case measures one thing, or several; it prints tables as the manual has them, and leaves them, all
 //! figures as JSON and plots in a directory (`target/bench`). Cases share the floor (a bare epoll loop),
 //! the rivals, the figures (medians, spread, ratios round by round), and the rule that what is measured
-//! is verified first: a fast wrong answer does not count. `flush` and `instructions` are benchmarks with
-//! options of their own.
+//! is verified first: a fast wrong answer does not count. `flush`, `database` and `instructions` are
+//! benchmarks with options of their own.
 
 mod alone;
 mod cases;
 mod compare;
+pub mod database;
 pub mod figures;
 pub mod floor;
 pub mod flush;
@@ -46,6 +47,8 @@ pub struct Bench {
 pub enum Special {
     /// What a flush of a whole site under load costs, beside nginx's fastcgi_cache
     Flush(flush::Amount),
+    /// How soon changed rows drop their pages, and how many can be followed
+    Database(database::Amount),
     /// How many instructions a hit takes; needs no quiet machine
     Instructions(instructions::Amount),
 }
@@ -106,6 +109,7 @@ pub struct Found {
 pub fn run(bench: Bench) -> Result<(), String> {
     match bench.special {
         Some(Special::Flush(amount)) => return flush::run(amount),
+        Some(Special::Database(amount)) => return database::run(&amount),
         Some(Special::Instructions(amount)) => return instructions::run(amount),
         None => {}
     }

@@ -8,10 +8,15 @@
 mod check;
 
 use crate::root::{self, Profile};
-use harness::{NewsSite, Pagewell, PrivateDir, StartReason, Wait, suits_servers};
+use harness::{
+    Client, Deadline, MariaDbOptions, NewsSite, Pagewell, PrivateDir, StartReason, Wait,
+    suits_servers,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -20,6 +25,20 @@ pub use check::check;
 
 /// How many articles there are: a few thousand, in a few seconds.
 const ARTICLES: u32 = 3000;
+/// Which of the site's pages a changed row concerns.
+const CHANGES: &str = r#"
+[[change]]
+table = "news"
+tags = ["news", "news:{id}"]
+any_row = ["news", "news:*"]
+
+[[change]]
+table = "comments"
+tags = ["comments", "news:{news_id}"]
+any_row = ["comments", "news:*"]
+"#;
+/// How long it may take until the database is followed.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(60);
 /// How often it is asked whether Pagewell still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -33,7 +52,11 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     let ended = signals()?;
     let binary = root::pagewell(profile)?;
     println!("demo: starting MariaDB and filling it with {ARTICLES} articles …");
-    let site = NewsSite::start(&root::repository(), place("database", port)?, ARTICLES);
+    let log = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW", "--max-binlog-size=16M"];
+    let log = log.iter().chain(&["--binlog-expire-logs-seconds=3600"]);
+    let options = MariaDbOptions { port: None, options: log.map(|one| (*one).into()).collect() };
+    let dir = place("database", port)?;
+    let site = NewsSite::start_with(&root::repository(), dir, ARTICLES, options);
     let site = site.map_err(|error| advice(&error))?;
     if is_told(&ended) {
         return Ok(());
@@ -43,15 +66,54 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
     command.args(["--admin", &format!("127.0.0.1:{admin_port}")]);
     let place = place("pagewell", port)?;
+    command.arg("--config").arg(config(&site, place.path())?);
     let mut server =
         Pagewell::start_command(place, &mut command).map_err(|error| advice(&error))?;
-    println!("{}", what_to_try(&server));
+    wait_until_followed(&server)?;
+    println!("{}", what_to_try(&server, &site));
     let outcome = wait(&mut server, &ended);
     println!("demo: stopping …");
     drop(server);
     drop(site);
     println!("demo: stopped; nothing is left running");
     outcome
+}
+
+/// The configuration: the site's database is followed, by an account that may do no more.
+fn config(site: &NewsSite, dir: &Path) -> Result<PathBuf, String> {
+    let name =
+        |(name, value): &(String, String)| (name == "NEWS_DB_PASSWORD").then(|| value.clone());
+    let password = site.env().iter().find_map(name).unwrap_or_default();
+    let account = format!(
+        "CREATE USER IF NOT EXISTS pagewell@localhost;
+         ALTER USER pagewell@localhost IDENTIFIED BY '{password}';
+         GRANT REPLICATION SLAVE ON *.* TO pagewell@localhost;
+         GRANT SELECT ON news.* TO pagewell@localhost;"
+    );
+    site.database().sql(&account).map_err(|error| advice(&error))?;
+    let socket = site.database().socket().display();
+    let path = dir.join("pagewell.toml");
+    let text = format!(
+        "[[database]]\nurl = \"mysql://pagewell:{password}@localhost/news?socket={socket}\"\n{CHANGES}"
+    );
+    fs::write(&path, text).map_err(|error| format!("demo: {}: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// Until the database is followed no page is kept, and what is to be tried would not be so.
+fn wait_until_followed(server: &Pagewell) -> Result<(), String> {
+    let deadline = Deadline::after(FOLLOWED_WITHIN);
+    let mut client = Client::new(server.address().clone());
+    loop {
+        let page = client.get("/letters/").map_err(|error| format!("demo: {error}"))?;
+        if page.header("cache-status").is_some_and(|status| status.contains("; hit")) {
+            return Ok(());
+        }
+        if deadline.passed() {
+            return Err(format!("demo: the database is not followed:\n{}", server.log()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// The control interface beside the site, or anywhere when that port is taken.
@@ -120,7 +182,8 @@ fn advice(error: &harness::StartError) -> String {
     format!("demo: {error}{hint}")
 }
 
-fn what_to_try(server: &Pagewell) -> String {
+fn what_to_try(server: &Pagewell, site: &NewsSite) -> String {
+    let socket = site.database().socket().display();
     let (site, admin) = (server.address(), server.admin());
     format!(
         "
@@ -138,6 +201,11 @@ Open it in a browser; or, in another terminal, see how pages are kept and droppe
         HTTP/1.1 303 See Other      a comment is written, and drops what was made from it
   4. the first again
         … fwd=uri-miss … stored     made anew, with the comment; all other pages are kept
+  5. mariadb --no-defaults --socket={socket} news -e \
+     \"UPDATE news SET title = 'Changed by hand' WHERE id = 4\"
+        nobody told Pagewell: it reads the database's log
+  6. the first again
+        … fwd=uri-miss … stored     made anew, with the title
 
 The back office, to write and edit: http://{site}/office/ (password: office)
 The counters:                       curl -s http://{admin}/v1/stats

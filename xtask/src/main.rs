@@ -8,6 +8,7 @@ mod bench;
 mod demo;
 mod docs;
 mod root;
+mod rows;
 mod tidy;
 mod torture;
 

@@ -16,6 +16,7 @@ mod port;
 mod reader;
 mod renders;
 mod report;
+mod rows;
 mod run;
 mod script;
 mod site;
@@ -58,6 +59,8 @@ const SHORT: [(By, u64); 6] = [
     (By::Soft, 5),
     (By::Litespeed, 3),
 ];
+/// The same, for changes that are read from a database.
+const SHORT_ROWS_SECONDS: u64 = 4;
 /// For how long the short form looks for an outdated answer of a binary without its lease check, at most.
 const SHORT_FOUND_SECONDS: u64 = 20;
 /// How many changes a second the short form makes: enough to be in every render's way, and few enough
@@ -92,6 +95,9 @@ pub struct Amount {
     /// The same load on another cache as well, told by PURGEKEYS and PURGE as Pagewell then is
     #[arg(long, value_enum, conflicts_with_all = ["by", "faults", "short", "without_lease_check"])]
     beside: Option<Other>,
+    /// Changes are made in a database and read from its change stream
+    #[arg(long, conflicts_with_all = ["by", "beside", "short", "json"])]
+    database: bool,
     /// Cut and refuse at the origin, leave as a reader, kill Pagewell and start it anew
     #[arg(long)]
     faults: bool,
@@ -170,6 +176,10 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     }
     let lease_check =
         if amount.without_lease_check { LeaseCheck::LeftOut } else { LeaseCheck::Kept };
+    if amount.database {
+        println!("{}", rows::torture(amount, lease_check, WRONG_MAX)?);
+        return Ok(());
+    }
     let figures = match amount.beside {
         None => vec![torture(amount, lease_check, WRONG_MAX)?],
         Some(Other::Varnish) => {
@@ -209,7 +219,10 @@ fn short(amount: &Amount) -> Result<(), String> {
             }
         }
     }
+    let rows = Amount { seconds: SHORT_ROWS_SECONDS, faults: true, ..amount.clone() };
+    println!("{}", rows::torture(&rows, LeaseCheck::Kept, WRONG_MAX)?);
     let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..amount };
+    println!("{}", rows::torture(&other, LeaseCheck::LeftOut, 1)?);
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;
     figures.verdict()?;
     println!(
