@@ -184,6 +184,16 @@ impl Stored {
             + self.directives.withheld.len() * 32
     }
 
+    /// The fields meant for this cache alone, to be written down with the rest.
+    pub fn internal_fields(&self) -> &HeaderMap {
+        &self.internal
+    }
+
+    /// Gives it back the fields meant for this cache alone.
+    pub fn with_internal_fields(self, internal: HeaderMap) -> Stored {
+        Stored { internal, ..self }
+    }
+
     /// Works out again what depends on the fields: the points in time of Date and Last-Modified,
     /// and adds a Date where none can be read (RFC 9110 §6.6.1).
     pub(crate) fn read_dates(&mut self) {

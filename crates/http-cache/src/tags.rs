@@ -105,6 +105,18 @@ impl Tags {
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start as usize..*end as usize])
     }
 
+    /// These tags, each once; to read back what [`iter`](Self::iter) gave.
+    ///
+    /// # Errors
+    /// When they are over a limit.
+    pub fn of<'t>(tags: impl Iterator<Item = &'t [u8]>) -> Result<Tags, TagsRefused> {
+        let mut all = Tags::default();
+        for tag in tags {
+            all.push(tag)?;
+        }
+        Ok(all.once())
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -80,6 +80,26 @@ impl Nominated {
         Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
     }
 
+    /// What [`fields`](Self::fields) and [`cookies`](Self::cookies) gave, read back.
+    pub fn of_parts(
+        mut fields: Vec<(HeaderName, Option<Vec<u8>>)>,
+        cookies: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    ) -> Nominated {
+        fields.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
+        fields.dedup_by(|one, other| one.0 == other.0);
+        Nominated { fields, cookies }
+    }
+
+    /// The nominated fields with the values that the request had, normalised; sorted by name.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&HeaderName, Option<&[u8]>)> {
+        self.fields.iter().map(|(name, value)| (name, value.as_deref()))
+    }
+
+    /// The nominated cookies with the values that the request had.
+    pub fn cookies(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
+        self.cookies.iter().map(|(name, value)| (name.as_slice(), value.as_deref()))
+    }
+
     /// Whether there are none: every request for the page selects the response.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.cookies.is_empty()

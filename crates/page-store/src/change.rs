@@ -210,7 +210,11 @@ impl<P> Index<P> {
 
     /// Closes one name with the clock's number; a render must have begun at it or later.
     pub(crate) fn settle(&mut self, id: Id, times: u32) {
+        let before = self.tags.find(id).map_or(0, |at| self.tags.get(at).last_change);
         let at = self.remember(id);
+        if let Some(restored) = &mut self.restored {
+            restored.settled(id, before, self.clock);
+        }
         let tag = self.tags.get_mut(at);
         tag.open -= times;
         tag.settled = true;

@@ -15,6 +15,7 @@ use crate::names::Dependencies;
 use crate::places::Place;
 use crate::predicate::Predicates;
 use crate::refused::Refused;
+use crate::restore::Restored;
 use crate::slab::Slab;
 use crate::stats::Counters;
 use crate::tags::Tags;
@@ -43,6 +44,8 @@ pub(crate) struct Index<P> {
     pub(crate) opens: usize,
     /// The names of open changes that nobody will settle one by one, and how many times.
     pub(crate) abandoned: BTreeMap<Id, u32>,
+    /// What pages of an earlier process are checked by, while some are put in.
+    pub(crate) restored: Option<Restored>,
     pub(crate) counters: Counters,
 }
 
@@ -61,6 +64,7 @@ impl<P> Index<P> {
             edge_bytes: 0,
             opens: 0,
             abandoned: BTreeMap::new(),
+            restored: None,
             counters: Counters::default(),
             limits,
         }

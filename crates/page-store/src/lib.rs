@@ -6,7 +6,7 @@
 //! render holds a [`Lease`], the clock's value when it began; [`Store::insert`] checks and inserts in one
 //! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling),
 //! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index),
-//! `owners.rs` (private pages), `rewarm.rs`, `evict.rs`, `fill.rs` (collapse).
+//! `owners.rs` (private pages), `rewarm.rs`, `restore.rs` (what outlives the process), `evict.rs`, `fill.rs` (collapse).
 //!
 //! No sockets, no clock, no logging, no `unsafe`. Times come in as arguments. It knows nothing of HTTP: keys
 //! and tags are bytes, what is stored is the caller's [`Payload`]. Every structure is bounded by [`Limits`].
@@ -28,6 +28,7 @@ mod page;
 mod places;
 mod predicate;
 mod refused;
+mod restore;
 mod rewarm;
 mod shards;
 mod slab;
@@ -48,5 +49,6 @@ pub use page::{Audience, Candidates, Key, KeyBuf, Marked, Page, Payload};
 pub use places::Tidied;
 pub use predicate::Touches;
 pub use refused::{NotStored, Refused};
+pub use restore::{Found, NotRestored, Restoring, Stay, Walk, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};

@@ -93,6 +93,15 @@ impl<T> Slab<T> {
         })
     }
 
+    /// The entries at `count` places from `from`, free ones left out, and where to go on; `None` where
+    /// there is nothing further.
+    pub(crate) fn part(&self, from: u32, count: usize) -> (impl Iterator<Item = &T>, Option<u32>) {
+        let all = self.chunks.len() * CHUNK;
+        let end = (from as usize).saturating_add(count).min(all);
+        let next = (end < all).then_some(end as u32);
+        ((from..end as u32).filter_map(|at| self.find(at)), next)
+    }
+
     fn grow(&mut self) {
         let first = self.chunks.len() * CHUNK;
         let end = u32::try_from(first + CHUNK).expect("memory ends before 2^32 pages or names");

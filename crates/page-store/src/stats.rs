@@ -13,6 +13,8 @@ pub struct Counters {
     pub stored: u64,
     /// Of these, in place of a page of the same variant.
     pub replaced: u64,
+    /// Pages of an earlier process put in again.
+    pub restored: u64,
     /// Pages given another payload in their place.
     pub swapped: u64,
     /// Pages put out by a newer variant of their key, because there were too many.

@@ -66,6 +66,10 @@ counters! {
     database_lag_max_us: "The longest such time since the start.",
     database_gaps: "Times that changes of the database may have been missed, so that every page was dropped.",
     database_late: "Writes that were answered before it was known that their changes are applied.",
+    snapshots_written: "Snapshots written.",
+    snapshots_failed: "Snapshots that were not written; the one before stays.",
+    snapshots_refused: "Snapshots that were there at the start and could not be used.",
+    snapshot_pages: "Pages put in from a snapshot at the start.",
     connections: "Connections open now.",
     connections_accepted: "Connections accepted.",
 }

@@ -43,6 +43,7 @@ pub mod serve;
 pub mod server;
 pub mod site;
 pub mod sites;
+pub mod snapshot;
 pub mod static_files;
 pub mod switch;
 pub mod target;

@@ -119,6 +119,13 @@ impl StoredPage {
         StoredPage { stored, plain: Plain::Kept(content), heads, forms, item: None }
     }
 
+    /// A page as it was before: content, codings.
+    pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+        let heads = Heads::of(&stored, plain.length());
+        let forms = OtherForms::of(&stored, coded);
+        StoredPage { stored, plain, heads, forms, item: None }
+    }
+
     /// The content as it came: kept, or made again out of a coding.
     pub fn content(&self) -> Bytes {
         match &self.plain {

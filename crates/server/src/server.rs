@@ -14,6 +14,7 @@ use crate::origin::php_fpm::PhpFpm;
 use crate::rewarm;
 use crate::site::Site;
 use crate::sites::Neighbours;
+use crate::snapshot;
 use crate::tls::Tls;
 use page_store::Tidied;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(false);
         for site in site.all_or(None) {
-            if let Err(error) = database::start(site, &stopped).await {
+            if let Err(error) = start_site(site, &stopped).await {
                 stop_all(php).await;
                 return Err(error);
             }
@@ -134,6 +135,7 @@ impl Server {
 
     /// Stops in good order; bounded by the configured time.
     pub async fn stop(self) {
+        let last: Vec<_> = self.site.all_or(None).map(|site| snapshot::begin_last(site)).collect();
         let _ = self.stop.send(true);
         let drained = tokio::time::timeout(self.site.limits.drain, async {
             while self.site.counters.connections.get() > 0 {
@@ -146,8 +148,21 @@ impl Server {
             let left = self.site.counters.connections.get();
             tracing::warn!(event = "drain-ended", connections = left);
         }
+        for (site, last) in self.site.all_or(None).zip(last) {
+            if let Some(last) = last {
+                snapshot::write_last(site, last).await;
+            }
+        }
         stop_all(self.php).await;
     }
+}
+
+/// Begins with what an earlier process has left of a site, then with the changes of its databases.
+async fn start_site(site: &Arc<Site>, stopped: &watch::Receiver<bool>) -> Result<(), String> {
+    let loading = snapshot::begin(site)?;
+    database::start(site, stopped).await?;
+    tokio::spawn(snapshot::run(site.clone(), loading, stopped.clone()));
+    Ok(())
 }
 
 /// Starts the origins of all sites, and puts the sites together: the one that connections come to,

@@ -13,6 +13,7 @@ use crate::page::StoredPage;
 use crate::purge::Searches;
 use crate::render::Waiter;
 use crate::sites::Neighbours;
+use crate::snapshot::Snapshots;
 use crate::static_files::StaticFiles;
 use crate::target::Target as UriTarget;
 use page_store::{Applied, Change, FillLimits, Fills, Opened, Store, Strength, Target, Touches};
@@ -61,6 +62,8 @@ pub struct Site {
     pub feeds: Vec<Arc<Feed>>,
     /// Tags of pages that no rule of theirs could touch.
     pub unheard: Unheard,
+    /// The pages that outlive the process, where they do.
+    pub snapshots: Option<Snapshots>,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// Places for connections that have changed to another protocol.
@@ -108,6 +111,7 @@ impl Site {
             searches: Searches::default(),
             unheard: Unheard::default(),
             feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
+            snapshots: config.snapshot.clone().map(Snapshots::new),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),
@@ -150,6 +154,9 @@ impl Site {
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: &'static str) -> Applied {
         let change = Change { site: self.name, targets };
         let applied = self.store.change_at(&change, strength, self.clock.now().0);
+        if let Some(snapshots) = &self.snapshots {
+            snapshots.note(targets);
+        }
         self.changed(&applied, targets.len(), by);
         applied
     }
@@ -182,6 +189,9 @@ impl Site {
     ) -> Applied {
         let now_ms = self.clock.now().0;
         let applied = self.store.change_where(self.name, touches, strength, now_ms);
+        if let Some(snapshots) = &self.snapshots {
+            snapshots.note_everything();
+        }
         self.changed(&applied, 1, by);
         applied
     }

@@ -12,6 +12,7 @@ const MANY_SITES: &str = include_str!("../../../docs/guide/many-sites.md");
 const WORDPRESS: &str = include_str!("../../../docs/guide/wordpress.md");
 const LITESPEED: &str = include_str!("../../../docs/guide/litespeed.md");
 const OTHER_CACHES: &str = include_str!("../../../docs/guide/other-caches.md");
+const RESTART: &str = include_str!("../../../docs/guide/restart.md");
 const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 const APACHE: &str = include_str!("../../../docs/guide/in-front-of-apache.md");
 const FROM_NGINX: &str = include_str!("../../../docs/guide/from-nginx.md");
@@ -23,7 +24,8 @@ fn examples(guide: &'static str) -> Vec<&'static str> {
 
 #[test]
 fn every_example_can_be_used() {
-    let others = [BEHIND_NGINX, MANY_SITES, WORDPRESS, LITESPEED, OTHER_CACHES, APACHE, FROM_NGINX];
+    let others =
+        [BEHIND_NGINX, MANY_SITES, WORDPRESS, LITESPEED, OTHER_CACHES, APACHE, FROM_NGINX, RESTART];
     assert!(examples(GUIDE).len() > 12 && others.iter().all(|guide| !examples(guide).is_empty()));
     let all = others.into_iter().chain([GUIDE]).flat_map(examples);
     for example in all {

@@ -17,6 +17,7 @@ pub mod proxy_protocol;
 pub mod purge;
 pub mod request_head;
 pub mod route;
+pub mod snapshot;
 pub mod target_key;
 
 /// A target: its name, which is its corpus's as well, and what it does.
@@ -36,4 +37,5 @@ pub const TARGETS: [Target; 12] = [
     ("target_key", target_key::run),
     ("route", route::run),
     ("purge", purge::run),
+    ("snapshot", snapshot::run),
 ];

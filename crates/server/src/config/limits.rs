@@ -30,6 +30,7 @@ impl Default for Limits {
             coding_queue: 0,
             solo: zero,
             drain: zero,
+            snapshot_stop: zero,
             handshake_timeout: zero,
             certificate_look: zero,
             rewarm_pages: 0,

@@ -16,6 +16,7 @@ mod resolve;
 mod resolve_rules;
 mod resolve_sites;
 mod rewarm;
+mod snapshot;
 pub mod table;
 mod table_limits;
 pub mod units;
@@ -40,6 +41,7 @@ pub use purging::Purging;
 pub use resolve::{LoadError, load};
 pub use resolve_sites::resolve;
 pub use rewarm::Rewarm;
+pub use snapshot::Snapshot;
 
 /// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +100,8 @@ pub struct Config {
     pub codings: Codings,
     /// How pages are rendered anew in the background after a change; none: only when somebody asks.
     pub rewarm: Option<Rewarm>,
+    /// How pages outlive the process; none: they do not.
+    pub snapshot: Option<Snapshot>,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
     /// The memcached port; none: there is none.
@@ -276,6 +280,8 @@ pub struct Limits {
     pub solo: Duration,
     /// From the order to stop to the end.
     pub drain: Duration,
+    /// How long the last snapshot may take.
+    pub snapshot_stop: Duration,
     /// From a connection to the end of its TLS handshake.
     pub handshake_timeout: Duration,
     /// Between two looks whether a certificate has changed.

@@ -49,6 +49,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub rewarm: Rewarm,
     #[allow(missing_docs)]
+    pub snapshot: Snapshot,
+    #[allow(missing_docs)]
     pub purge: Purge,
     #[allow(missing_docs)]
     pub dialects: Dialects,
@@ -190,6 +192,17 @@ pub struct Rewarm {
     pub pages_per_second: Option<u32>,
     pub at_once: Option<usize>,
     pub min_uses: Option<u8>,
+}
+
+/// `[snapshot]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Snapshot {
+    pub directory: Option<PathBuf>,
+    pub every: Option<String>,
+    pub max_size: Option<String>,
+    pub unwatched: Option<String>,
 }
 
 /// `[dialects]`

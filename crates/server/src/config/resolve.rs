@@ -83,6 +83,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
     let dialects = super::dialects::resolve(&file.dialects)?;
+    let site = resolve_site(file)?;
     let pairs = file.tls.iter().cloned();
     let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
     Ok(Config {
@@ -98,7 +99,8 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         admin,
         admin_token,
         memory_bytes,
-        site: resolve_site(file)?,
+        snapshot: super::snapshot::resolve(file, &site, memory_bytes)?,
+        site,
         other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,

@@ -460,6 +460,30 @@ pub const OPTIONS: &[OptionRow] = &[
         "How long the render of a page may take that is stored there: every change within this time counts against a page that comes without a lease, and a lease is good for so long.",
     ),
     row(
+        "snapshot.directory",
+        "",
+        "none: pages end with the process",
+        "Where pages are kept that outlive the process: a directory of Pagewell's own, made where there is none. Every site has files of its own in it.",
+    ),
+    row(
+        "snapshot.every",
+        "",
+        "10m",
+        "From the end of one writing to the beginning of the next; one more is written when Pagewell stops.",
+    ),
+    row(
+        "snapshot.max_size",
+        "",
+        "the site's `memory`",
+        "How long a snapshot may become; of what does not fit, the used pages are in it first.",
+    ),
+    row(
+        "snapshot.unwatched",
+        "",
+        "none; has to be given where no `[[database]]` is followed",
+        "What is done with the pages of a site whose database nobody follows, so that nobody tells what changed while Pagewell was down: `serve` them all the same, or `drop` them.",
+    ),
+    row(
         "rewarm.enabled",
         "",
         "false",

@@ -149,6 +149,12 @@ pub const LIMITS: &[LimitRow] = &[
         "From the order to stop until the connections that are left are cut."
     ),
     limit!(
+        snapshot_stop,
+        "60s",
+        parse_duration,
+        "How long the last snapshot may take when Pagewell stops; then the one before stays. Give a service manager more than this and `drain` together."
+    ),
+    limit!(
         handshake_timeout,
         "10s",
         parse_duration,

@@ -19,7 +19,7 @@ use super::settle::{Entry, Waiting};
 use super::source::{self, Broken, Connected, Position, Read, Stream, Then, Transaction};
 use crate::site::Site;
 use change_feed::Touched;
-use page_store::{Opened, Target};
+use page_store::{Change, Opened, Strength, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -80,6 +80,10 @@ impl Follower {
     /// Changes may have been missed: every page goes.
     fn gap(&self, reason: &'static str) {
         self.feed.gate.close(&self.site);
+        // Where it was closed already, pages of before the gap may be about to be put in.
+        let site = self.site.name;
+        let everything = Change { site, targets: &[Target::Everything] };
+        self.site.store.change(&everything, Strength::Drop);
         self.feed.progress().gap();
         self.site.counters.database_gaps.add();
         tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
@@ -96,7 +100,11 @@ impl Follower {
         if is_another && !feed.progress().is_anywhere() {
             self.gap("another-server");
         }
-        let resumed = feed.progress().resume(&server);
+        let mut resumed = feed.progress().resume(&server);
+        if resumed.as_ref().is_some_and(|from| from.is_lost_by(&committed)) {
+            self.gap("position-ahead");
+            resumed = feed.progress().resume(&server);
+        }
         let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
         if let Err(broken) = stream.start(&resumed.unwrap_or_else(|| committed.clone())).await {
             return broken;

@@ -119,6 +119,11 @@ impl Feed {
     }
 }
 
+/// Lets no page in until all of the site's databases are followed. [`start`] does it as well.
+pub fn close_gates(site: &Site) {
+    site.feeds.iter().for_each(|feed| feed.gate.close(site));
+}
+
 /// Begins to follow a site's databases. Until all are followed no page is stored.
 ///
 /// # Errors

@@ -60,6 +60,13 @@ impl Position {
             Position::Place(_) | Position::Postgres(_) => false,
         }
     }
+
+    /// Whether a server that has committed this much has lost some of what it once sent: its log is
+    /// another one. MariaDB says so only after the first packets of the stream; PostgreSQL, before.
+    #[must_use]
+    pub fn is_lost_by(&self, committed: &Position) -> bool {
+        matches!(self, Position::MariaDb(_)) && !committed.has_all(self)
+    }
 }
 
 impl fmt::Display for Position {

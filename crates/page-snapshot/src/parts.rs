@@ -1,0 +1,116 @@
+//! Numbers and strings of bytes, written one after the other. Numbers are little-endian; a string of bytes
+//! has its length before it, four bytes of it. Reading takes no memory; what would go beyond the end is
+//! refused. Not here: what the numbers mean.
+
+use crate::Unreadable;
+
+/// Appends to what is written.
+pub(crate) trait Put {
+    fn u8(&mut self, value: u8);
+    fn u32(&mut self, value: u32);
+    fn u64(&mut self, value: u64);
+    fn bytes(&mut self, bytes: &[u8]);
+    /// A number that may be missing.
+    fn maybe(&mut self, value: Option<u64>);
+    /// A string of bytes that may be missing.
+    fn maybe_bytes(&mut self, bytes: Option<&[u8]>);
+}
+
+impl Put for Vec<u8> {
+    fn u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// What is longer than four bytes can say is over every bound; it is written as what no reader takes.
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        self.extend_from_slice(bytes);
+    }
+
+    fn maybe(&mut self, value: Option<u64>) {
+        self.u8(u8::from(value.is_some()));
+        if let Some(value) = value {
+            self.u64(value);
+        }
+    }
+
+    fn maybe_bytes(&mut self, bytes: Option<&[u8]>) {
+        self.u8(u8::from(bytes.is_some()));
+        if let Some(bytes) = bytes {
+            self.bytes(bytes);
+        }
+    }
+}
+
+/// What is still to be read.
+pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Rest<'a> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Unreadable> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Unreadable::CutOff)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Unreadable::CutOff)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Unreadable> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Unreadable> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Unreadable> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn u128(&mut self) -> Result<u128, Unreadable> {
+        self.array().map(u128::from_le_bytes)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
+        let length = self.u32()? as usize;
+        self.take(length)
+    }
+
+    /// How many of something follow, at most `max`.
+    pub(crate) fn count(&mut self, max: usize) -> Result<usize, Unreadable> {
+        let count = self.u32()? as usize;
+        if count > max { Err(Unreadable::TooLarge) } else { Ok(count) }
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Unreadable> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Unreadable::Invalid),
+        }
+    }
+
+    pub(crate) fn maybe(&mut self) -> Result<Option<u64>, Unreadable> {
+        Ok(if self.flag()? { Some(self.u64()?) } else { None })
+    }
+
+    pub(crate) fn maybe_bytes(&mut self) -> Result<Option<&'a [u8]>, Unreadable> {
+        Ok(if self.flag()? { Some(self.bytes()?) } else { None })
+    }
+
+    /// Nothing may be left over.
+    pub(crate) fn end(&self) -> Result<(), Unreadable> {
+        if self.0.is_empty() { Ok(()) } else { Err(Unreadable::Invalid) }
+    }
+}

@@ -1,0 +1,363 @@
+//! A page as bytes: its key, what it has earned, the stored response, its content in each form.
+//!
+//! What follows from these is not written: header sections laid out, points in time read from fields, what
+//! the page depends on. Reading obeys the bounds and the invariants of `http_cache::Stored`; a private page
+//! is refused, for none is ever written.
+
+use crate::Unreadable;
+use crate::parts::{Put, Rest};
+use http::header::{ETAG, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use http_cache::codings::Coding;
+use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
+use http_cache::tags::{TAGS_MAX, Tags};
+use http_cache::validators::EntityTag;
+use http_cache::variants::Nominated;
+use http_cache::{Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp};
+
+/// The longest key.
+pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
+/// Header lines of a page, and fields and cookies that it varies by.
+const LINES_MAX: usize = 4_096;
+
+/// A page to be written.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// What it has earned: the caller's bits.
+    pub worth: u8,
+    /// When a soft change marked it, in milliseconds since the Unix epoch.
+    pub marked_at_ms: Option<u64>,
+    /// The stored response.
+    pub stored: &'a Stored,
+    /// Its content as it came.
+    pub content: Content<'a>,
+    /// The same in codings.
+    pub forms: Vec<(Coding, &'a [u8])>,
+}
+
+/// A page that was read.
+#[derive(Clone, Debug)]
+pub struct SavedPage<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// What it has earned: the caller's bits.
+    pub worth: u8,
+    /// When a soft change marked it, in milliseconds since the Unix epoch.
+    pub marked_at_ms: Option<u64>,
+    /// The stored response.
+    pub stored: Stored,
+    /// Its content as it came.
+    pub content: Content<'a>,
+    /// The same in codings, each once.
+    pub forms: Vec<(Coding, &'a [u8])>,
+}
+
+/// The content of a page as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// These bytes.
+    Kept(&'a [u8]),
+    /// So many bytes, which are not kept beside their codings.
+    InCodings(u64),
+}
+
+/// Appends a page.
+pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
+    out.bytes(page.key);
+    out.u8(page.worth);
+    out.maybe(page.marked_at_ms);
+    write_stored(page.stored, out);
+    match page.content {
+        Content::Kept(content) => {
+            out.u8(0);
+            out.bytes(content);
+        }
+        Content::InCodings(bytes) => {
+            out.u8(1);
+            out.u64(bytes);
+        }
+    }
+    out.u8(page.forms.len() as u8);
+    for (coding, content) in &page.forms {
+        out.u8(coding_number(*coding));
+        out.bytes(content);
+    }
+}
+
+/// Reads what [`write_page`] wrote.
+///
+/// # Errors
+/// What is there cannot have been written by it.
+pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, Unreadable> {
+    let mut rest = Rest(bytes);
+    let key = rest.bytes()?;
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Unreadable::TooLarge);
+    }
+    let (worth, marked_at_ms) = (rest.u8()?, rest.maybe()?);
+    let stored = read_stored(&mut rest)?;
+    let content = match rest.u8()? {
+        0 => Content::Kept(rest.bytes()?),
+        1 => Content::InCodings(rest.u64()?),
+        _ => return Err(Unreadable::Invalid),
+    };
+    let mut forms: Vec<(Coding, &[u8])> = Vec::new();
+    for _ in 0..rest.u8()? {
+        let coding = coding_of(rest.u8()?)?;
+        if forms.iter().any(|(other, _)| *other == coding) {
+            return Err(Unreadable::Invalid);
+        }
+        forms.push((coding, rest.bytes()?));
+    }
+    rest.end()?;
+    if forms.is_empty() && matches!(content, Content::InCodings(_)) {
+        return Err(Unreadable::Invalid);
+    }
+    Ok(SavedPage { key, worth, marked_at_ms, stored, content, forms })
+}
+
+fn coding_number(coding: Coding) -> u8 {
+    match coding {
+        Coding::Gzip => 1,
+        Coding::Brotli => 2,
+        Coding::Zstd => 3,
+    }
+}
+
+fn coding_of(number: u8) -> Result<Coding, Unreadable> {
+    Coding::ALL
+        .into_iter()
+        .find(|coding| coding_number(*coding) == number)
+        .ok_or(Unreadable::Invalid)
+}
+
+fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
+    out.u32(u32::from(stored.status.as_u16()));
+    write_lines(&stored.headers, out);
+    write_lines(stored.internal_fields(), out);
+    out.u64(stored.request_time.0);
+    out.u64(stored.response_time.0);
+    out.u64(stored.initial_age_ms);
+    out.u64(stored.lifetime_ms);
+    out.u8(source_number(stored.lifetime_source));
+    write_directives(&stored.directives, out);
+    write_pairs(
+        stored.nominated.fields().map(|(name, value)| (name.as_str().as_bytes(), value)),
+        out,
+    );
+    write_pairs(stored.nominated.cookies(), out);
+    out.u32(stored.tags.len() as u32);
+    stored.tags.iter().for_each(|tag| out.bytes(tag));
+    match &stored.etag {
+        EntityTag::None => out.u8(0),
+        EntityTag::Origins(tag) => {
+            out.u8(1);
+            out.bytes(tag.as_bytes());
+        }
+        EntityTag::Own(tag) => {
+            out.u8(2);
+            out.bytes(tag.as_bytes());
+        }
+    }
+    out.u8(u8::from(stored.forms == Forms::ByCoding));
+    out.maybe(stored.content_length);
+    out.u8(u8::from(stored.litespeed.is_some()));
+    if let Some(control) = &stored.litespeed {
+        write_litespeed(control, out);
+    }
+}
+
+fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
+    let status = u16::try_from(rest.u32()?).ok().and_then(|code| StatusCode::from_u16(code).ok());
+    let status = status.filter(|status| !matches!(status.as_u16(), 100..=199 | 206 | 304));
+    let status = status.ok_or(Unreadable::Invalid)?;
+    let (headers, internal) = (read_lines(rest)?, read_lines(rest)?);
+    let (request_time, response_time) = (Timestamp(rest.u64()?), Timestamp(rest.u64()?));
+    let mut stored = Stored::of_file(headers, 0, response_time).with_internal_fields(internal);
+    stored.status = status;
+    stored.request_time = request_time;
+    stored.initial_age_ms = span_ms(rest)?;
+    stored.lifetime_ms = span_ms(rest)?;
+    stored.lifetime_source = source_of(rest.u8()?)?;
+    stored.directives = read_directives(rest)?;
+    let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
+    let fields = fields.collect::<Result<Vec<_>, Unreadable>>()?;
+    stored.nominated = Nominated::of_parts(fields, read_pairs(rest)?);
+    let mut tags = Vec::new();
+    for _ in 0..rest.count(TAGS_MAX)? {
+        tags.push(rest.bytes()?);
+    }
+    stored.tags = Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?;
+    stored.etag = match rest.u8()? {
+        0 => EntityTag::None,
+        1 => EntityTag::Origins(entity_tag(rest, &stored.headers)?),
+        2 => EntityTag::Own(entity_tag(rest, &stored.headers)?),
+        _ => return Err(Unreadable::Invalid),
+    };
+    stored.forms = if rest.flag()? { Forms::ByCoding } else { Forms::One };
+    stored.content_length = rest.maybe()?;
+    stored.litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
+    if stored.is_private() { Err(Unreadable::Invalid) } else { Ok(stored) }
+}
+
+/// A span of time in milliseconds, within the bound of RFC 9111 §1.2.2.
+fn span_ms(rest: &mut Rest<'_>) -> Result<u64, Unreadable> {
+    let span = rest.u64()?;
+    if span > u64::from(SECONDS_MAX) * 1000 { Err(Unreadable::Invalid) } else { Ok(span) }
+}
+
+/// The tag as the field has it, in the same memory, or as it is written.
+fn entity_tag(rest: &mut Rest<'_>, headers: &HeaderMap) -> Result<HeaderValue, Unreadable> {
+    let tag = rest.bytes()?;
+    match headers.get(ETAG) {
+        Some(value) if value.as_bytes() == tag => Ok(value.clone()),
+        _ => field_value(tag),
+    }
+}
+
+fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {
+    out.u32(lines.len() as u32);
+    for (name, value) in lines {
+        out.bytes(name.as_str().as_bytes());
+        out.bytes(value.as_bytes());
+    }
+}
+
+fn read_lines(rest: &mut Rest<'_>) -> Result<HeaderMap, Unreadable> {
+    let count = rest.count(LINES_MAX)?;
+    let mut lines = HeaderMap::new();
+    for _ in 0..count {
+        let name = field_name(rest.bytes()?)?;
+        let value = field_value(rest.bytes()?)?;
+        lines.try_append(name, value).map_err(|_| Unreadable::TooLarge)?;
+    }
+    Ok(lines)
+}
+
+fn field_name(bytes: &[u8]) -> Result<HeaderName, Unreadable> {
+    HeaderName::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
+}
+
+fn field_value(bytes: &[u8]) -> Result<HeaderValue, Unreadable> {
+    HeaderValue::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
+}
+
+/// A name, and a value that may be missing.
+type Pair = (Vec<u8>, Option<Vec<u8>>);
+
+fn write_pairs<'p>(
+    pairs: impl ExactSizeIterator<Item = (&'p [u8], Option<&'p [u8]>)>,
+    out: &mut Vec<u8>,
+) {
+    out.u32(pairs.len() as u32);
+    for (name, value) in pairs {
+        out.bytes(name);
+        out.maybe_bytes(value);
+    }
+}
+
+fn read_pairs(rest: &mut Rest<'_>) -> Result<Vec<Pair>, Unreadable> {
+    let count = rest.count(LINES_MAX)?;
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        let name = rest.bytes()?.to_vec();
+        pairs.push((name, rest.maybe_bytes()?.map(<[u8]>::to_vec)));
+    }
+    Ok(pairs)
+}
+
+fn write_directives(directives: &ResponseDirectives, out: &mut Vec<u8>) {
+    let spans = [
+        directives.max_age,
+        directives.s_maxage,
+        directives.stale_while_revalidate,
+        directives.stale_if_error,
+    ];
+    spans.into_iter().for_each(|span| out.maybe(span.map(u64::from)));
+    let words = [
+        directives.no_cache,
+        directives.no_store,
+        directives.private,
+        directives.public,
+        directives.must_revalidate,
+        directives.proxy_revalidate,
+        directives.must_understand,
+    ];
+    out.u8((0..).zip(words).map(|(at, word)| u8::from(word) << at).sum());
+    out.u32(directives.withheld.len() as u32);
+    directives.withheld.iter().for_each(|name| out.bytes(name.as_str().as_bytes()));
+}
+
+fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, Unreadable> {
+    let mut span = || match rest.maybe()? {
+        None => Ok(None),
+        Some(span) => u32::try_from(span).map(Some).map_err(|_| Unreadable::Invalid),
+    };
+    let (max_age, s_maxage) = (span()?, span()?);
+    let (stale_while_revalidate, stale_if_error) = (span()?, span()?);
+    let words = rest.u8()?;
+    let word = |at: u8| words & (1 << at) != 0;
+    let mut withheld = Vec::new();
+    for _ in 0..rest.count(LINES_MAX)? {
+        withheld.push(field_name(rest.bytes()?)?);
+    }
+    Ok(ResponseDirectives {
+        max_age,
+        s_maxage,
+        no_cache: word(0),
+        no_store: word(1),
+        private: word(2),
+        public: word(3),
+        must_revalidate: word(4),
+        proxy_revalidate: word(5),
+        must_understand: word(6),
+        stale_while_revalidate,
+        stale_if_error,
+        withheld,
+    })
+}
+
+const SOURCES: [LifetimeSource; 10] = [
+    LifetimeSource::Targeted,
+    LifetimeSource::LiteSpeed,
+    LifetimeSource::SurrogateControl,
+    LifetimeSource::XAccelExpires,
+    LifetimeSource::SMaxage,
+    LifetimeSource::MaxAge,
+    LifetimeSource::Expires,
+    LifetimeSource::Rule,
+    LifetimeSource::Heuristic,
+    LifetimeSource::None,
+];
+
+fn source_number(source: LifetimeSource) -> u8 {
+    SOURCES.iter().position(|other| *other == source).unwrap_or(SOURCES.len()) as u8
+}
+
+fn source_of(number: u8) -> Result<LifetimeSource, Unreadable> {
+    SOURCES.get(usize::from(number)).copied().ok_or(Unreadable::Invalid)
+}
+
+const SCOPES: [Scope; 3] = [Scope::Public, Scope::Private, Scope::SharedPrivate];
+const KEEPINGS: [Keeping; 3] = [Keeping::Unsaid, Keeping::Allowed, Keeping::Forbidden];
+
+fn write_litespeed(control: &CacheControl, out: &mut Vec<u8>) {
+    let CacheControl { scope, keeping, lifetime_seconds, no_vary, esi, no_autoflush } = control;
+    out.u8(SCOPES.iter().position(|other| other == scope).unwrap_or_default() as u8);
+    out.u8(KEEPINGS.iter().position(|other| other == keeping).unwrap_or_default() as u8);
+    out.maybe(lifetime_seconds.map(u64::from));
+    for switch in [no_vary, esi, no_autoflush] {
+        out.u8(u8::from(*switch == Switch::On));
+    }
+}
+
+fn read_litespeed(rest: &mut Rest<'_>) -> Result<CacheControl, Unreadable> {
+    let scope = SCOPES.get(usize::from(rest.u8()?)).copied().ok_or(Unreadable::Invalid)?;
+    let keeping = KEEPINGS.get(usize::from(rest.u8()?)).copied().ok_or(Unreadable::Invalid)?;
+    let lifetime = rest.maybe()?.map(u32::try_from).transpose().map_err(|_| Unreadable::Invalid)?;
+    let mut switch = || rest.flag().map(|on| if on { Switch::On } else { Switch::Off });
+    let (no_vary, esi, no_autoflush) = (switch()?, switch()?, switch()?);
+    Ok(CacheControl { scope, keeping, lifetime_seconds: lifetime, no_vary, esi, no_autoflush })
+}

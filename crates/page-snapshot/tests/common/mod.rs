@@ -1,0 +1,113 @@
+//! What the tests share: stored responses as `http_cache` makes them, snapshots of them, and reading one
+//! to its end.
+
+#![allow(dead_code)]
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http_cache::codings::Coding;
+use http_cache::validators::own_etag;
+use http_cache::{Forms, Policy, RequestFacts, Stored, Timestamp, storable};
+use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, Unreadable, Writer};
+
+/// A response with these fields, as it is kept.
+pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        headers.append(name, HeaderValue::from_str(value).ok()?);
+    }
+    let mut request = HeaderMap::new();
+    request.insert("accept-language", HeaderValue::from_static("de, en"));
+    request.insert("cookie", HeaderValue::from_static("a=1"));
+    let asked = request.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+    let facts = RequestFacts::read(&http::Method::GET, asked);
+    let policy = Policy::default();
+    let (asked, came) = (Timestamp(1_000_000_000_000), Timestamp(1_000_000_000_250));
+    let status = StatusCode::OK;
+    storable(&facts, &request, status, &headers, asked, came, &policy).ok()
+}
+
+/// A page like many.
+pub fn usual() -> Stored {
+    let mut stored = stored(&[
+        ("content-type", "text/html"),
+        ("cache-control", "max-age=60, stale-while-revalidate=5, no-cache=\"x-secret\""),
+        ("cache-groups", "\"news\", \"news:4\""),
+        ("vary", "accept-language"),
+        ("last-modified", "Sat, 08 Sep 2001 01:46:40 GMT"),
+        ("surrogate-control", "max-age=120"),
+    ])
+    .expect("it may be stored");
+    stored.content_length = Some(5);
+    stored.forms = Forms::ByCoding;
+    stored.set_own_etag(own_etag(7));
+    stored
+}
+
+/// A page with this response.
+pub fn record<'a>(key: &'a str, stored: &'a Stored) -> Record<'a> {
+    Record {
+        key: key.as_bytes(),
+        worth: 5,
+        marked_at_ms: Some(99),
+        stored,
+        content: Content::Kept(b"hello"),
+        forms: vec![(Coding::Zstd, b"zzz"), (Coding::Gzip, b"g")],
+    }
+}
+
+/// A head with one position.
+pub fn head() -> Head {
+    let position = Position { source: b"mariadb 1".to_vec(), at: b"0-1-100".to_vec() };
+    Head { generation: 7, begun_ms: 1_000_000_000_000, print: 1 << 100, positions: vec![position] }
+}
+
+/// A snapshot of so many pages, each with `bytes` of content.
+pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
+    let stored = usual();
+    let content = vec![b'x'; bytes];
+    let mut writer = Writer::new(&head(), 42);
+    let mut all = Vec::new();
+    for n in 0..pages {
+        let key = format!("http://a/{n}");
+        let page = Record { content: Content::Kept(&content), ..record(&key, &stored) };
+        writer.page(&page);
+        if n % 7 == 0 {
+            writer.take(|bytes| all.extend_from_slice(bytes));
+        }
+    }
+    writer.end();
+    writer.take(|bytes| all.extend_from_slice(bytes)).expect("it is complete");
+    all
+}
+
+/// What was read of a snapshot.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The head.
+    pub head: Option<Head>,
+    /// The pages' keys.
+    pub keys: Vec<String>,
+    /// The end.
+    pub end: Option<End>,
+}
+
+/// Reads a snapshot to its end, every page of it.
+pub fn read(mut bytes: &[u8]) -> Result<Seen, Unreadable> {
+    let (mut reader, mut seen) = (Reader::default(), Seen::default());
+    while let Some(count) = reader.wants() {
+        let (taken, rest) = bytes.split_at_checked(count).ok_or(Unreadable::CutOff)?;
+        bytes = rest;
+        match reader.read(taken)? {
+            Piece::Part => {}
+            Piece::Head(head) => seen.head = Some(head),
+            Piece::Pages(pages) => {
+                for page in pages.iter() {
+                    seen.keys.push(String::from_utf8_lossy(page?.key).into_owned());
+                }
+            }
+            Piece::End(end) => seen.end = Some(end),
+        }
+    }
+    Ok(seen)
+}

@@ -1,0 +1,30 @@
+//! Writes the first inputs for the fuzz target `snapshot`: `CORPUS=DIR cargo test -p page-snapshot --test
+//! corpus`. Without `CORPUS` it only looks that what it would write can be read.
+
+mod common;
+
+use common::{record, snapshot, usual};
+use page_snapshot::{Content, Journal, Name, Record, read_journal, read_page, write_page};
+
+#[test]
+fn inputs_that_can_be_read() {
+    let stored = usual();
+    let (mut page, mut coded) = (Vec::new(), Vec::new());
+    write_page(&record("http://a/?b", &stored), &mut page);
+    let content = Content::InCodings(5);
+    let other = Record { content, marked_at_ms: None, ..record("http://a/\nvary x", &stored) };
+    write_page(&other, &mut coded);
+    let (mut journal, mut bytes) = Journal::begin(1, 7);
+    bytes.extend(journal.change(&[Name::Tag(b"news".to_vec()), Name::Prefix(b"/a/".to_vec())]));
+    bytes.extend(journal.change(&[Name::Everything]));
+    assert!(read_page(&page).is_ok() && read_page(&coded).is_ok());
+    assert!(read_journal(&bytes, 1).is_ok());
+    let whole = snapshot(2, 20);
+    assert!(common::read(&whole).is_ok());
+    let Ok(directory) = std::env::var("CORPUS") else { return };
+    for (name, input) in
+        [("page", page), ("page-coded", coded), ("journal", bytes), ("snapshot", whole)]
+    {
+        std::fs::write(format!("{directory}/{name}"), input).expect("it can be written");
+    }
+}

@@ -1,0 +1,244 @@
+//! A snapshot reads as it was written, or not at all: cut off anywhere, with any byte changed, with pieces
+//! moved or taken from another, it is refused.
+
+mod common;
+
+use common::{head, read, record, snapshot, usual};
+use http_cache::Stored;
+use page_snapshot::{
+    Content, End, FRAME_BYTES, Journal, Name, PREFIX_BYTES, Reader, Unreadable, Writer, Written,
+    read_journal, read_page, write_page,
+};
+use proptest::prelude::*;
+
+#[test]
+fn it_reads_as_it_was_written() {
+    let all = snapshot(3_000, 1_000);
+    let seen = read(&all).expect("it is whole");
+    assert_eq!(seen.head, Some(head()));
+    assert_eq!(seen.end, Some(End { pages: 3_000 }));
+    assert!(seen.keys.iter().enumerate().all(|(n, key)| *key == format!("http://a/{n}")));
+    let none = read(&snapshot(0, 0)).expect("it is whole");
+    assert_eq!((none.keys.len(), none.end), (0, Some(End { pages: 0 })));
+}
+
+#[test]
+fn cut_off_it_is_refused() {
+    let all = snapshot(3, 10);
+    for length in 0..all.len() {
+        assert_eq!(read(&all[..length]).err(), Some(Unreadable::CutOff), "{length}");
+    }
+}
+
+#[test]
+fn with_any_byte_changed_it_is_refused() {
+    let all = snapshot(2, 10);
+    for at in 0..all.len() {
+        for bit in [1, 0x80] {
+            let mut changed = all.clone();
+            changed[at] ^= bit;
+            assert!(read(&changed).is_err(), "{at}");
+        }
+    }
+    let mut other = all.clone();
+    other[0] = b'X';
+    assert_eq!(read(&other).err(), Some(Unreadable::Foreign));
+    let mut other = all;
+    other[8] += 1;
+    assert_eq!(read(&other).err(), Some(Unreadable::OtherVersion));
+}
+
+/// Where the pieces are.
+fn pieces(all: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let (mut at, mut pieces) = (PREFIX_BYTES, Vec::new());
+    while at < all.len() {
+        let length = u32::from_le_bytes(all[at + 1..at + 5].try_into().expect("four bytes"));
+        let end = at + FRAME_BYTES + length as usize;
+        pieces.push(at..end);
+        at = end;
+    }
+    pieces
+}
+
+#[test]
+fn pieces_stay_where_they_are() {
+    let all = snapshot(4_000, 1_000);
+    let pieces = pieces(&all);
+    assert!(pieces.len() > 4, "several pieces of pages");
+    let put = |order: &[usize]| {
+        let mut out = all[..PREFIX_BYTES].to_vec();
+        order.iter().for_each(|piece| out.extend_from_slice(&all[pieces[*piece].clone()]));
+        read(&out).err()
+    };
+    let order: Vec<usize> = (0..pieces.len()).collect();
+    assert_eq!(put(&order), None);
+    let mut swapped = order.clone();
+    swapped.swap(1, 2);
+    assert_eq!(put(&swapped), Some(Unreadable::Damaged));
+    for left_out in 0..order.len() {
+        let rest: Vec<usize> = order.iter().copied().filter(|at| *at != left_out).collect();
+        assert!(put(&rest).is_some(), "{left_out}");
+    }
+    let twice = [&order[..2], &order[1..]].concat();
+    assert_eq!(put(&twice), Some(Unreadable::Damaged));
+    // The same pages in another file do not fit.
+    let mut writer = Writer::new(&head(), 43);
+    writer.end();
+    let mut other = Vec::new();
+    writer.take(|bytes| other.extend_from_slice(bytes)).expect("it is complete");
+    other.truncate(PREFIX_BYTES);
+    other.extend_from_slice(&all[PREFIX_BYTES..]);
+    assert_eq!(read(&other).err(), Some(Unreadable::Damaged));
+}
+
+#[test]
+fn a_page_that_is_too_large_is_left_out() {
+    let (stored, content) = (usual(), vec![0; 128 << 20]);
+    let mut writer = Writer::new(&head(), 1);
+    let large = page_snapshot::Record { content: Content::Kept(&content), ..record("a", &stored) };
+    assert_eq!(writer.page(&large), Written::TooLarge);
+    assert_eq!(writer.page(&record("b", &stored)), Written::Yes);
+    writer.end();
+    let mut all = Vec::new();
+    writer.take(|bytes| all.extend_from_slice(bytes)).expect("it is complete");
+    assert_eq!(read(&all).expect("it is whole").keys, ["b"]);
+}
+
+/// What can be seen of a stored response.
+fn shown(stored: &Stored) -> String {
+    format!("{stored:?}")
+}
+
+#[test]
+fn a_page_reads_as_it_was_written() {
+    let stored = usual();
+    let written = record("http://a/", &stored);
+    let mut bytes = Vec::new();
+    write_page(&written, &mut bytes);
+    let page = read_page(&bytes).expect("it is whole");
+    assert_eq!((page.key, page.worth, page.marked_at_ms), (&b"http://a/"[..], 5, Some(99)));
+    assert_eq!((page.content, page.forms), (written.content, written.forms));
+    assert_eq!(shown(&page.stored), shown(&stored));
+    for length in 0..bytes.len() {
+        assert!(read_page(&bytes[..length]).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn a_private_page_is_none() {
+    let mut stored = usual();
+    stored.directives.private = true;
+    let mut bytes = Vec::new();
+    write_page(&record("a", &stored), &mut bytes);
+    assert_eq!(read_page(&bytes).err(), Some(Unreadable::Invalid));
+}
+
+#[test]
+fn a_journal_is_read_to_its_last_byte_or_refused() {
+    let changes = [
+        vec![Name::Tag(b"news".to_vec()), Name::Url(b"/a?b".to_vec())],
+        vec![Name::Path(b"/p".to_vec()), Name::Prefix(b"/d/".to_vec())],
+        vec![Name::Everything],
+    ];
+    let (mut journal, mut bytes) = Journal::begin(7, 99);
+    let mut ends = vec![bytes.len()];
+    for change in &changes {
+        bytes.extend(journal.change(change));
+        ends.push(bytes.len());
+    }
+    let (names, mut journal) = read_journal(&bytes, 7).expect("it is whole");
+    assert_eq!(names.len(), 5);
+    assert!(changes.iter().flatten().all(|name| names.contains(name)));
+    assert_eq!(read_journal(&bytes, 8).err(), Some(Unreadable::Foreign));
+    for length in 0..bytes.len() {
+        assert_eq!(read_journal(&bytes[..length], 7).is_ok(), ends.contains(&length), "{length}");
+    }
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 4;
+        assert!(read_journal(&changed, 7).is_err(), "{at}");
+    }
+    // It goes on where it ended.
+    bytes.extend(journal.change(&[Name::Tag(b"more".to_vec())]));
+    let (names, _) = read_journal(&bytes, 7).expect("it is whole");
+    assert!(names.contains(&Name::Tag(b"more".to_vec())));
+    // A change with more names than are written is one of everything.
+    let (mut journal, mut bytes) = Journal::begin(1, 1);
+    let many: Vec<Name> = (0..100_001_u32).map(|n| Name::Tag(n.to_le_bytes().to_vec())).collect();
+    bytes.extend(journal.change(&many));
+    assert_eq!(read_journal(&bytes, 1).expect("it is whole").0, [Name::Everything]);
+}
+
+fn any_stored() -> impl Strategy<Value = Option<Stored>> {
+    let name = prop::sample::select(vec![
+        "content-type",
+        "cache-control",
+        "cache-groups",
+        "surrogate-key",
+        "vary",
+        "etag",
+        "last-modified",
+        "date",
+        "expires",
+        "age",
+        "x-litespeed-cache-control",
+        "x-litespeed-vary",
+        "x-litespeed-tag",
+        "link",
+    ]);
+    let value = prop_oneof![
+        "max-age=[0-9]{1,12}(, (public|no-cache|must-revalidate|s-maxage=9|stale-if-error=7))?",
+        "\"[a-z]{1,5}\"(, \"[a-z]{1,5}\")?",
+        "(accept-language|cookie|user-agent)(, accept-language)?",
+        "(Sat, 08 Sep 2001 01:46:40 GMT|public,max-age=5,esi=on|cookie=a|W/\"1\")",
+        "[ -~]{0,20}",
+    ];
+    prop::collection::vec((name, value), 0..8).prop_map(|lines| {
+        let lines: Vec<(&str, &str)> = lines.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        common::stored(&[&lines[..], &[("cache-control", "max-age=60")]].concat())
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_stored_response_comes_back(stored in any_stored()) {
+        let Some(stored) = stored else { return Ok(()) };
+        let mut bytes = Vec::new();
+        write_page(&record("k", &stored), &mut bytes);
+        let page = read_page(&bytes).expect("it is whole");
+        prop_assert_eq!(shown(&page.stored), shown(&stored));
+    }
+
+    #[test]
+    fn nothing_panics_on_anything(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let _ = read(&bytes);
+        let _ = read_page(&bytes);
+        let _ = read_journal(&bytes, 1);
+    }
+
+    #[test]
+    fn a_damaged_page_is_refused_or_is_one(
+        at in 0_usize..1_000, to in any::<u8>(), cut in 0_usize..1_000
+    ) {
+        let stored = usual();
+        let mut bytes = Vec::new();
+        write_page(&record("k", &stored), &mut bytes);
+        let at = at % bytes.len();
+        bytes[at] = to;
+        bytes.truncate(bytes.len().max(cut));
+        if let Ok(page) = read_page(&bytes) {
+            prop_assert!(!page.stored.is_private());
+        }
+    }
+
+    #[test]
+    fn a_reader_never_wants_more_than_it_may(bytes in prop::collection::vec(any::<u8>(), 12)) {
+        let mut all = snapshot(1, 1);
+        let head_at = PREFIX_BYTES;
+        all[head_at..head_at + 12].copy_from_slice(&bytes);
+        let mut reader = Reader::default();
+        let _ = reader.read(&all[..PREFIX_BYTES]);
+        let _ = reader.read(&all[head_at..head_at + FRAME_BYTES]);
+        prop_assert!(reader.wants().unwrap_or(0) <= page_snapshot::FRAME_BYTES_MAX);
+    }
+}

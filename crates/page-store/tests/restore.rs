@@ -1,0 +1,364 @@
+//! Pages that outlive a process: what is put in again is what nothing has touched since.
+//!
+//! The property test plays a site through its life: renders, changes from a stream and changes by word of
+//! mouth (written to a journal once they are applied), a snapshot taken meanwhile in small steps, a crash at
+//! any moment, a second process that takes the snapshot in while the stream catches up and the site goes
+//! on. After each step, in either process, no page may be found that is older than what was acknowledged.
+
+#![cfg(not(loom))]
+
+mod common;
+
+use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
+use page_store::{
+    Change, Lease, Limits, NotRestored, Opened, Refused, Restoring, Stay, Store, Strength, Target,
+    Walk, Worth,
+};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const NEW: Worth = Worth { uses: 0, stay: Stay::Untried };
+
+fn made(from: u64) -> Made {
+    Made { from, bytes: 100 }
+}
+
+fn restore(
+    restoring: &Restoring<Made>,
+    store: &Store<Made>,
+    url: &str,
+    tags: &[&str],
+) -> Result<(), NotRestored> {
+    let made_from = depends(store, url, tags);
+    restoring.restore(store.key(url.as_bytes()), 0, &made_from, made(0), NEW, None)
+}
+
+fn open_all(store: &Store<Made>) -> Opened {
+    store.open(&Change { site: SITE, targets: &[Target::Everything] }, Strength::Drop)
+}
+
+#[test]
+fn what_has_changed_since_stays_out() {
+    let store = roomy();
+    let restoring = store.restoring(SITE);
+    drop_all(&store, tag("a"));
+    let changed = Err(NotRestored::Refused(Refused::ChangedSince));
+    assert_eq!(restore(&restoring, &store, "/a", &["a"]), changed);
+    assert_eq!(restore(&restoring, &store, "/b", &["b"]), Ok(()));
+    // What is in goes with the next change like any other page.
+    drop_all(&store, tag("b"));
+    assert!(!has(&store, "/b"));
+    assert_eq!(restore(&restoring, &store, "/b", &["b"]), changed);
+    assert_eq!(store.stats().counters.restored, 1);
+    drop(restoring);
+    store.validate();
+}
+
+#[test]
+fn a_gate_that_was_closed_before_counts_against_renders_only() {
+    let store = roomy();
+    let gate = open_all(&store);
+    let (restoring, early) = (store.restoring(SITE), store.lease());
+    let unsettled = Err(NotRestored::Refused(Refused::Unsettled));
+    assert_eq!(restore(&restoring, &store, "/a", &[]), unsettled);
+    assert!(restoring.is_held_up());
+    store.settle(gate);
+    assert!(!restoring.is_held_up());
+    assert_eq!(restore(&restoring, &store, "/a", &[]), Ok(()));
+    if cfg!(not(feature = "without-lease-check")) {
+        assert_eq!(put(&store, "/b", &[], &early).unwrap_err(), Refused::ChangedSince);
+    }
+    // One that closes later is about a gap, and so is what changes everything before the gate opens.
+    store.settle(open_all(&store));
+    let changed = Err(NotRestored::Refused(Refused::ChangedSince));
+    assert_eq!(restore(&restoring, &store, "/c", &[]), changed);
+    drop(restoring);
+    let gate = open_all(&store);
+    let restoring = store.restoring(SITE);
+    drop_all(&store, Target::Everything);
+    store.settle(gate);
+    assert_eq!(restore(&restoring, &store, "/c", &[]), changed);
+    store.validate();
+}
+
+#[test]
+fn it_displaces_nothing() {
+    let store = roomy();
+    put_made(&store, "/a", 0, &[], &store.lease(), made(7)).unwrap();
+    let restoring = store.restoring(SITE);
+    assert_eq!(restore(&restoring, &store, "/a", &[]), Err(NotRestored::Known));
+    assert_eq!(store.candidates(store.key(b"/a")).as_slice()[0].payload().from, 7);
+
+    let small = Store::with_seed(Limits::new(2_000_000), 1);
+    let restoring = small.restoring(SITE);
+    let mut n = 0;
+    let why = loop {
+        match restore(&restoring, &small, &format!("/{n}"), &[]) {
+            Ok(()) => n += 1,
+            Err(why) => break why,
+        }
+    };
+    assert_eq!(why, NotRestored::NoRoom);
+    assert_eq!((small.stats().pages, small.stats().counters.evicted), (n, 0));
+    small.validate();
+}
+
+#[test]
+fn what_a_page_has_earned_and_its_mark_come_with_it() {
+    let store = roomy();
+    put(&store, "/a", &[], &store.lease()).unwrap();
+    store.candidates(store.key(b"/a"));
+    put(&store, "/b", &[], &store.lease()).unwrap();
+    let mut walk = Walk::default();
+    let found = store.walk(&mut walk, 100);
+    assert_eq!(found.len(), 1, "what was used comes first");
+    assert_eq!(found[0].worth, Worth { uses: 1, stay: Stay::Untried });
+
+    let other = roomy();
+    let restoring = other.restoring(SITE);
+    let worth = Worth { uses: 200, stay: Stay::Proven };
+    let made_from = depends(&other, "/a", &[]);
+    restoring.restore(other.key(b"/a"), 0, &made_from, made(0), worth, Some(77)).unwrap();
+    let found = other.walk(&mut Walk::default(), 100);
+    assert_eq!(found[0].worth, Worth { uses: 3, stay: Stay::Proven });
+    assert_eq!(found[0].page.marked().unwrap().at_ms, 77);
+    other.validate();
+}
+
+#[test]
+fn a_walk_finds_every_page_once() {
+    let store = roomy();
+    for n in 0..2_000 {
+        put(&store, &format!("/{n}"), &["t"], &store.lease()).unwrap();
+        if n % 3 == 0 {
+            store.candidates(store.key(format!("/{n}").as_bytes()));
+        }
+    }
+    drop_all(&store, Target::Url(b"/3"));
+    let (mut walk, mut urls) = (Walk::default(), Vec::new());
+    while !walk.is_over() {
+        let found = store.walk(&mut walk, 77);
+        urls.extend(found.iter().map(|found| found.page.key().bytes().to_vec()));
+    }
+    urls.sort();
+    let before = urls.len();
+    urls.dedup();
+    assert_eq!((before, urls.len()), (1_999, 1_999));
+}
+
+const TAGS: [&str; 3] = ["a", "b", "c"];
+const URLS: [&str; 4] = ["/0", "/1", "/2", "/3"];
+
+/// The tags that the page at a URL is made from.
+fn tags_of(url: usize) -> &'static [&'static str] {
+    match url {
+        0 => &["a"],
+        1 => &["a", "b"],
+        2 => &["b", "c"],
+        _ => &["c"],
+    }
+}
+
+/// A snapshot: generation, position, pages as URL and what was read for them.
+type Snapshot = (usize, usize, Vec<(usize, u64)>);
+
+/// What is true of the data, and what was written down of it.
+#[derive(Default)]
+struct World {
+    /// How often each tag has changed; a page remembers the sum of its tags.
+    truth: [u64; 3],
+    /// The truth that was acknowledged: pages must show at least this.
+    acknowledged: [u64; 3],
+    /// The database's log: the tag of each transaction.
+    log: Vec<usize>,
+    /// The journals by generation, each the tags that were changed by word of mouth.
+    journals: Vec<Vec<usize>>,
+    /// The last that is complete.
+    snapshot: Option<Snapshot>,
+}
+
+impl World {
+    fn sum(of: &[u64; 3], url: usize) -> u64 {
+        let has = |at: &usize| tags_of(url).contains(&TAGS[*at]);
+        (0..TAGS.len()).filter(has).map(|at| of[at]).sum()
+    }
+}
+
+/// The right to restore, and the pages that are left.
+type Restored = (Restoring<Made>, VecDeque<(usize, u64)>);
+
+/// A process.
+struct Life {
+    store: Store<Made>,
+    /// Renders under way: URL, what was read, lease.
+    renders: Vec<(usize, u64, Lease)>,
+    /// Changes from the stream that are open, and where each stands in the log.
+    open: VecDeque<Opened>,
+    /// How much of the log is applied.
+    applied: usize,
+    gate: Option<Opened>,
+    /// A change by word of mouth that is applied and not yet in the journal.
+    unwritten: Option<usize>,
+    /// A snapshot being written, as far as it goes.
+    writing: Option<(Snapshot, Walk)>,
+    restoring: Option<Restored>,
+    generation: usize,
+}
+
+impl Life {
+    /// Starts with what an earlier life has left.
+    fn start(world: &mut World) -> Life {
+        let store = Store::with_seed(Limits { sweep_pages: 1, ..Limits::new(1 << 30) }, 1);
+        let gate = Some(open_all(&store));
+        let mut life = Life {
+            store,
+            renders: Vec::new(),
+            open: VecDeque::new(),
+            applied: world.log.len(),
+            gate,
+            unwritten: None,
+            writing: None,
+            restoring: None,
+            generation: world.journals.len().saturating_sub(1),
+        };
+        if let Some((generation, position, pages)) = world.snapshot.clone() {
+            let restoring = life.store.restoring(SITE);
+            life.applied = position;
+            for tag in world.journals[generation..].concat() {
+                drop_all(&life.store, Target::Tag(TAGS[tag].as_bytes()));
+            }
+            life.restoring = Some((restoring, pages.into()));
+        }
+        world.journals.push(Vec::new());
+        life.generation = world.journals.len() - 1;
+        life
+    }
+
+    fn step(&mut self, world: &mut World, what: u8, which: usize) {
+        let (url, tag) = (which % URLS.len(), which % TAGS.len());
+        match what {
+            0..=2 => self.renders.push((url, World::sum(&world.truth, url), self.store.lease())),
+            3..=5 if !self.renders.is_empty() => {
+                let (url, from, lease) = self.renders.swap_remove(which % self.renders.len());
+                let _ = put_made(&self.store, URLS[url], 0, tags_of(url), &lease, made(from));
+            }
+            6 => self.word_of_mouth(world, tag),
+            7 => self.write_down(world),
+            8 => {
+                world.truth[tag] += 1;
+                world.log.push(tag);
+            }
+            9 => self.follow(world),
+            10 => self.settle(world),
+            11 | 14..=16 => self.snapshot(world),
+            12 | 13 => self.restore(),
+            _ => {}
+        }
+    }
+
+    /// A change that the site tells: applied, then written down, then acknowledged.
+    fn word_of_mouth(&mut self, world: &mut World, tag: usize) {
+        if self.unwritten.is_none() {
+            world.truth[tag] += 1;
+            drop_all(&self.store, Target::Tag(TAGS[tag].as_bytes()));
+            self.unwritten = Some(tag);
+        }
+    }
+
+    fn write_down(&mut self, world: &mut World) {
+        let Some(tag) = self.unwritten.take() else { return };
+        world.journals[self.generation].push(tag);
+        // Nothing else of this tag has to have been told; what was is in the sum as well.
+        let in_log = world.log[self.applied..].iter().filter(|other| **other == tag).count();
+        world.acknowledged[tag] = world.acknowledged[tag].max(world.truth[tag] - in_log as u64);
+    }
+
+    fn follow(&mut self, world: &mut World) {
+        let Some(tag) = world.log.get(self.applied).copied() else { return };
+        let targets = [Target::Tag(TAGS[tag].as_bytes())];
+        self.open
+            .push_back(self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop));
+        self.applied += 1;
+        let in_log = world.log[self.applied..].iter().filter(|other| **other == tag).count();
+        let unwritten = usize::from(self.unwritten == Some(tag));
+        let known = world.truth[tag] - in_log as u64 - unwritten as u64;
+        world.acknowledged[tag] = world.acknowledged[tag].max(known);
+    }
+
+    /// Settles the oldest change; the gate opens when all is applied.
+    fn settle(&mut self, world: &World) {
+        if let Some(opened) = self.open.pop_front() {
+            self.store.settle(opened);
+        } else if self.applied == world.log.len()
+            && let Some(gate) = self.gate.take()
+        {
+            self.store.settle(gate);
+        }
+    }
+
+    fn snapshot(&mut self, world: &mut World) {
+        let Some((mut snapshot, mut walk)) = self.writing.take() else {
+            if self.gate.is_none() && self.restoring.is_none() {
+                world.journals.push(Vec::new());
+                self.generation = world.journals.len() - 1;
+                // What is open has to come again.
+                let snapshot = (self.generation, self.applied - self.open.len(), Vec::new());
+                self.writing = Some((snapshot, Walk::default()));
+            }
+            return;
+        };
+        for found in self.store.walk(&mut walk, 100) {
+            let url = URLS.iter().position(|url| url.as_bytes() == found.page.key().bytes());
+            let url = url.expect("there are no other pages");
+            snapshot.2.push((url, found.page.payload().from));
+        }
+        match walk.is_over() {
+            true => world.snapshot = Some(snapshot),
+            false => self.writing = Some((snapshot, walk)),
+        }
+    }
+
+    fn restore(&mut self) {
+        if self.gate.is_some() {
+            return;
+        }
+        let Some((restoring, pages)) = &mut self.restoring else { return };
+        let Some((url, from)) = pages.pop_front() else {
+            self.restoring = None;
+            return;
+        };
+        let made_from = depends(&self.store, URLS[url], tags_of(url));
+        let key = self.store.key(URLS[url].as_bytes());
+        let _ = restoring.restore(key, 0, &made_from, made(from), NEW, None);
+    }
+
+    fn check(&self, world: &World) {
+        for (at, url) in URLS.iter().enumerate() {
+            let least = World::sum(&world.acknowledged, at);
+            for page in &self.store.candidates(self.store.key(url.as_bytes())) {
+                assert!(page.payload().from >= least, "{url} is older than what was told");
+            }
+        }
+        self.store.validate();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    #[cfg_attr(feature = "without-lease-check", ignore = "it is what this test would find")]
+    fn no_life_shows_what_is_older_than_what_was_told(
+        lives in prop::collection::vec(prop::collection::vec((0_u8..17, 0_usize..12), 20..160), 2..4)
+    ) {
+        let mut world = World::default();
+        for steps in lives {
+            let mut life = Life::start(&mut world);
+            for (what, which) in steps {
+                life.step(&mut world, what, which);
+                life.check(&world);
+            }
+            // A crash: what was applied and not written down was not acknowledged.
+        }
+    }
+}

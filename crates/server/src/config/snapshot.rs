@@ -1,0 +1,163 @@
+//! `[snapshot]`: where pages are kept that outlive the process, and how often they are written.
+//!
+//! A site whose databases are not followed has nobody to tell what changed while Pagewell was down; for
+//! it the operator has to say what is to be done. The print is a hash of all that decides what a page is
+//! and which request finds it: with another one a snapshot is foreign.
+
+use super::raw::{self, File};
+use super::resolve::{LoadError, wrong};
+use super::units::{parse_bytes, parse_duration};
+use super::{SiteConfig, resolve_rules};
+use std::path::PathBuf;
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_128;
+
+const EVERY: Duration = Duration::from_secs(600);
+/// More often it would do little else.
+const EVERY_MIN: Duration = Duration::from_secs(1);
+
+/// How the pages of a site outlive the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The directory.
+    pub directory: PathBuf,
+    /// How the site's files in it begin.
+    pub name: String,
+    /// From the end of one writing to the beginning of the next.
+    pub every: Duration,
+    /// How long a snapshot may be.
+    pub bytes_max: u64,
+    /// What the meaning of the pages depends on, as a hash.
+    pub print: u128,
+}
+
+/// Checks and completes `[snapshot]`; `None` where nothing is written, or nothing could be relied on.
+pub(super) fn resolve(
+    file: &File,
+    site: &SiteConfig,
+    memory_bytes: usize,
+) -> Result<Option<Snapshot>, LoadError> {
+    let raw = &file.snapshot;
+    let Some(directory) = &raw.directory else {
+        return match raw.every.is_some() || raw.max_size.is_some() || raw.unwatched.is_some() {
+            true => wrong("snapshot.directory", "has to be given as well: it turns snapshots on"),
+            false => Ok(None),
+        };
+    };
+    let every = match raw.every.as_deref().map(parse_duration) {
+        None => EVERY,
+        Some(Ok(every)) if every >= EVERY_MIN => every,
+        Some(Ok(_)) => return wrong("snapshot.every", "1s at least"),
+        Some(Err(error)) => return wrong("snapshot.every", error),
+    };
+    let bytes_max = match raw.max_size.as_deref().map(parse_bytes) {
+        None => memory_bytes as u64,
+        Some(Ok(bytes)) => bytes,
+        Some(Err(error)) => return wrong("snapshot.max_size", error),
+    };
+    let is_watched = !file.database.is_empty();
+    match raw.unwatched.as_deref() {
+        Some("serve") => {}
+        Some("drop") if !is_watched => return Ok(None),
+        None if !is_watched => {
+            return wrong(
+                "snapshot.unwatched",
+                "no [[database]] is followed, so nobody tells what changed while Pagewell was \
+                 down: say \"serve\" if nothing changes meanwhile, or \"drop\" to start without \
+                 this site's pages",
+            );
+        }
+        None | Some("drop") => {}
+        Some(other) => {
+            return wrong("snapshot.unwatched", format!("{other:?}: serve or drop"));
+        }
+    }
+    let hosts = resolve_rules::hosts(file)?;
+    let name = hosts.canonical.as_deref().unwrap_or("site").replace(':', "+");
+    let print = print(file, site);
+    Ok(Some(Snapshot { directory: directory.clone(), name, every, bytes_max, print }))
+}
+
+/// What stays the same where the pages mean the same: everything but what is listed here.
+fn print(file: &File, site: &SiteConfig) -> u128 {
+    let database = |database: &raw::Database| {
+        // The name and password of the account are nothing to the pages.
+        let place = database.url.rsplit('@').next().unwrap_or_default();
+        format!("{place:?}")
+    };
+    let databases: Vec<String> = file.database.iter().map(database).collect();
+    let mut other = file.clone();
+    other.listen = None;
+    other.listen_tls = None;
+    other.proxy_protocol = None;
+    other.admin = None;
+    other.admin_token_file = None;
+    other.memory = None;
+    other.hits_in_front = None;
+    other.database = Vec::new();
+    other.tls = Vec::new();
+    other.rewarm = raw::Rewarm::default();
+    other.memcached = raw::Memcached::default();
+    other.snapshot = raw::Snapshot::default();
+    other.limits.clear();
+    other.php.children = None;
+    other.php.binary = None;
+    other.site.memory = None;
+    other.site.php = None;
+    let root = site.files.as_ref().map(|files| &files.root);
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("{version} {} {other:?} {databases:?} {root:?}", page_snapshot::VERSION);
+    xxh3_128(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Snapshot, resolve};
+
+    const SITE: &str = "site.origin = \"http://127.0.0.1:1\"\n";
+
+    fn read(text: &str) -> Result<Option<Snapshot>, String> {
+        let file = toml::from_str(&format!("{SITE}{text}")).map_err(|error| error.to_string())?;
+        resolve(&file).map(|config| config.snapshot).map_err(|error| error.0)
+    }
+
+    fn print(text: &str) -> u128 {
+        let all = format!("{text}\n[snapshot]\ndirectory = \"/x\"\nunwatched = \"serve\"");
+        read(&all).expect("it can be used").expect("it is on").print
+    }
+
+    #[test]
+    fn it_is_off_unless_there_is_a_directory() {
+        assert_eq!(read(""), Ok(None));
+        let on = "[snapshot]\ndirectory = \"/x\"\n";
+        assert!(read(on).expect_err("nobody tells").contains("no [[database]]"));
+        assert_eq!(read(&format!("{on}unwatched = \"drop\"")), Ok(None));
+        let used = read(&format!("{on}unwatched = \"serve\"\nmax_size = \"5M\""));
+        let used = used.expect("it can be used").expect("it is on");
+        assert_eq!((used.name.as_str(), used.bytes_max), ("site", 5 << 20));
+        for (more, part) in [
+            ("every = \"1ms\"", "1s at least"),
+            ("max_size = \"much\"", "no size"),
+            ("unwatched = \"x\"", "serve or drop"),
+        ] {
+            let said = read(&format!("{on}{more}")).expect_err("it is refused");
+            assert!(said.contains(part), "{more}: {said}");
+        }
+        assert!(read("[snapshot]\nevery = \"5s\"").expect_err("off").contains("directory"));
+    }
+
+    #[test]
+    fn what_changes_the_pages_changes_the_print() {
+        let plain = print("");
+        assert_eq!(plain, print("memory = \"77M\"\nlisten = \"127.0.0.1:7\""));
+        for other in [
+            "keys.lower_case = true",
+            "cache.default_lifetime = \"5s\"",
+            "codings.make = []",
+            "cookies.ignore = [\"x\"]",
+            "[[rule]]\npath = \"/x\"",
+        ] {
+            assert_ne!(plain, print(other), "{other}");
+        }
+    }
+}

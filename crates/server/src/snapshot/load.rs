@@ -1,0 +1,304 @@
+//! What an earlier process has left: looked through, and put in again.
+//!
+//! | step | when |
+//! |---|---|
+//! | is it ours, of this site, of this configuration; are its journals whole | before anything is served |
+//! | a lease is taken, the journals' changes are applied, the databases are followed from its positions | before anything is served |
+//! | every piece of the file is read and its checksum compared | in the background |
+//! | the databases' changes since are applied, and the gate has opened | in the background |
+//! | page after page is put in, the used ones first, unless something has changed that it depends on | in the background |
+//!
+//! What does not fit is set aside (`NAME.refused`), and Pagewell starts cold. Meanwhile visitors are
+//! served: what is not there yet is rendered.
+
+use super::files::Running;
+use super::journal::Open;
+use super::{Snapshots, page, target};
+use crate::database::{self, Bookmark};
+use crate::page::StoredPage;
+use crate::site::Site;
+use page_snapshot::{Head, Name, Piece, Reader, Unreadable, read_journal};
+use page_store::{Change, NotRestored, Refused, Restoring, Strength, Target};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far the clock may be behind the time at which a snapshot was begun, in milliseconds.
+const BEHIND_MAX_MS: u64 = 2_000;
+/// How often it is looked whether the gate has opened.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Why a snapshot is refused.
+#[derive(Debug)]
+enum NotUsed {
+    /// It cannot be read.
+    Unreadable(Unreadable),
+    /// It is of another configuration, or another version of Pagewell.
+    OtherConfiguration,
+    /// The system was stopped before Pagewell had ended in good order.
+    SystemStopped,
+    /// It was begun at a time that is yet to come.
+    ClockBehind,
+    /// A journal of it is not there.
+    JournalMissing,
+    /// A file cannot be read.
+    Io(io::Error),
+}
+
+impl NotUsed {
+    fn as_str(&self) -> &'static str {
+        match self {
+            NotUsed::Unreadable(why) => why.as_str(),
+            NotUsed::OtherConfiguration => "other-configuration",
+            NotUsed::SystemStopped => "system-stopped",
+            NotUsed::ClockBehind => "clock-behind",
+            NotUsed::JournalMissing => "journal-missing",
+            NotUsed::Io(_) => "file",
+        }
+    }
+}
+
+impl fmt::Display for NotUsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotUsed::Io(error) => error.fmt(f),
+            other => f.write_str(other.as_str()),
+        }
+    }
+}
+
+impl From<io::Error> for NotUsed {
+    fn from(error: io::Error) -> NotUsed {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => NotUsed::Unreadable(Unreadable::CutOff),
+            _ => NotUsed::Io(error),
+        }
+    }
+}
+
+impl From<Unreadable> for NotUsed {
+    fn from(why: Unreadable) -> NotUsed {
+        NotUsed::Unreadable(why)
+    }
+}
+
+/// A snapshot that may be used, and its journals.
+struct Left {
+    file: File,
+    length: u64,
+    names: Vec<Name>,
+    positions: Vec<Bookmark>,
+    open: Open,
+}
+
+/// A snapshot whose pages are about to be put in.
+pub struct Loading {
+    restoring: Restoring<StoredPage>,
+    file: File,
+    length: u64,
+}
+
+/// Takes hold of the directory, and begins to use what is there. To be called before the site's databases
+/// are followed, and before anybody is served.
+///
+/// # Errors
+/// The directory cannot be used: a sentence for the operator.
+pub fn begin(site: &Arc<Site>) -> Result<Option<Loading>, String> {
+    let Some(snapshots) = &site.snapshots else { return Ok(None) };
+    snapshots.files.take_hold()?;
+    let loading = match look(site, snapshots) {
+        Ok(Some(left)) => Some(apply(site, snapshots, left)),
+        Ok(None) => {
+            snapshots.files.remove_journals(u64::MAX);
+            None
+        }
+        Err(why) => {
+            refuse(site, snapshots, &why);
+            None
+        }
+    };
+    snapshots.files.begin_running().map_err(|error| {
+        format!("snapshot.directory {}: {error}", snapshots.files.directory().display())
+    })?;
+    Ok(loading)
+}
+
+fn look(site: &Site, snapshots: &Snapshots) -> Result<Option<Left>, NotUsed> {
+    let Some((mut file, length)) = snapshots.files.open_snapshot()? else { return Ok(None) };
+    let head = read_head(&mut file, length)?;
+    if snapshots.files.running() == Running::SystemStopped {
+        return Err(NotUsed::SystemStopped);
+    }
+    if head.print != snapshots.config.print {
+        return Err(NotUsed::OtherConfiguration);
+    }
+    if head.begun_ms > site.clock.now().0.saturating_add(BEHIND_MAX_MS) {
+        return Err(NotUsed::ClockBehind);
+    }
+    let positions = positions(site, &head)?;
+    let (names, open) = journals(snapshots, head.generation)?;
+    Ok(Some(Left { file, length, names, positions, open }))
+}
+
+fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
+    let mut found = None;
+    each_piece(file, length, &mut |piece| {
+        if let Piece::Head(head) = piece {
+            found = Some(head);
+        }
+        if found.is_some() { Go::No } else { Go::On }
+    })?;
+    found.ok_or(NotUsed::Unreadable(Unreadable::CutOff))
+}
+
+/// The position of each of the site's databases.
+fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
+    let position = |name: &str| {
+        let found = head.positions.iter().find(|position| position.source == name.as_bytes());
+        let text = found.and_then(|position| str::from_utf8(&position.at).ok());
+        text.and_then(|text| text.parse().ok()).ok_or(NotUsed::OtherConfiguration)
+    };
+    site.feeds.iter().map(|feed| position(feed.name())).collect()
+}
+
+/// What was changed by word of mouth since this snapshot, and the journal to go on with.
+fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open), NotUsed> {
+    let last = snapshots.files.last_journal().ok_or(NotUsed::JournalMissing)?;
+    let (mut names, mut open) = (Vec::new(), None);
+    for number in generation..=last {
+        let found = snapshots.files.read_journal(number)?;
+        let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
+        let (more, journal) = read_journal(&bytes, number)?;
+        names.extend(more);
+        open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
+    }
+    Ok((names, open.ok_or(NotUsed::JournalMissing)?))
+}
+
+/// What has changed since counts from now on.
+fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Left) -> Loading {
+    // The gates first: a gate that closes later is about a gap.
+    database::close_gates(site);
+    let restoring = site.store.restoring(site.name);
+    let targets: Vec<Target<'_>> = left.names.iter().map(target).collect();
+    if !targets.is_empty() {
+        site.store.change(&Change { site: site.name, targets: &targets }, Strength::Drop);
+    }
+    for (feed, bookmark) in site.feeds.iter().zip(left.positions) {
+        feed.begin_at(bookmark);
+    }
+    *snapshots.journal() = Some(left.open);
+    Loading { restoring, file: left.file, length: left.length }
+}
+
+/// Sets it aside; nothing of it may be relied on later.
+fn refuse(site: &Site, snapshots: &Snapshots, why: &NotUsed) {
+    *snapshots.journal() = None;
+    let (snapshot, reason) = (snapshots.files.snapshot(), why.as_str());
+    let snapshot = snapshot.display();
+    tracing::error!(event = "snapshot-refused", %snapshot, reason, error = %why);
+    site.counters.snapshots_refused.add();
+    snapshots.files.set_aside();
+    if let Err(error) = snapshots.files.remove_all() {
+        let directory = snapshots.files.directory().display();
+        tracing::error!(event = "snapshot-not-removed", %directory, %error);
+    }
+}
+
+/// What became of the pages.
+#[derive(Default)]
+struct Put {
+    pages: u64,
+    changed: u64,
+    left_out: u64,
+}
+
+impl Loading {
+    /// Reads the whole of it, waits for the gate, puts the pages in; false where `is_over` was.
+    pub fn load(mut self, site: &Arc<Site>, is_over: &dyn Fn() -> bool) -> bool {
+        let Some(snapshots) = &site.snapshots else { return true };
+        let began = site.clock.monotonic();
+        let elapsed = || (site.clock.monotonic() - began).as_millis() as u64;
+        let go = || if is_over() { Go::No } else { Go::On };
+        if let Err(why) = each_piece(&mut self.file, self.length, &mut |_| go()) {
+            refuse(site, snapshots, &why);
+            return true;
+        }
+        let read_ms = elapsed();
+        while self.restoring.is_held_up() && !is_over() {
+            std::thread::sleep(LOOK);
+        }
+        let waited_ms = elapsed();
+        let mut put = Put::default();
+        let outcome = each_piece(&mut self.file, self.length, &mut |piece| {
+            if let Piece::Pages(pages) = piece {
+                pages.iter().for_each(|page| put.one(site, &self.restoring, page));
+            }
+            go()
+        });
+        if is_over() {
+            return false;
+        }
+        if let Err(why) = outcome {
+            // What is in is what it was; the file has changed since it was read.
+            refuse(site, snapshots, &why);
+        }
+        site.counters.snapshot_pages.set(put.pages);
+        let Put { pages, changed, left_out } = put;
+        let ms = elapsed();
+        tracing::info!(event = "snapshot-loaded", pages, changed, left_out, read_ms, waited_ms, ms);
+        true
+    }
+}
+
+impl Put {
+    fn one(
+        &mut self,
+        site: &Site,
+        restoring: &Restoring<StoredPage>,
+        page: Result<page_snapshot::SavedPage<'_>, Unreadable>,
+    ) {
+        // Of a time that is yet to come: it would be good for too long.
+        let now = site.clock.now().0.saturating_add(BEHIND_MAX_MS);
+        let page = page.ok().filter(|page| page.stored.response_time.0 <= now);
+        let Some(page) = page else {
+            self.left_out += 1;
+            return;
+        };
+        match page::restore(site, restoring, page) {
+            Ok(()) => self.pages += 1,
+            Err(NotRestored::Refused(Refused::ChangedSince | Refused::LeaseTooOld)) => {
+                self.changed += 1;
+            }
+            Err(_) => self.left_out += 1,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Go {
+    On,
+    No,
+}
+
+/// Reads a snapshot from its beginning, piece after piece, each checked.
+fn each_piece(
+    file: &mut File,
+    length: u64,
+    each: &mut dyn FnMut(Piece<'_>) -> Go,
+) -> Result<(), NotUsed> {
+    file.rewind()?;
+    let (mut reader, mut buffer, mut left) = (Reader::default(), Vec::new(), length);
+    while let Some(count) = reader.wants() {
+        // No memory for what is not there.
+        left = left.checked_sub(count as u64).ok_or(Unreadable::CutOff)?;
+        buffer.resize(count, 0);
+        file.read_exact(&mut buffer)?;
+        if each(reader.read(&buffer)?) == Go::No {
+            return Ok(());
+        }
+    }
+    if left > 0 { Err(Unreadable::Damaged.into()) } else { Ok(()) }
+}

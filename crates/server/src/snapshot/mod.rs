@@ -1,0 +1,109 @@
+//! Snapshots: the pages of a site outlive the process, and are as exact afterwards as they were.
+//!
+//! | file | |
+//! |---|---|
+//! | `files` | the directory: whose it is, what lies in it, replacing a file in one step |
+//! | `journal` | changes by word of mouth, appended before they are acknowledged |
+//! | `write` | all pages into a file, now and then and at the end |
+//! | `load` | what was left is looked through, and put in again |
+//! | `page` | a page of the store as a page of a snapshot, and back |
+//!
+//! A snapshot has positions from before its first page was read; its journal, and those after it, have
+//! every later change that no database tells. [0036](../../../../docs/decisions/0036-warm-restart.md).
+//! Lock: `journal`, held to append, to begin one, to put a snapshot in place; none is taken under it.
+
+mod files;
+mod journal;
+mod load;
+mod page;
+mod write;
+
+pub use load::{Loading, begin};
+pub use write::{Begun, begin_last, run, write_last};
+
+use crate::config;
+use files::Files;
+use journal::Open;
+use page_snapshot::Name;
+use page_store::Target;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a site has of snapshots.
+pub struct Snapshots {
+    config: config::Snapshot,
+    files: Files,
+    /// None: no snapshot could be relied on, so nothing is noted.
+    journal: Mutex<Option<Open>>,
+    /// Held by whoever writes a snapshot.
+    writing: tokio::sync::Mutex<()>,
+    /// Whether what was left is put in: before, a snapshot would leave out what is still to come.
+    loaded: AtomicBool,
+}
+
+impl Snapshots {
+    /// Nothing is read or written before [`begin`].
+    pub fn new(config: config::Snapshot) -> Snapshots {
+        let files = Files::new(&config);
+        let (journal, writing) = (Mutex::new(None), tokio::sync::Mutex::new(()));
+        Snapshots { config, files, journal, writing, loaded: AtomicBool::new(false) }
+    }
+
+    /// Notes a change that was applied and is not acknowledged yet. Those of private pages alone are not
+    /// noted, for no private page is written.
+    pub fn note(&self, targets: &[Target<'_>]) {
+        let names: Vec<Name> = targets.iter().filter_map(name).collect();
+        if !names.is_empty() {
+            self.append(&names);
+        }
+    }
+
+    /// Notes a change of what has no name.
+    pub fn note_everything(&self) {
+        self.append(&[Name::Everything]);
+    }
+
+    fn append(&self, names: &[Name]) {
+        let mut journal = self.journal();
+        let Some(open) = journal.as_mut() else { return };
+        if let Err(error) = open.append(names) {
+            // What is not noted must never be relied on.
+            *journal = None;
+            self.forget("journal", &error);
+        }
+    }
+
+    /// Takes everything away that a later process could rely on.
+    fn forget(&self, reason: &str, error: &dyn std::fmt::Display) {
+        tracing::error!(event = "snapshot-forgotten", reason, %error);
+        if let Err(error) = self.files.remove_all() {
+            let directory = self.files.directory().display();
+            tracing::error!(event = "snapshot-not-removed", %directory, %error);
+        }
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Option<Open>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name(target: &Target<'_>) -> Option<Name> {
+    Some(match target {
+        Target::Tag(tag) => Name::Tag(tag.to_vec()),
+        Target::Url(url) => Name::Url(url.to_vec()),
+        Target::Path(path) => Name::Path(path.to_vec()),
+        Target::Prefix(prefix) => Name::Prefix(prefix.to_vec()),
+        Target::Everything => Name::Everything,
+        Target::Owner(_) | Target::OwnerTag { .. } | Target::OwnerUrl { .. } => return None,
+    })
+}
+
+fn target(name: &Name) -> Target<'_> {
+    match name {
+        Name::Tag(tag) => Target::Tag(tag),
+        Name::Url(url) => Target::Url(url),
+        Name::Path(path) => Target::Path(path),
+        Name::Prefix(prefix) => Target::Prefix(prefix),
+        Name::Everything => Target::Everything,
+    }
+}

@@ -1,0 +1,94 @@
+//! A page of the store as a page of a snapshot, and back.
+//!
+//! Not written are private pages, and what was stored over the memcached port: the one would outlive its
+//! owner's session on a disk, the other has clients who keep their own time. Whatever a page depends on
+//! follows from its key and its tags, as when it was first stored.
+
+use crate::page::{Plain, StoredPage, dependencies, variant};
+use crate::site::Site;
+use bytes::Bytes;
+use page_snapshot::{Content, Record, SavedPage};
+use page_store::{Found, NotRestored, Restoring, Stay, Worth};
+
+const PROVEN: u8 = 1 << 7;
+const USES: u8 = 0b11;
+
+/// A page as it is written; none if it is not.
+pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
+    let page = found.page.payload();
+    if page.item.is_some()
+        || page.stored.is_private()
+        || path_of(found.page.key().bytes()).is_none()
+    {
+        return None;
+    }
+    let content = match &page.plain {
+        Plain::Kept(content) => Content::Kept(content),
+        Plain::InCodings(bytes) => Content::InCodings(*bytes as u64),
+    };
+    let stay = if found.worth.stay == Stay::Proven { PROVEN } else { 0 };
+    let forms = page.forms.codings().iter();
+    let forms = forms.filter_map(|coding| Some((*coding, &*page.forms.get(*coding)?.content)));
+    Some(Record {
+        key: found.page.key().bytes(),
+        worth: found.worth.uses & USES | stay,
+        marked_at_ms: found.page.marked().map(|marked| marked.at_ms),
+        stored: &page.stored,
+        content,
+        forms: forms.collect(),
+    })
+}
+
+/// Puts a page in again.
+///
+/// # Errors
+/// Why not.
+pub fn restore(
+    site: &Site,
+    restoring: &Restoring<StoredPage>,
+    saved: SavedPage<'_>,
+) -> Result<(), NotRestored> {
+    // A key without a path is no page's that was ever written.
+    let Some(path) = path_of(saved.key) else { return Err(NotRestored::Known) };
+    let stay = if saved.worth & PROVEN == 0 { Stay::Untried } else { Stay::Proven };
+    let worth = Worth { uses: saved.worth & USES, stay };
+    let made_from = dependencies(&saved.stored, &site.store, site.name, path);
+    let variant = variant(&saved.stored);
+    let key = site.store.key(saved.key);
+    // In allocations of their own: the piece that was read goes.
+    let own = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
+    let plain = match saved.content {
+        Content::Kept(content) => Plain::Kept(own(content)),
+        Content::InCodings(bytes) => Plain::InCodings(bytes as usize),
+    };
+    let coded = saved.forms.iter().map(|(coding, content)| (*coding, own(content))).collect();
+    let page = StoredPage::restored(saved.stored, plain, coded);
+    restoring.restore(key, variant, &made_from, page, worth, saved.marked_at_ms)
+}
+
+/// Path and query of a key: what is between the host and whatever else tells copies apart.
+fn path_of(key: &[u8]) -> Option<&str> {
+    let key = str::from_utf8(key).ok()?;
+    let (_, rest) = key.split_once("://")?;
+    let rest = rest.split('\n').next().unwrap_or_default();
+    rest.find('/').map(|at| &rest[at..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_of;
+
+    #[test]
+    fn paths_of_keys() {
+        for (key, path) in [
+            ("http://a/", Some("/")),
+            ("https://a:81/b?c=/d", Some("/b?c=/d")),
+            ("http://[::1]/x\nvary y\n", Some("/x")),
+            ("http://a/\nparts", Some("/")),
+            ("memcached\n/x", None),
+            ("", None),
+        ] {
+            assert_eq!(path_of(key.as_bytes()), path, "{key}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Writing a snapshot: every so often, and once more at the end.
+//!
+//! First it is noted up to where the databases' changes are applied and seen by everybody, and a new journal
+//! is begun; then the pages are read, a few at a time, each as it is at that moment. So the snapshot has no
+//! page that is older than the position, and every change that it may not have seen is after the position
+//! or in the journal. A hit is never held up: the index is locked for as long as it takes to clone
+//! [`PLACES`] references, and only changes and stores wait for that.
+//!
+//! Not here: what may be relied on at the start (`load`).
+
+use super::journal::Open;
+use super::{Snapshots, page};
+use crate::site::Site;
+use page_snapshot::{Head, Position, Writer, Written};
+use page_store::Walk;
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Places of the store that are looked at in one hold of its index lock.
+const PLACES: usize = 256;
+/// After so many bytes it is waited until the disk has them, so that changes, which are appended to a file
+/// of the same disk, never wait for more.
+const SYNC_BYTES: u64 = 32 << 20;
+/// Snapshots that may fail one after the other; then the journals are too many.
+const JOURNALS_MAX: u64 = 64;
+/// Between two batches, while visitors are served.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// A snapshot that was begun: no page is read yet.
+pub struct Begun {
+    head: Head,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug)]
+enum NotWritten {
+    /// A database is not followed, or what is open since a gap is not seen by everybody.
+    NotFollowed,
+    /// What was left by an earlier process is not all put in yet.
+    NotLoaded,
+    /// Pagewell stops, or the time is up.
+    Interrupted,
+    /// A change could not be noted meanwhile.
+    Journal,
+    /// The file cannot be written.
+    Io(io::Error),
+}
+
+impl NotWritten {
+    fn as_str(&self) -> &'static str {
+        match self {
+            NotWritten::NotFollowed => "not-followed",
+            NotWritten::NotLoaded => "not-loaded",
+            NotWritten::Interrupted => "interrupted",
+            NotWritten::Journal => "journal",
+            NotWritten::Io(_) => "file",
+        }
+    }
+
+    fn say(&self, site: &Site) {
+        site.counters.snapshots_failed.add();
+        let error = match self {
+            NotWritten::Io(error) => error.to_string(),
+            _ => String::new(),
+        };
+        tracing::warn!(event = "snapshot-not-written", reason = self.as_str(), error);
+    }
+}
+
+impl From<io::Error> for NotWritten {
+    fn from(error: io::Error) -> NotWritten {
+        NotWritten::Io(error)
+    }
+}
+
+/// Puts in what was left, then writes a snapshot every so often, until Pagewell stops.
+pub async fn run(
+    site: Arc<Site>,
+    loading: Option<super::Loading>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let Some(snapshots) = &site.snapshots else { return };
+    if let Some(loading) = loading {
+        let (own, stop) = (site.clone(), stop.clone());
+        let all = tokio::task::spawn_blocking(move || loading.load(&own, &|| *stop.borrow()));
+        // A panic has been logged; then there is no snapshot either.
+        if !all.await.unwrap_or(false) {
+            return;
+        }
+    }
+    snapshots.loaded.store(true, Ordering::Release);
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(snapshots.config.every) => {}
+        }
+        let _writing = snapshots.writing.lock().await;
+        match begin(&site, snapshots) {
+            Ok(begun) => {
+                let (own, stop) = (site.clone(), stop.clone());
+                let write = move || write(&own, begun, Some(PAUSE), &|| *stop.borrow());
+                // A panic has been logged.
+                let _ = tokio::task::spawn_blocking(write).await;
+            }
+            Err(why) => why.say(&site),
+        }
+    }
+}
+
+/// Begins the last snapshot, while the databases are still followed.
+pub fn begin_last(site: &Site) -> Option<Begun> {
+    let snapshots = site.snapshots.as_ref()?;
+    begin(site, snapshots).inspect_err(|why| why.say(site)).ok()
+}
+
+/// Writes it, when nobody is served any more, within the time that there is for it.
+pub async fn write_last(site: &Arc<Site>, begun: Begun) {
+    let Some(snapshots) = &site.snapshots else { return };
+    let _writing = snapshots.writing.lock().await;
+    let (time_is_up, over) = watch::channel(false);
+    let own = site.clone();
+    let write = tokio::task::spawn_blocking(move || {
+        let ended = write(&own, begun, None, &|| *over.borrow());
+        if ended == Ended::Written
+            && let Some(snapshots) = &own.snapshots
+        {
+            end(snapshots);
+        }
+    });
+    tokio::pin!(write);
+    if tokio::time::timeout(site.limits.snapshot_stop, &mut write).await.is_err() {
+        time_is_up.send_replace(true);
+        // It looks at that after every batch.
+        let _ = write.await;
+    }
+}
+
+/// Everything is on the disk: whoever comes next may rely on it, whatever becomes of the system.
+fn end(snapshots: &Snapshots) {
+    let journal = snapshots.journal();
+    let synced = journal.as_ref().map_or(Ok(()), Open::sync);
+    if let Err(error) = synced.and_then(|()| snapshots.files.end_running()) {
+        tracing::warn!(event = "snapshot-not-written", reason = "end", %error);
+    }
+}
+
+fn begin(site: &Site, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
+    if !snapshots.loaded.load(Ordering::Acquire) {
+        return Err(NotWritten::NotLoaded);
+    }
+    let mut positions = Vec::new();
+    for feed in &site.feeds {
+        let bookmark = feed.bookmark().ok_or(NotWritten::NotFollowed)?;
+        let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
+        positions.push(Position { source, at });
+    }
+    let generation = begin_journal(snapshots)?;
+    let (begun_ms, print) = (site.clock.now().0, snapshots.config.print);
+    Ok(Begun { head: Head { generation, begun_ms, print, positions } })
+}
+
+/// From now on changes are noted in a new journal.
+fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
+    let files = &snapshots.files;
+    let mut journal = snapshots.journal();
+    let (last, complete) = match journal.as_ref() {
+        Some(open) => (open.generation, open.complete),
+        None => (files.last_journal().unwrap_or(0), None),
+    };
+    let generation = last + 1;
+    if complete.is_some_and(|complete| generation - complete > JOURNALS_MAX) {
+        *journal = None;
+        snapshots.forget("journals", &"too many snapshots in a row were not written");
+        return Err(NotWritten::Journal);
+    }
+    let open = Open::begin(files.create_journal()?, generation, complete, random())?;
+    files.name_journal(generation)?;
+    *journal = Some(open);
+    Ok(generation)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Written,
+    Not,
+}
+
+fn write(site: &Site, begun: Begun, pause: Option<Duration>, is_over: &dyn Fn() -> bool) -> Ended {
+    let Some(snapshots) = &site.snapshots else { return Ended::Not };
+    let began = site.clock.monotonic();
+    let generation = begun.head.generation;
+    let written = write_pages(site, snapshots, &begun.head, pause, is_over)
+        .and_then(|done| put_in_place(snapshots, generation).map(|()| done));
+    match written {
+        Ok(done) => {
+            site.counters.snapshots_written.add();
+            let ms = (site.clock.monotonic() - began).as_millis() as u64;
+            let Done { pages, bytes, left_out } = done;
+            tracing::info!(event = "snapshot-written", generation, pages, bytes, left_out, ms);
+            Ended::Written
+        }
+        Err(why) => {
+            snapshots.files.discard_snapshot();
+            why.say(site);
+            Ended::Not
+        }
+    }
+}
+
+struct Done {
+    pages: u64,
+    bytes: u64,
+    left_out: u64,
+}
+
+fn write_pages(
+    site: &Site,
+    snapshots: &Snapshots,
+    head: &Head,
+    pause: Option<Duration>,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Done, NotWritten> {
+    let mut out = Out { file: snapshots.files.create_snapshot()?, bytes: 0, synced: 0 };
+    let (mut writer, mut walk, mut left_out) = (Writer::new(head, random()), Walk::default(), 0);
+    while !walk.is_over() {
+        if is_over() {
+            return Err(NotWritten::Interrupted);
+        }
+        for found in site.store.walk(&mut walk, PLACES) {
+            let Some(record) = page::record(&found) else { continue };
+            let is_full = out.bytes >= snapshots.config.bytes_max;
+            if is_full || writer.page(&record) == Written::TooLarge {
+                left_out += 1;
+            }
+            writer.take(|bytes| out.write(bytes)).transpose()?;
+        }
+        if let Some(pause) = pause {
+            std::thread::sleep(pause);
+        }
+    }
+    let pages = writer.end().pages;
+    writer.take(|bytes| out.write(bytes)).transpose()?;
+    out.file.sync_all()?;
+    Ok(Done { pages, bytes: out.bytes, left_out })
+}
+
+struct Out {
+    file: File,
+    bytes: u64,
+    synced: u64,
+}
+
+impl Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.bytes += bytes.len() as u64;
+        if self.bytes - self.synced >= SYNC_BYTES {
+            self.file.sync_data()?;
+            self.synced = self.bytes;
+        }
+        Ok(())
+    }
+}
+
+/// The snapshot is whole: it takes the place of the old one, unless a change was not noted meanwhile.
+fn put_in_place(snapshots: &Snapshots, generation: u64) -> Result<(), NotWritten> {
+    let mut journal = snapshots.journal();
+    let open = journal.as_mut().filter(|open| open.generation == generation);
+    let open = open.ok_or(NotWritten::Journal)?;
+    snapshots.files.replace_snapshot()?;
+    open.complete = Some(generation);
+    drop(journal);
+    snapshots.files.sync()?;
+    snapshots.files.remove_journals(generation);
+    Ok(())
+}
+
+/// A number that no other file has.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,50 @@
+//! A page of a snapshot, a whole snapshot, a journal: nothing panics, and a page that can be read comes out
+//! the same when it is written and read once more.
+//!
+//! The data is taken for each of the three. Checksums stop nearly everything in the second and third, so
+//! what is inside is given to the reader of pages without one.
+
+use page_snapshot::{Content, Piece, Reader, Record, read_journal, read_page, write_page};
+
+/// Reads the data as each of the three.
+pub fn run(data: &[u8]) {
+    if let Some(bytes) = again(data) {
+        assert_eq!(again(&bytes).as_ref(), Some(&bytes), "a page changes with each writing");
+    }
+    if let Ok((names, mut journal)) = read_journal(data, 1) {
+        let more = [data, &journal.change(&names)].concat();
+        let (same, _) = read_journal(&more, 1).expect("it goes on where it ended");
+        assert_eq!(same, names);
+    }
+    let (mut reader, mut rest) = (Reader::default(), data);
+    while let Some(count) = reader.wants() {
+        let Some((taken, left)) = rest.split_at_checked(count) else { return };
+        rest = left;
+        match reader.read(taken) {
+            Ok(Piece::Pages(pages)) => pages.iter().for_each(drop),
+            Ok(_) => {}
+            Err(unreadable) => {
+                assert!(!unreadable.as_str().is_empty());
+                return;
+            }
+        }
+    }
+}
+
+/// The page, if it is one, as it is written.
+fn again(data: &[u8]) -> Option<Vec<u8>> {
+    let page = read_page(data).ok()?;
+    assert!(!page.stored.is_private());
+    assert!(matches!(page.content, Content::Kept(_)) || !page.forms.is_empty());
+    let mut bytes = Vec::new();
+    let record = Record {
+        key: page.key,
+        worth: page.worth,
+        marked_at_ms: page.marked_at_ms,
+        stored: &page.stored,
+        content: page.content,
+        forms: page.forms,
+    };
+    write_page(&record, &mut bytes);
+    Some(bytes)
+}
