@@ -32,7 +32,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use codings::Codings;
-pub use database::{Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy, Replication, Trust, database_servers};
+pub use database::{
+    Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy,
+    Replication, Trust, database_servers,
+};
 
 pub use dialects::Dialects;
 pub use memcached::Memcached;
