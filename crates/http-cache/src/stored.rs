@@ -12,6 +12,7 @@ use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
 use crate::validators::EntityTag;
 use crate::variants::Nominated;
+use bytes::Bytes;
 use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 
@@ -70,6 +71,13 @@ pub enum Forms {
 }
 
 impl Stored {
+    /// Moves the values of its header lines into an allocation of their own. As they came they are
+    /// pieces of what was read from the origin's connection, and each keeps all of that in memory.
+    pub fn own_values(&mut self) {
+        own_values(&mut self.headers);
+        own_values(&mut self.internal);
+    }
+
     /// A file, of which the caller knows all: its fields (ETag and Last-Modified among them) and its
     /// length in bytes. For [`answer`](crate::answer) only; it has no lifetime and is never stored.
     pub fn of_file(headers: HeaderMap, length: u64, now: Timestamp) -> Stored {
@@ -210,5 +218,46 @@ impl Stored {
             DateField::At(modified) => Some(modified),
             DateField::Absent | DateField::Invalid => None,
         };
+    }
+}
+
+/// Puts all values of these fields into one allocation, which holds nothing else.
+fn own_values(headers: &mut HeaderMap) {
+    let all: Vec<u8> = headers.values().flat_map(|value| value.as_bytes()).copied().collect();
+    let all = Bytes::from(all.into_boxed_slice());
+    let mut from = 0;
+    for value in headers.values_mut() {
+        let to = from + value.len();
+        let (own, sensitive) = (all.slice(from..to), value.is_sensitive());
+        *value = HeaderValue::from_maybe_shared(own).expect("what is a value stays one");
+        value.set_sensitive(sensitive);
+        from = to;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_their_own_are_the_same_and_lie_together() {
+        let read = Bytes::from(vec![b'x'; 8 << 10]);
+        let piece = |from: usize, to: usize| HeaderValue::from_maybe_shared(read.slice(from..to));
+        let mut headers = HeaderMap::new();
+        headers.insert("a", piece(100, 110).unwrap());
+        headers.append("a", piece(4_000, 4_000).unwrap());
+        headers.append("a", piece(5_000, 5_003).unwrap());
+        let mut secret = HeaderValue::from_bytes(b"caf\xe9\t1").unwrap();
+        secret.set_sensitive(true);
+        headers.insert("b", secret);
+        let before = headers.clone();
+        own_values(&mut headers);
+        assert_eq!(headers, before);
+        assert!(headers["b"].is_sensitive() && !headers["a"].is_sensitive());
+        let places: Vec<_> = headers.values().map(|v| v.as_bytes().as_ptr_range()).collect();
+        let (first, last) =
+            (places.iter().map(|p| p.start).min(), places.iter().map(|p| p.end).max());
+        assert_eq!(last.unwrap() as usize - first.unwrap() as usize, 10 + 3 + 6);
+        assert!(!read.as_ptr_range().contains(&first.unwrap()));
     }
 }

@@ -113,14 +113,20 @@ impl StoredPage {
     }
 
     /// A page whose content is there in codings as well.
-    pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+    pub fn with_forms(
+        mut stored: Stored,
+        content: Bytes,
+        coded: Vec<(Coding, Bytes)>,
+    ) -> StoredPage {
+        stored.own_values();
         let heads = Heads::of(&stored, content.len());
         let forms = OtherForms::of(&stored, coded);
         StoredPage { stored, plain: Plain::Kept(content), heads, forms, item: None }
     }
 
     /// A page as it was before: content, codings.
-    pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+    pub fn restored(mut stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+        stored.own_values();
         let heads = Heads::of(&stored, plain.length());
         let forms = OtherForms::of(&stored, coded);
         StoredPage { stored, plain, heads, forms, item: None }

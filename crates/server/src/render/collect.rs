@@ -59,10 +59,17 @@ impl Render {
                 drop(body);
                 match against {
                     None if parts::is_part(&stored) => {
-                        self.store_part(stored, Bytes::from(content), status);
+                        self.store_part(stored, Bytes::from(content.into_boxed_slice()), status);
                     }
-                    None => self.store(stored, Bytes::from(content), Vec::new(), status),
-                    Some(reason) => self.show(stored, Bytes::from(content), status, reason),
+                    None => self.store(
+                        stored,
+                        Bytes::from(content.into_boxed_slice()),
+                        Vec::new(),
+                        status,
+                    ),
+                    Some(reason) => {
+                        self.show(stored, Bytes::from(content.into_boxed_slice()), status, reason)
+                    }
                 }
             }
             Held::Failed(failure) => {
@@ -259,10 +266,14 @@ impl Render {
                     let well = ended == Ended::Well && esi.is_none();
                     match content {
                         Some(content) if well && parts::is_part(&stored) => {
-                            self.put_part(&stored, Bytes::from(content));
+                            self.put_part(&stored, Bytes::from(content.into_boxed_slice()));
                         }
                         Some(content) if well => {
-                            let (page, _) = self.put(stored, Bytes::from(content), Vec::new());
+                            let (page, _) = self.put(
+                                stored,
+                                Bytes::from(content.into_boxed_slice()),
+                                Vec::new(),
+                            );
                             self.right.end(Outcome::Page(page));
                         }
                         Some(_) => {
