@@ -83,6 +83,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
     let dialects = super::dialects::resolve(&file.dialects)?;
+    let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
     let pairs = file.tls.iter().cloned();
     let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
@@ -95,7 +96,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         listen_tls,
         proxied,
         tls: pairs,
-        https_redirect: resolve_redirect(file)?,
+        https_redirect,
         admin,
         admin_token,
         memory_bytes,
