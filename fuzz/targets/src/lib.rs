@@ -24,7 +24,7 @@ pub mod target_key;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
