@@ -69,7 +69,7 @@ fn help_names_every_command_and_flag() {
                 "--log",
             ][..],
         ),
-        ("check", &["--config"]),
+        ("check", &["--config", "--offline", "--running"]),
         (
             "invalidate",
             &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],
