@@ -30,7 +30,7 @@ use http_cache::tags::internal_tag_fields;
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use hyper::body::Incoming;
 use site_rules::Planned;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, oneshot};
 
 /// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
@@ -67,13 +67,15 @@ const NOT_FROM_CLIENTS_BEGIN: &str = "x-litespeed-";
 
 /// The names of the request fields that only a trusted party may set, in lower case; those that begin
 /// as a whole dialect's do come besides.
-pub fn not_from_clients() -> impl Iterator<Item = &'static str> {
-    NOT_FROM_CLIENTS.iter().copied().chain(internal_tag_fields())
+pub fn not_from_clients() -> &'static [&'static str] {
+    static ALL: LazyLock<Vec<&str>> =
+        LazyLock::new(|| NOT_FROM_CLIENTS.iter().copied().chain(internal_tag_fields()).collect());
+    &ALL
 }
 
 /// Whether a client may set the request field of this name (in lower case) for the application.
 pub fn is_from_clients(name: &str) -> bool {
-    !name.starts_with(NOT_FROM_CLIENTS_BEGIN) && not_from_clients().all(|known| known != name)
+    !not_from_clients().contains(&name) && !name.starts_with(NOT_FROM_CLIENTS_BEGIN)
 }
 
 /// A request's header lines without those that do not go to the origin: what selects a variant.

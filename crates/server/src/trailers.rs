@@ -71,8 +71,8 @@ pub fn announce(from: &HeaderMap, to: &mut HeaderMap) {
 /// Those that are passed on.
 pub fn permitted(mut trailers: HeaderMap, internal: &[header::HeaderName]) -> HeaderMap {
     fields::remove_hop_by_hop(&mut trailers);
-    for name in NEVER.iter().copied().chain(not_from_clients()) {
-        trailers.remove(name);
+    for name in NEVER.iter().chain(not_from_clients()) {
+        trailers.remove(*name);
     }
     for name in internal {
         trailers.remove(name);

@@ -256,7 +256,9 @@ fn while_the_database_is_away_pages_are_answered_and_errors_are_not_kept() {
     }
     let comment = paper.client().post("/news/4/", "author=Ada&body=Lost").expect("an answer");
     assert_eq!(comment.status, 503);
-    assert!(is_hit(&paper.get("/news/4/")), "a write that failed has changed nothing");
+    let page = paper.get("/news/4/");
+    assert_eq!(page.status, 503, "what may have been written drops its page");
+    assert!(is_hit(&paper.get("/news/5/")), "and no other");
 
     paper.site.database_mut().start_again().expect("the database starts");
     let page = paper.get("/news/7/");
