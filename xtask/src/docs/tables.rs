@@ -46,6 +46,7 @@ pub fn options() -> String {
                 "tls" => {
                     "\n## `[[tls]]`\n\nA certificate and its key; as many as there are names. See [TLS](../guide/tls.md).\n"
                 }
+                "snapshot" => "\n## `[snapshot]`\n\nSee [Restarting](../guide/restart.md).\n",
                 "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
                 "memcached" => {
                     "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
