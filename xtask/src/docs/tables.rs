@@ -15,6 +15,39 @@ const MADE: &str =
     "<!-- Made by `cargo xtask gen-docs` from the code; changes here are lost. -->\n";
 const HELP_COLUMNS: usize = 96;
 
+/// The heading of a table of the file, and where to read on.
+fn heading_of(table: &str) -> &'static str {
+    match table {
+        "" => "\n## At the top of the file\n",
+        "site" => "\n## `[site]`\n\nFor several: [Several sites](../guide/many-sites.md).\n",
+        "php" => "\n## `[php]`\n",
+        "cache" => "\n## `[cache]`\n",
+        "codings" => {
+            "\n## `[codings]`\n\nSee [HTTP caching](../http-caching.md#content-codings).\n"
+        }
+        "keys" => "\n## `[keys]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
+        "cookies" => "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
+        "tls" => {
+            "\n## `[[tls]]`\n\nA certificate and its key; as many as there are names. See [TLS](../guide/tls.md).\n"
+        }
+        "snapshot" => "\n## `[snapshot]`\n\nSee [Restarting](../guide/restart.md).\n",
+        "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
+        "memcached" => {
+            "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
+        }
+        "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
+        "dialects" => "\n## `[dialects]`\n\nSee [Other caches](../guide/other-caches.md).\n",
+        "rewarm" => "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n",
+        "database" => {
+            "\n## `[[database]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+        }
+        "change" => {
+            "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+        }
+        _ => "\n## Others\n",
+    }
+}
+
 /// `docs/operating/options.md`.
 pub fn options() -> String {
     let mut page = format!(
@@ -29,41 +62,7 @@ pub fn options() -> String {
         let table = row.key.split_once('.').map_or("", |(table, _)| table);
         if heading != Some(table) {
             heading = Some(table);
-            page.push_str(match table {
-                "" => "\n## At the top of the file\n",
-                "site" => {
-                    "\n## `[site]`\n\nFor several: [Several sites](../guide/many-sites.md).\n"
-                }
-                "php" => "\n## `[php]`\n",
-                "cache" => "\n## `[cache]`\n",
-                "codings" => {
-                    "\n## `[codings]`\n\nSee [HTTP caching](../http-caching.md#content-codings).\n"
-                }
-                "keys" => "\n## `[keys]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
-                "cookies" => {
-                    "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n"
-                }
-                "tls" => {
-                    "\n## `[[tls]]`\n\nA certificate and its key; as many as there are names. See [TLS](../guide/tls.md).\n"
-                }
-                "snapshot" => "\n## `[snapshot]`\n\nSee [Restarting](../guide/restart.md).\n",
-                "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
-                "memcached" => {
-                    "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
-                }
-                "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
-                "dialects" => "\n## `[dialects]`\n\nSee [Other caches](../guide/other-caches.md).\n",
-                "rewarm" => {
-                    "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n"
-                }
-                "database" => {
-                    "\n## `[[database]]`\n\nSee [The database says what changed](../guide/database.md).\n"
-                }
-                "change" => {
-                    "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
-                }
-                _ => "\n## Others\n",
-            });
+            page.push_str(heading_of(table));
             page.push_str("\n| key | flag | default | |\n|---|---|---|---|\n");
         }
         page.push_str(&option_row(row));
