@@ -222,7 +222,6 @@ fn short(amount: &Amount) -> Result<(), String> {
     let rows = Amount { seconds: SHORT_ROWS_SECONDS, faults: true, ..amount.clone() };
     println!("{}", rows::torture(&rows, LeaseCheck::Kept, WRONG_MAX)?);
     let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..amount };
-    println!("{}", rows::torture(&other, LeaseCheck::LeftOut, 1)?);
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;
     figures.verdict()?;
     println!(
