@@ -40,16 +40,18 @@ const REDIRECTS_MAX: usize = 5;
 /// or choose what the application answers without being part of the key.
 const NOT_FROM_CLIENTS: &[&str] = &[
     "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-proto",
-    "x-forwarded-prefix",
-    "x-forwarded-server",
+    "x-forwarded",
     "x-real-ip",
+    "x-host",
+    "x-http-host-override",
+    "x-original-host",
+    "x-original-uri",
     "x-original-url",
     "x-rewrite-url",
-    "x-original-host",
+    "x-http-destinationurl",
+    "x-url-scheme",
+    "x-arr-ssl",
+    "front-end-https",
     "proxy",
     "surrogate-capability",
     "x-lscache",
@@ -62,12 +64,17 @@ const NOT_FROM_CLIENTS: &[&str] = &[
     "cache-group-invalidation",
 ];
 
-/// So begin the fields of a whole dialect, none of which clients may set.
-const NOT_FROM_CLIENTS_BEGIN: &str = "x-litespeed-";
+/// So begin the fields of whole families, none of which clients may set.
+const NOT_FROM_CLIENTS_BEGIN: [&str; 2] = ["x-forwarded-", "x-litespeed-"];
+
+/// Fields by which applications take one method for another. A GET that is rendered as something else
+/// would be stored as the page; other methods go on as they came.
+const METHOD_OVERRIDES: [&str; 3] =
+    ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// The names of the request fields that only a trusted party may set, in lower case; those that begin
-/// as a whole dialect's do come besides.
-pub fn not_from_clients() -> &'static [&'static str] {
+/// as a whole family's do come besides.
+fn not_from_clients() -> &'static [&'static str] {
     static ALL: LazyLock<Vec<&str>> =
         LazyLock::new(|| NOT_FROM_CLIENTS.iter().copied().chain(internal_tag_fields()).collect());
     &ALL
@@ -75,7 +82,8 @@ pub fn not_from_clients() -> &'static [&'static str] {
 
 /// Whether a client may set the request field of this name (in lower case) for the application.
 pub fn is_from_clients(name: &str) -> bool {
-    !not_from_clients().contains(&name) && !name.starts_with(NOT_FROM_CLIENTS_BEGIN)
+    !not_from_clients().contains(&name)
+        && !NOT_FROM_CLIENTS_BEGIN.iter().any(|begin| name.starts_with(begin))
 }
 
 /// A request's header lines without those that do not go to the origin: what selects a variant.
@@ -173,6 +181,15 @@ pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
     kept.remove(header::CONTENT_LENGTH);
     kept.remove(header::EXPECT);
     kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
+    kept
+}
+
+/// The header lines of a request for a page as they go to the origin: it is rendered as what it is.
+pub fn outgoing_for_page(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = outgoing(headers);
+    for name in METHOD_OVERRIDES {
+        kept.remove(name);
+    }
     kept
 }
 

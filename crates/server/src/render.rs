@@ -383,7 +383,7 @@ impl Render {
 
     /// Asks the origin once: for the page, or whether `validate` still holds.
     async fn attempt(mut self, script: Option<Script>, validate: Option<SharedPage>) -> Attempt {
-        let mut headers = forward::outgoing(&self.ask.headers);
+        let mut headers = forward::outgoing_for_page(&self.ask.headers);
         self.ask.plan_headers(&self.site, &mut headers);
         if self.site.config.codings.are_made() {
             // Coded here, once for everybody.

@@ -152,9 +152,7 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
         b":80" if scheme == "http" => &[],
         b":443" if scheme == "https" => &[],
         // Leading zeros and numbers beyond 65,535 are for the other reader.
-        [b':', b'1'..=b'9', rest @ ..] if rest.len() < 4 && rest.iter().all(u8::is_ascii_digit) => {
-            port_part
-        }
+        [b':', digits @ ..] if is_plain_port(digits) => port_part,
         _ => return None,
     };
     out.clear();
@@ -163,6 +161,12 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
     out.extend(name_part.iter().map(u8::to_ascii_lowercase));
     out.extend_from_slice(port);
     Some(())
+}
+
+/// Whether a port is written as a key has it.
+fn is_plain_port(digits: &[u8]) -> bool {
+    let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
+    begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
 }
 
 /// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
@@ -240,7 +244,10 @@ mod tests {
 
     #[test]
     fn the_two_writers_of_keys_agree() {
-        let hosts = ["a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:99999", "[::1]", "a b", ""];
+        let hosts = [
+            "a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:65535", "a:65536", "a:+80", "[::1]",
+            "a b", "",
+        ];
         for host in hosts {
             for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
                 let mut plain = Vec::new();
@@ -250,10 +257,15 @@ mod tests {
                 }
             }
         }
-        let mut plain = Vec::new();
-        assert!(write_plain_origin("http", b"Example.org:8080", &mut plain).is_some());
-        assert!(write_plain_path("/a?b", &mut plain).is_some());
-        assert_eq!(plain, b"http://example.org:8080/a?b");
+        for (port, is_plain) in [(":1", true), (":8080", true), (":65535", true), (":65536", false)]
+        {
+            let mut plain = Vec::new();
+            let host = format!("Example.org{port}");
+            let written = write_plain_origin("http", host.as_bytes(), &mut plain);
+            assert_eq!(written.is_some(), is_plain, "{port}");
+            assert!(!is_plain || write_plain_path("/a?b", &mut plain).is_some());
+            assert!(!is_plain || plain == format!("http://example.org{port}/a?b").as_bytes());
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! frames a message, routes it, speaks of its sender's rights or steers caches is dropped always:
 //! some software takes trailers for header fields, and would take them from anybody.
 
-use crate::forward::not_from_clients;
-use http::{HeaderMap, header};
+use crate::forward::is_from_clients;
+use http::{HeaderMap, HeaderName, header};
 use http_cache::fields;
 
 /// Whether trailers are passed on.
@@ -69,12 +69,14 @@ pub fn announce(from: &HeaderMap, to: &mut HeaderMap) {
 }
 
 /// Those that are passed on.
-pub fn permitted(mut trailers: HeaderMap, internal: &[header::HeaderName]) -> HeaderMap {
+pub fn permitted(mut trailers: HeaderMap, internal: &[HeaderName]) -> HeaderMap {
     fields::remove_hop_by_hop(&mut trailers);
-    for name in NEVER.iter().chain(not_from_clients()) {
-        trailers.remove(*name);
-    }
-    for name in internal {
+    let refused = |name: &HeaderName| {
+        let is_known = NEVER.contains(&name.as_str()) || !is_from_clients(name.as_str());
+        is_known || internal.contains(name)
+    };
+    let refused: Vec<HeaderName> = trailers.keys().filter(|name| refused(name)).cloned().collect();
+    for name in refused {
         trailers.remove(name);
     }
     trailers
