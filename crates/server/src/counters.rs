@@ -13,6 +13,8 @@ macro_rules! counters {
             $(#[doc = $help] pub $name: Counter,)*
             /// Until the origin's header section was there.
             pub origin_times: Times,
+            /// From the moment when a database was asked what it has committed to all of that being applied.
+            pub lag_times: LagTimes,
         }
 
         impl Counters {
@@ -123,11 +125,32 @@ impl Drop for During<'_> {
 /// The bounds between which times are counted, in milliseconds; what took longer comes last.
 const BOUNDS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
+/// The same for what takes less, in microseconds.
+const FINE_BOUNDS_US: [u64; 16] = [
+    250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 7_500_000, 10_000_000,
+];
+
 /// How long something took, counted by bounds.
-#[derive(Default)]
 pub struct Times {
-    counts: [AtomicU64; BOUNDS_MS.len() + 1],
+    bounds: Vec<Duration>,
+    counts: Vec<AtomicU64>,
     sum_us: AtomicU64,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times::between(BOUNDS_MS.map(Duration::from_millis).to_vec())
+    }
+}
+
+/// Times of which most are short.
+pub struct LagTimes(pub Times);
+
+impl Default for LagTimes {
+    fn default() -> LagTimes {
+        LagTimes(Times::between(FINE_BOUNDS_US.map(Duration::from_micros).to_vec()))
+    }
 }
 
 /// What was counted at one moment.
@@ -139,16 +162,21 @@ pub struct TimesNow {
 }
 
 impl Times {
+    fn between(bounds: Vec<Duration>) -> Times {
+        let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
+        Times { bounds, counts, sum_us: AtomicU64::new(0) }
+    }
+
     /// One that took so long.
     pub fn add(&self, took: Duration) {
-        let at = BOUNDS_MS.partition_point(|bound| Duration::from_millis(*bound) < took);
+        let at = self.bounds.partition_point(|bound| *bound < took);
         self.counts[at].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
     }
 
     /// What was counted until now.
     pub fn snapshot(&self) -> TimesNow {
-        let bounds = BOUNDS_MS.iter().map(|bound| Some(Duration::from_millis(*bound)));
+        let bounds = self.bounds.iter().copied().map(Some);
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
         TimesNow {
             buckets: bounds.chain([None]).zip(counts).collect(),
@@ -171,5 +199,9 @@ mod tests {
         let counts: Vec<_> = now.buckets.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!(now.sum, Duration::from_millis(20_012));
+        let LagTimes(times) = LagTimes::default();
+        [250, 251].map(Duration::from_micros).iter().for_each(|took| times.add(*took));
+        let counts: Vec<_> = times.snapshot().buckets.iter().map(|(_, count)| *count).collect();
+        assert_eq!((counts[0], counts[1], counts.len()), (1, 1, FINE_BOUNDS_US.len() + 1));
     }
 }

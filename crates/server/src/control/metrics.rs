@@ -63,8 +63,16 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
             }
         }
     }
-    let times: Vec<_> = sites.iter().map(|site| &site.counters.origin_times).collect();
-    histogram(&mut out, &labels, &times);
+    let times = sites.iter().zip(&labels).map(|(site, label)| (label, &site.counters.origin_times));
+    histogram(
+        &mut out,
+        "origin_seconds",
+        "Time until the origin's header section was there.",
+        times,
+    );
+    let followed = sites.iter().zip(&labels).filter(|(site, _)| !site.feeds.is_empty());
+    let times = followed.map(|(site, label)| (label, &site.counters.lag_times.0));
+    histogram(&mut out, "database_lag_histogram_seconds", LAG, times);
     let build = env!("CARGO_PKG_VERSION");
     let help = "The version that runs.";
     begin(&mut out, "pagewell_build_info", help, Kind::Gauge, Format::Prometheus);
@@ -106,13 +114,17 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn histogram(out: &mut String, labels: &[String], times: &[&Times]) {
-    const NAME: &str = "pagewell_origin_seconds";
-    let _ = writeln!(
-        out,
-        "# HELP {NAME} Time until the origin's header section was there.\n# TYPE {NAME} histogram"
-    );
-    for (label, times) in labels.iter().zip(times) {
+const LAG: &str = "Time from asking a database what it has committed to all of that being applied.";
+
+/// One histogram, of each site that has it.
+fn histogram<'a>(
+    out: &mut String,
+    name: &str,
+    help: &str,
+    times: impl Iterator<Item = (&'a String, &'a Times)>,
+) {
+    let _ = writeln!(out, "# HELP pagewell_{name} {help}\n# TYPE pagewell_{name} histogram");
+    for (label, times) in times {
         let inside = label.trim_start_matches('{').trim_end_matches('}');
         let and = if inside.is_empty() { "" } else { "," };
         let snapshot = times.snapshot();
@@ -120,9 +132,9 @@ fn histogram(out: &mut String, labels: &[String], times: &[&Times]) {
         for (bound, count) in snapshot.buckets {
             sum += count;
             let bound = bound.map_or("+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
-            let _ = writeln!(out, "{NAME}_bucket{{{inside}{and}le=\"{bound}\"}} {sum}");
+            let _ = writeln!(out, "pagewell_{name}_bucket{{{inside}{and}le=\"{bound}\"}} {sum}");
         }
-        let _ = writeln!(out, "{NAME}_sum{label} {}", snapshot.sum.as_secs_f64());
-        let _ = writeln!(out, "{NAME}_count{label} {sum}");
+        let _ = writeln!(out, "pagewell_{name}_sum{label} {}", snapshot.sum.as_secs_f64());
+        let _ = writeln!(out, "pagewell_{name}_count{label} {sum}");
     }
 }

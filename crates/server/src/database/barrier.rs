@@ -99,9 +99,7 @@ impl Feed {
             applied.as_ref().is_some_and(|applied| applied.has_all(&committed))
         });
         reached.await.ok()?;
-        let lag_us = asked.elapsed().as_micros() as u64;
-        site.counters.database_lag_us.set(lag_us);
-        site.counters.database_lag_max_us.raise(lag_us);
+        count_lag(site, asked.elapsed());
         Some(())
     }
 
@@ -111,6 +109,14 @@ impl Feed {
         self.asks.try_send(ask).ok()?;
         answer.await.ok()
     }
+}
+
+/// Counts how long it took until all was applied, or that it took at least so long.
+pub(super) fn count_lag(site: &Site, lag: Duration) {
+    let lag_us = lag.as_micros() as u64;
+    site.counters.lag_times.0.add(lag);
+    site.counters.database_lag_us.set(lag_us);
+    site.counters.database_lag_max_us.raise(lag_us);
 }
 
 /// Asks the database whenever somebody wants to know.

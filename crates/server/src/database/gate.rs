@@ -12,6 +12,7 @@
 //! Lock: `closed`, held while a change is opened or taken out, never across an `await`.
 
 use super::Feed;
+use super::barrier::count_lag;
 use super::source::Position;
 use crate::config::OnLag;
 use crate::site::Site;
@@ -126,6 +127,8 @@ pub async fn measure(site: Arc<Site>, feed: Arc<Feed>) {
         if tokio::time::timeout(lag_max, feed.reach(&site)).await.is_ok() || !feed.is_followed() {
             continue;
         }
+        // More than that; how much, it will be known when nobody asks any more.
+        count_lag(&site, lag_max + Duration::from_micros(1));
         if feed.gate.close_unless(&site, || false) == Attempt::Closed {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
             tracing::error!(event = "database-behind", database, lag_max_ms);
