@@ -109,6 +109,9 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
 async fn run(config: pagewell::config::Config) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+    // A file that may not grow any more (RLIMIT_FSIZE) is an error of the writing, and no end of serving.
+    let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    let _too_large = signal(too_large).map_err(|error| error.to_string())?;
     let server = Server::start(Arc::new(config), Clock::start()).await?;
     // It serves whether or not anybody can read where.
     for address in server.addresses() {

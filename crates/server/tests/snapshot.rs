@@ -11,7 +11,7 @@ use harness::{
     MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, Signal, StartReason, Wait,
 };
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Shows a file, and depends on a tag of its name.
 const FILE: &str = r#"<?php
@@ -39,6 +39,15 @@ impl Files {
 
     fn at(&self, name: &str) -> PathBuf {
         self.directory().join(name)
+    }
+
+    /// The journals that are there, in order.
+    fn journals(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.directory()).expect("a list").flatten();
+        let named = |path: &PathBuf| path.to_string_lossy().contains("journal-");
+        let mut found: Vec<PathBuf> = all.map(|entry| entry.path()).filter(named).collect();
+        found.sort();
+        found
     }
 
     fn config(&self, more: &str) -> String {
@@ -186,11 +195,7 @@ fn what_cannot_be_used_is_refused() {
     stop(pagewell);
     let snapshot = files.at("site.snapshot");
     let whole = fs::read(&snapshot).expect("it is there");
-    let journals = || -> Vec<PathBuf> {
-        let all = fs::read_dir(files.directory()).expect("a list").flatten();
-        let named = |path: &PathBuf| path.to_string_lossy().contains("journal-");
-        all.map(|entry| entry.path()).filter(named).collect()
-    };
+    let journals = || files.journals();
     let journal = journals().first().expect("there is one").clone();
     let journal_bytes = fs::read(&journal).expect("it can be read");
     let refused = |reason: &str, more: &str| {
@@ -256,6 +261,84 @@ fn where_the_disk_is_full_the_old_one_stays() {
         let _ = fs::remove_file(files.at(file));
         stop(pagewell);
     }
+}
+
+/// From now on this process writes no file beyond so many bytes: the system takes what fits, and no more.
+/// That is so for its log as well.
+fn bound_files(pagewell: &Pagewell, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let pid = Pid::from_raw(pagewell.pid() as i32).expect("it has a number");
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(Some(pid), Resource::Fsize, limit).expect("it can be bounded");
+}
+
+/// A change is told of which the journal takes so many bytes, and no more.
+fn told_and_not_noted(files: &Files, pagewell: &Pagewell, journal: &Path, bytes: u64) {
+    let length = fs::metadata(journal).expect("it is there").len();
+    bound_files(pagewell, Some(length + bytes));
+    files.change(pagewell, 1, "not noted");
+    bound_files(pagewell, None);
+    assert!(get(pagewell, &path(1)).text().starts_with("1=not noted"));
+}
+
+#[test]
+fn a_change_that_cannot_be_noted_is_never_forgotten() {
+    let files = Files::new();
+    for bytes in [0, 1, 10, 20] {
+        let pagewell = files.serve("");
+        fill(&pagewell);
+        stop(pagewell);
+        let mut pagewell = files.serve_warm();
+        let journal = files.journals().pop().expect("there is one");
+        told_and_not_noted(&files, &pagewell, &journal, bytes);
+        assert!(!files.at("site.snapshot").exists(), "nothing is left to be relied on");
+        files.change(&pagewell, 2, "nor this");
+        pagewell.kill();
+        let pagewell = files.serve("");
+        assert!(get(&pagewell, &path(1)).text().starts_with("1=not noted"));
+        assert!(get(&pagewell, &path(2)).text().starts_with("2=nor this"));
+        assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+        stop(pagewell);
+    }
+}
+
+#[test]
+fn what_cannot_be_removed_cannot_be_read() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // The directory is where nobody finds it, so that nothing can be removed. Not one byte of the change is
+    // taken: where the journal ends it is not torn.
+    let mut pagewell = files.serve_warm();
+    let away = files.site.at("away");
+    let journal =
+        away.join(files.journals().pop().expect("there is one").file_name().expect("a name"));
+    fs::rename(files.directory(), &away).expect("it can be moved");
+    told_and_not_noted(&files, &pagewell, &journal, 0);
+    files.change(&pagewell, 2, "nor this");
+    assert!(pagewell.log().contains("snapshot-not-removed"), "{}", pagewell.log());
+    pagewell.kill();
+    fs::rename(&away, files.directory()).expect("it can be moved");
+    assert!(files.at("site.snapshot").exists(), "it is still there");
+    let pagewell = files.serve("");
+    assert!(pagewell.log().contains("reason=\"cut-off\""), "{}", pagewell.log());
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=not noted"));
+    assert!(get(&pagewell, &path(2)).text().starts_with("2=nor this"));
+    fill(&pagewell);
+    stop(pagewell);
+
+    // As soon as it can be removed it is: with the next change.
+    let mut pagewell = files.serve_warm();
+    let journal =
+        away.join(files.journals().pop().expect("there is one").file_name().expect("a name"));
+    fs::rename(files.directory(), &away).expect("it can be moved");
+    told_and_not_noted(&files, &pagewell, &journal, 0);
+    fs::rename(&away, files.directory()).expect("it can be moved");
+    assert!(files.at("site.snapshot").exists(), "it is still there");
+    files.change(&pagewell, 3, "nor that");
+    assert!(!files.at("site.snapshot").exists() && files.journals().is_empty());
+    pagewell.kill();
 }
 
 #[test]
@@ -367,6 +450,24 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
     for (id, title) in [(1, "eins"), (2, "zwei"), (3, "drei")] {
         assert_eq!(get(&pagewell, &show(id)).text(), format!("title={title}"));
     }
+    stop(pagewell);
+
+    // What was not read yet is purged away.
+    paper.set(2, "purged");
+    let sql = |sql: &str| paper.database.sql_in("paper", sql).expect("it runs");
+    sql("FLUSH BINARY LOGS");
+    let status = sql("SHOW MASTER STATUS");
+    let file = status.split_whitespace().next().expect("a file").to_owned();
+    until("it is purged", || {
+        sql(&format!("PURGE BINARY LOGS TO '{file}'"));
+        sql("SHOW BINARY LOGS").lines().count() == 1
+    });
+    let pagewell = paper.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+    assert_eq!(counter(&pagewell, "database_gaps"), 1);
+    assert!(pagewell.log().contains("reason=\"position-gone\""), "{}", pagewell.log());
+    (1..=4).for_each(|id| stored(&pagewell, &show(id)));
+    assert_eq!(get(&pagewell, &show(2)).text(), "title=purged");
     stop(pagewell);
 
     // Its log is gone: nothing can be said of what has changed.

@@ -1,6 +1,7 @@
 //! The journal that is being written: one `write` for each change. The system keeps what it took, whatever
 //! becomes of the process; a disk is not waited for.
-//! Invariant: one that could not be appended to once is never appended to again.
+//! Invariant: one that could not be appended to once is never appended to again, and is spoilt: what may be
+//! missing from it was acknowledged.
 
 use page_snapshot::{Journal, Name};
 use std::fs::File;
@@ -58,6 +59,15 @@ impl Open {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the journal is full"));
         }
         self.file.write_all(&bytes)
+    }
+
+    /// Makes it one that nobody can read: it is emptied, which a full disk allows. It may not be torn where
+    /// it ends, if nothing at all of a change could be written.
+    ///
+    /// # Errors
+    /// It is as it was.
+    pub fn spoil(&self) -> io::Result<()> {
+        self.file.set_len(0)
     }
 
     /// Waits until a disk has it.

@@ -23,6 +23,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How far the clock may be behind the time at which a snapshot was begun, in milliseconds.
@@ -116,6 +117,12 @@ pub fn begin(site: &Arc<Site>) -> Result<Option<Loading>, String> {
         }
         Err(why) => {
             refuse(site, snapshots, &why);
+            if snapshots.unremoved.load(Ordering::Acquire) {
+                let directory = snapshots.files.directory().display();
+                return Err(format!(
+                    "snapshot.directory {directory}: what is in it cannot be used ({why}), nor removed"
+                ));
+            }
             None
         }
     };
@@ -195,16 +202,13 @@ fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Left) -> Loading {
 
 /// Sets it aside; nothing of it may be relied on later.
 fn refuse(site: &Site, snapshots: &Snapshots, why: &NotUsed) {
-    *snapshots.journal() = None;
     let (snapshot, reason) = (snapshots.files.snapshot(), why.as_str());
     let snapshot = snapshot.display();
     tracing::error!(event = "snapshot-refused", %snapshot, reason, error = %why);
     site.counters.snapshots_refused.add();
+    let mut journal = snapshots.journal();
     snapshots.files.set_aside();
-    if let Err(error) = snapshots.files.remove_all() {
-        let directory = snapshots.files.directory().display();
-        tracing::error!(event = "snapshot-not-removed", %directory, %error);
-    }
+    snapshots.give_up(&mut journal);
 }
 
 /// What became of the pages.

@@ -26,7 +26,7 @@ use files::Files;
 use journal::Open;
 use page_snapshot::Name;
 use page_store::Target;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a site has of snapshots.
@@ -39,6 +39,8 @@ pub struct Snapshots {
     writing: tokio::sync::Mutex<()>,
     /// Whether what was left is put in: before, a snapshot would leave out what is still to come.
     loaded: AtomicBool,
+    /// Whether there is something that nobody may rely on and that could not be removed.
+    unremoved: AtomicBool,
 }
 
 impl Snapshots {
@@ -46,7 +48,8 @@ impl Snapshots {
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
         let (journal, writing) = (Mutex::new(None), tokio::sync::Mutex::new(()));
-        Snapshots { config, files, journal, writing, loaded: AtomicBool::new(false) }
+        let (loaded, unremoved) = (AtomicBool::new(false), AtomicBool::new(false));
+        Snapshots { config, files, journal, writing, loaded, unremoved }
     }
 
     /// Notes a change that was applied and is not acknowledged yet. Those of private pages alone are not
@@ -65,20 +68,42 @@ impl Snapshots {
 
     fn append(&self, names: &[Name]) {
         let mut journal = self.journal();
-        let Some(open) = journal.as_mut() else { return };
+        let Some(open) = journal.as_mut() else {
+            self.remove_what_is_left();
+            return;
+        };
         if let Err(error) = open.append(names) {
-            // What is not noted must never be relied on.
-            *journal = None;
-            self.forget("journal", &error);
+            self.forget(&mut journal, "journal", &error);
         }
     }
 
-    /// Takes everything away that a later process could rely on.
-    fn forget(&self, reason: &str, error: &dyn std::fmt::Display) {
+    /// What is not noted must never be relied on: takes everything away that a later process could use.
+    /// The journal is spoilt first, for where the files cannot be removed that is what a reader finds.
+    fn forget(&self, journal: &mut Option<Open>, reason: &str, error: &dyn std::fmt::Display) {
         tracing::error!(event = "snapshot-forgotten", reason, %error);
-        if let Err(error) = self.files.remove_all() {
-            let directory = self.files.directory().display();
-            tracing::error!(event = "snapshot-not-removed", %directory, %error);
+        self.give_up(journal);
+    }
+
+    /// Notes nothing any more, and takes everything away.
+    fn give_up(&self, journal: &mut Option<Open>) {
+        if let Some(Err(error)) = journal.take().map(|open| open.spoil()) {
+            tracing::error!(event = "snapshot-not-removed", file = "journal", %error);
+        }
+        self.unremoved.store(true, Ordering::Release);
+        self.remove_what_is_left();
+    }
+
+    /// Tries (again) to remove what must not be relied on; nothing if there is nothing of the kind.
+    fn remove_what_is_left(&self) {
+        if !self.unremoved.load(Ordering::Acquire) {
+            return;
+        }
+        match self.files.remove_all() {
+            Ok(()) => self.unremoved.store(false, Ordering::Release),
+            Err(error) => {
+                let directory = self.files.directory().display();
+                tracing::error!(event = "snapshot-not-removed", %directory, %error);
+            }
         }
     }
 

@@ -100,6 +100,7 @@ pub async fn run(
             () = tokio::time::sleep(snapshots.config.every) => {}
         }
         let _writing = snapshots.writing.lock().await;
+        snapshots.remove_what_is_left();
         match begin(&site, snapshots) {
             Ok(begun) => {
                 let (own, stop) = (site.clone(), stop.clone());
@@ -142,9 +143,13 @@ pub async fn write_last(site: &Arc<Site>, begun: Begun) {
 
 /// Everything is on the disk: whoever comes next may rely on it, whatever becomes of the system.
 fn end(snapshots: &Snapshots) {
-    let journal = snapshots.journal();
-    let synced = journal.as_ref().map_or(Ok(()), Open::sync);
-    if let Err(error) = synced.and_then(|()| snapshots.files.end_running()) {
+    let mut journal = snapshots.journal();
+    if let Err(error) = journal.as_ref().map_or(Ok(()), Open::sync) {
+        // What the system took and could not write may be gone from its memory as well.
+        snapshots.forget(&mut journal, "journal", &error);
+        return;
+    }
+    if let Err(error) = snapshots.files.end_running() {
         tracing::warn!(event = "snapshot-not-written", reason = "end", %error);
     }
 }
@@ -174,8 +179,8 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
     };
     let generation = last + 1;
     if complete.is_some_and(|complete| generation - complete > JOURNALS_MAX) {
-        *journal = None;
-        snapshots.forget("journals", &"too many snapshots in a row were not written");
+        let why = "too many snapshots in a row were not written";
+        snapshots.forget(&mut journal, "journals", &why);
         return Err(NotWritten::Journal);
     }
     let open = Open::begin(files.create_journal()?, generation, complete, random())?;
@@ -274,6 +279,8 @@ fn put_in_place(snapshots: &Snapshots, generation: u64) -> Result<(), NotWritten
     let open = open.ok_or(NotWritten::Journal)?;
     snapshots.files.replace_snapshot()?;
     open.complete = Some(generation);
+    // What could not be removed is replaced.
+    snapshots.unremoved.store(false, Ordering::Release);
     drop(journal);
     snapshots.files.sync()?;
     snapshots.files.remove_journals(generation);
