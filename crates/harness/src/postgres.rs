@@ -36,6 +36,8 @@ pub struct PostgresOptions {
     pub settings: Vec<String>,
     /// Lines of `pg_hba.conf` before the usual ones.
     pub hba: String,
+    /// A certificate and its key, both PEM: over TCP it then speaks TLS as well.
+    pub certificate: Option<(String, String)>,
 }
 
 /// A running (or, for a test of faults, stopped) private PostgreSQL.
@@ -72,9 +74,15 @@ impl Postgres {
         if !data_dir.join("PG_VERSION").is_file() {
             install(&data_dir, &dir.path().join("initdb.log"), account.as_ref())?;
         }
-        let hba = format!("{}{HBA}", options.hba);
-        fs::write(data_dir.join("pg_hba.conf"), hba)
-            .map_err(|error| StartError::new(NAME, StartReason::CannotPrepare, error))?;
+        let put = |name: &str, text: &str| {
+            own_file(&data_dir.join(name), text, account.as_ref())
+                .map_err(|error| StartError::new(NAME, StartReason::CannotPrepare, error))
+        };
+        put("pg_hba.conf", &format!("{}{HBA}", options.hba))?;
+        if let Some((certificate, key)) = &options.certificate {
+            put("server.crt", certificate)?;
+            put("server.key", key)?;
+        }
         let mut server = Postgres { process: None, options, account, run_dir, data_dir, dir };
         server.start_again()?;
         Ok(server)
@@ -90,6 +98,12 @@ impl Postgres {
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
         &self.run_dir
+    }
+
+    /// Where its data are.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
     }
 
     /// Its process id; `None` while it is stopped.
@@ -195,7 +209,9 @@ impl Postgres {
         Ok(process)
     }
 
-    fn port(&self) -> u16 {
+    /// The port that it listens on, or that the socket is named after.
+    #[must_use]
+    pub fn port(&self) -> u16 {
         self.options.port.unwrap_or(SOCKET_PORT)
     }
 
@@ -216,6 +232,9 @@ impl Postgres {
         set(&format!("port={}", self.port()));
         let usual = ["wal_level=logical", "fsync=off", "shared_buffers=16MB", "max_connections=50"];
         usual.iter().for_each(|setting| set(setting));
+        if self.options.certificate.is_some() {
+            set("ssl=on");
+        }
         self.options.settings.iter().for_each(|setting| set(setting));
         Ok(command)
     }
@@ -265,6 +284,17 @@ fn program(name: &str) -> Result<PathBuf, StartError> {
         });
         found.max().map(|(_, path)| path).ok_or(missing)
     })
+}
+
+/// A file that the server's account owns and nobody else reads: of a key it demands that.
+fn own_file(path: &Path, text: &str, account: Option<&Account>) -> std::io::Result<()> {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    fs::write(path, text)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    match account {
+        Some(account) => chown(path, Some(account.uid), Some(account.gid)),
+        None => Ok(()),
+    }
 }
 
 fn as_account(command: &mut Command, account: Option<&Account>) {

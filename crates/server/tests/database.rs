@@ -5,6 +5,8 @@
 //! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
 //! time; what is only soon true is asked for again within a bound.
 
+#[path = "database/certificates.rs"]
+mod certificates;
 #[path = "database/command.rs"]
 mod command;
 mod common;

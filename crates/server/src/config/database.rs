@@ -7,7 +7,7 @@ mod url;
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
-use super::units::parse_duration;
+use super::units::{parse_bytes, parse_duration};
 use change_feed::{ChangeRule, Rules};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,6 +26,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const DATABASES_MAX: usize = 16;
 /// The longest name of one.
 const NAME_MAX: usize = 64;
+/// What is read in a few seconds when a stream is taken up.
+const KEEP_BYTES: u64 = 256 << 20;
 /// The longest name in PostgreSQL (`NAMEDATALEN`).
 const SLOT_MAX: usize = 63;
 
@@ -108,6 +110,8 @@ pub struct Replication {
     pub publication: String,
     /// Whether both may be made.
     pub manage: Manage,
+    /// How many bytes of its log the server may be made to keep for snapshots.
+    pub keep_bytes: u64,
 }
 
 /// Whether slot and publication may be made.
@@ -231,6 +235,7 @@ fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError
                 ("database.slot", raw.slot.is_some()),
                 ("database.publication", raw.publication.is_some()),
                 ("database.manage", raw.manage.is_some()),
+                ("database.keep_log", raw.keep_log.is_some()),
             ];
             match postgres_only.into_iter().find(|(_, is_set)| *is_set) {
                 Some((key, _)) => wrong(key, "only PostgreSQL has one: the URL is of another"),
@@ -252,7 +257,12 @@ fn replication(raw: &raw::Database) -> Result<Replication, LoadError> {
         return wrong("database.publication", format!("{publication:?}: 1 to {SLOT_MAX} bytes"));
     }
     let manage = if raw.manage == Some(true) { Manage::Yes } else { Manage::No };
-    Ok(Replication { slot, publication, manage })
+    let keep_bytes = match raw.keep_log.as_deref().map(parse_bytes) {
+        None => KEEP_BYTES,
+        Some(Ok(bytes)) => bytes,
+        Some(Err(error)) => return wrong("database.keep_log", error),
+    };
+    Ok(Replication { slot, publication, manage, keep_bytes })
 }
 
 /// What each is called: as it says, or else as the database is.

@@ -83,6 +83,7 @@ pub struct Database {
     pub slot: Option<String>,
     pub publication: Option<String>,
     pub manage: Option<bool>,
+    pub keep_log: Option<String>,
 }
 
 /// `[[tls]]`

@@ -111,7 +111,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "database.url",
         "",
         "none",
-        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`: MariaDB, MySQL; over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`. `postgres://user:password@host:port/name`, or `postgres://user@localhost/name?host=/run/postgresql`: PostgreSQL.",
+        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`: MariaDB, MySQL. `postgres://user:password@host:port/name`, or `postgres://user@localhost/name?host=/run/postgresql`: PostgreSQL. Over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`.",
     ),
     row(
         "database.name",
@@ -137,6 +137,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "",
         "false",
         "In `[[database]]`, PostgreSQL: whether publication and slot are made where they are missing. Otherwise the start fails, with the statements that make them.",
+    ),
+    row(
+        "database.keep_log",
+        "",
+        "256M",
+        "In `[[database]]`, PostgreSQL, where snapshots are written: how much of its log the server may be made to keep, so that pages are taken up after a kill as well. Beyond it the slot lets go, and a kill starts cold until the next snapshot. Never more than half of the server's `max_slot_wal_keep_size`. `0`: nothing is kept for it.",
     ),
     row(
         "database.on_lag",

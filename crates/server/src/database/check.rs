@@ -4,7 +4,7 @@
 //! A check does all that following does, up to the first event of the stream: so it finds out by trying
 //! whether the account may, and nothing is changed by it. Not here: what is printed where.
 
-use super::source::{self, Stream};
+use super::source::{self, Aim, Stream};
 use crate::config::{Config, Database, DatabaseServer};
 use std::sync::Arc;
 
@@ -27,13 +27,18 @@ pub async fn all(config: &Config) -> Result<Vec<String>, String> {
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
-    let mut connected = source::connect(database).await.map_err(|broken| broken.text)?;
+    let mut connected =
+        source::connect(database, Aim::Check).await.map_err(|broken| broken.text)?;
     connected.fits.map_err(|error| error.to_string())?;
     // A slot of PostgreSQL has one reader, which may be the Pagewell that runs.
     if matches!(connected.stream, Stream::MariaDb(_)) {
         let begun = connected.stream.start(&connected.committed).await;
         begun.map_err(|broken| broken.text)?;
-        connected.stream.next().await.map_err(|broken| broken.text)?;
+        connected
+            .stream
+            .next(&|applied, _| Some(applied.clone()))
+            .await
+            .map_err(|broken| broken.text)?;
     }
     Ok(connected.warnings.into_iter().map(|(_, why)| why).collect())
 }
@@ -44,10 +49,12 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
 /// Why the tables could not be asked for.
 pub async fn suggest(server: &DatabaseServer, name: Option<&str>) -> Result<String, String> {
     let schema = source::schema(server).await;
-    let schema = schema.map_err(|broken| format!("{}: {}", server.place, broken.text))?;
-    if schema.tables.is_empty() {
+    let (schema, left_out) =
+        schema.map_err(|broken| format!("{}: {}", server.place, broken.text))?;
+    if schema.tables.is_empty() && left_out.is_empty() {
         let name = &server.account.database;
         return Err(format!("{name} has no table that the account may read (GRANT SELECT)"));
     }
-    Ok(change_feed::suggest(&schema, name))
+    let left_out: String = left_out.iter().map(|why| format!("# {why}\n")).collect();
+    Ok(change_feed::suggest(&schema, name) + &left_out)
 }

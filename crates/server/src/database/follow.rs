@@ -16,7 +16,7 @@
 
 use super::Feed;
 use super::settle::{Entry, Waiting};
-use super::source::{self, Broken, Connected, Position, Read, Stream, Then, Transaction};
+use super::source::{self, Aim, Broken, Connected, Position, Read, Stream, Then, Transaction};
 use crate::site::Site;
 use change_feed::Touched;
 use page_store::{Change, Opened, Strength, Target};
@@ -56,7 +56,7 @@ impl Follower {
         loop {
             let connected = match first.take() {
                 Some(connected) => Ok(connected),
-                None => source::connect(&feed.config).await,
+                None => source::connect(&feed.config, Aim::Follow).await,
             };
             let broken = match connected {
                 Ok(connected) => self.follow(connected).await,
@@ -110,8 +110,9 @@ impl Follower {
             return broken;
         }
         let mut is_behind = true;
+        let forget = |applied: &Position, bytes| feed.forget(applied, bytes);
         loop {
-            let read = match stream.next().await {
+            let read = match stream.next(&forget).await {
                 Ok(read) => read,
                 Err(broken) => return broken,
             };
@@ -169,7 +170,7 @@ impl Follower {
         let began = Instant::now();
         let counters = &self.site.counters;
         counters.database_transactions.add();
-        let Transaction { touched, mark } = transaction;
+        let Transaction { touched, mark, server } = transaction;
         if !touched.is_empty() {
             self.feed.progress().opened();
             let opened = open(&self.site, touched).await;
@@ -179,8 +180,12 @@ impl Follower {
             // The receiver ends with the server.
             let _ = self.entries.send(Entry::Change(waiting)).await;
         }
+        let mut progress = self.feed.progress();
         if let Some(position) = stream.position() {
-            self.feed.progress().advance(position);
+            progress.advance(position);
+        }
+        if let Some(server) = server {
+            progress.is_now(server);
         }
     }
 }

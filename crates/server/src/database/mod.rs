@@ -35,6 +35,7 @@ mod unheard;
 
 pub use barrier::{Waited, barrier};
 pub use mariadb::Tables as MariaDbTables;
+pub use progress::Became;
 pub use source::Bookmark;
 pub use unheard::Unheard;
 
@@ -43,8 +44,8 @@ use crate::site::Site;
 use barrier::{Asks, Questions};
 use follow::Follower;
 use gate::Gate;
-use progress::Progress;
-use source::{Position, Then};
+use progress::{Forgotten, Progress};
+use source::{Aim, Position, Then};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,11 +87,36 @@ impl Feed {
         &self.config.name
     }
 
-    /// Up to where all is applied, and seen by every reader of the database: the pages of the store are
-    /// right as of here. None: nothing is known, and nothing is stored.
+    /// Snapshots are written: of what they need the database keeps its log, if it can. To be called before
+    /// [`start`].
+    pub fn keep_for_snapshots(&self) {
+        self.progress().keep_for_snapshots();
+    }
+
+    /// A snapshot is begun: up to where all is applied, and seen by every reader of the database, so that
+    /// the pages of the store are right as of here. None: nothing is known, and nothing is stored.
+    /// [`end_snapshot`](Self::end_snapshot) follows.
     #[must_use]
-    pub fn bookmark(&self) -> Option<Bookmark> {
-        self.progress().bookmark()
+    pub fn begin_snapshot(&self) -> Option<Bookmark> {
+        self.progress().begin_snapshot()
+    }
+
+    /// What became of it.
+    pub fn end_snapshot(&self, became: Became) {
+        self.progress().end_snapshot(became);
+    }
+
+    /// Up to where the database need not keep its log any more; none: no further than before.
+    fn forget(&self, applied: &Position, bytes: u64) -> Option<Position> {
+        let forgotten = self.progress().forget(applied, bytes);
+        match forgotten {
+            Forgotten::NoFurther => None,
+            Forgotten::UpTo(position) => Some(position),
+            Forgotten::Released(position) => {
+                tracing::warn!(event = "database-log-released", database = self.name(), bytes);
+                Some(position)
+            }
+        }
     }
 
     /// Begins to follow from here, as another process has left it. To be called before [`start`].
@@ -145,7 +171,7 @@ async fn start_one(
     // Followed once is enough.
     let Some(questions) = questions else { return Ok(()) };
     feed.gate.close(site);
-    let first = source::connect(&feed.config).await;
+    let first = source::connect(&feed.config, Aim::Follow).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {

@@ -3,6 +3,10 @@
 //! from here is right as of there: no page in the store is older than what was applied, and a change
 //! that is not settled is applied once more).
 //!
+//! Where snapshots are written, the second is also what a database may be told that keeps its log until it
+//! is told (PostgreSQL), and no more than the snapshots on the disk have seen: after a kill the next
+//! process begins there. What is kept for that is bounded.
+//!
 //! Lock: that of [`Progress`], never held across an `await`; no other is taken under it.
 
 use super::source::{Bookmark, Position};
@@ -17,6 +21,37 @@ pub struct Progress {
     server: Option<Arc<str>>,
     /// For each change that is open, in the order of the stream, what was applied before it.
     open: VecDeque<Option<Position>>,
+    snapshots: Kept,
+}
+
+/// From where the log is needed by snapshots.
+#[derive(Debug, Default)]
+struct Kept {
+    are_written: bool,
+    /// By the one that is there.
+    in_place: Option<Position>,
+    /// By the one that is being written.
+    begun: Option<Position>,
+}
+
+/// What became of a snapshot that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// It is there, in place of the one before.
+    Written,
+    /// There is none.
+    Nothing,
+}
+
+/// Up to where a database need not keep its log any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// No further than it was told before.
+    NoFurther,
+    /// Up to here.
+    UpTo(Position),
+    /// Up to here, and the snapshot that is there can be gone on from no more.
+    Released(Position),
 }
 
 impl Progress {
@@ -46,6 +81,11 @@ impl Progress {
         self.applied = Some(position);
     }
 
+    /// The server has another name, and what has changed with that is applied.
+    pub fn is_now(&mut self, server: Arc<str>) {
+        self.server = Some(server);
+    }
+
     /// A change is about to be opened; [`advance`](Self::advance) follows.
     pub fn opened(&mut self) {
         self.open.push_back(self.applied.clone());
@@ -60,6 +100,54 @@ impl Progress {
     pub fn gap(&mut self) {
         self.applied = None;
         self.open.iter_mut().for_each(|before| *before = None);
+        (self.snapshots.in_place, self.snapshots.begun) = (None, None);
+    }
+
+    /// From now on snapshots are written.
+    pub fn keep_for_snapshots(&mut self) {
+        self.snapshots.are_written = true;
+    }
+
+    /// A snapshot is begun here: what comes after is needed if it is written.
+    pub fn begin_snapshot(&mut self) -> Option<Bookmark> {
+        let bookmark = self.bookmark()?;
+        self.snapshots.begun = Some(bookmark.position.clone());
+        Some(bookmark)
+    }
+
+    /// So much for that.
+    pub fn end_snapshot(&mut self, became: Became) {
+        let begun = self.snapshots.begun.take();
+        if became == Became::Written && begun.is_some() {
+            self.snapshots.in_place = begun;
+        }
+    }
+
+    /// Up to where the database need not keep its log, `applied` being what was handed out and applied, and
+    /// at most `bytes` kept for snapshots.
+    pub fn forget(&mut self, applied: &Position, bytes: u64) -> Forgotten {
+        let kept = &self.snapshots;
+        if !kept.are_written {
+            return Forgotten::UpTo(applied.clone());
+        }
+        let settled = self.bookmark().map(|bookmark| bookmark.position);
+        let needed = [&settled, &kept.in_place, &kept.begun].into_iter().flatten();
+        let first =
+            needed.fold(applied, |first, other| if first.has_all(other) { other } else { first });
+        if applied.bytes_since(first).is_some_and(|held| held > bytes) {
+            let was_relied_on = kept.in_place.is_some() || kept.begun.is_some();
+            (self.snapshots.in_place, self.snapshots.begun) = (None, None);
+            let applied = applied.clone();
+            return if was_relied_on {
+                Forgotten::Released(applied)
+            } else {
+                Forgotten::UpTo(applied)
+            };
+        }
+        match settled {
+            Some(_) => Forgotten::UpTo(first.clone()),
+            None => Forgotten::NoFurther,
+        }
     }
 
     /// What is applied and settled; none: nothing is known.
@@ -74,6 +162,7 @@ impl Progress {
     /// Begins where another process has been. Nothing happens once anything is applied.
     pub fn begin_at(&mut self, bookmark: Bookmark) {
         if self.applied.is_none() {
+            self.snapshots.in_place = Some(bookmark.position.clone());
             self.applied = Some(bookmark.position);
             self.server = Some(bookmark.server);
         }
@@ -86,6 +175,55 @@ mod tests {
 
     fn at(text: &str) -> Position {
         text.parse::<Bookmark>().expect("a bookmark").position
+    }
+
+    fn place(lsn: u64) -> Position {
+        at(&format!("postgres 7/1 0/{lsn:X}"))
+    }
+
+    #[test]
+    fn what_snapshots_need_is_kept_within_a_bound() {
+        let up_to = |lsn| Forgotten::UpTo(place(lsn));
+        let mut progress = Progress::default();
+        progress.resume(&"7/1".into());
+        progress.advance(place(10));
+        assert_eq!(progress.forget(&place(10), 100), up_to(10), "nobody writes snapshots");
+        progress.keep_for_snapshots();
+        // What is open would be before the next snapshot.
+        progress.opened();
+        progress.advance(place(20));
+        assert_eq!(progress.forget(&place(20), 100), up_to(10));
+        progress.settled();
+        assert_eq!(progress.forget(&place(20), 100), up_to(20));
+        // One is begun, and another that comes to nothing.
+        assert!(progress.begin_snapshot().is_some());
+        progress.advance(place(30));
+        assert_eq!(progress.forget(&place(30), 100), up_to(20));
+        progress.end_snapshot(Became::Written);
+        progress.advance(place(40));
+        progress.begin_snapshot();
+        progress.end_snapshot(Became::Nothing);
+        assert_eq!(progress.forget(&place(40), 100), up_to(20));
+        progress.begin_snapshot();
+        progress.end_snapshot(Became::Written);
+        assert_eq!(progress.forget(&place(41), 100), up_to(40));
+        // Too much, said once.
+        assert_eq!(progress.forget(&place(141), 100), Forgotten::Released(place(141)));
+        progress.advance(place(150));
+        assert_eq!(progress.forget(&place(150), 100), up_to(150));
+        // A gap needs nothing of before, and what was open then is not told.
+        progress.opened();
+        progress.gap();
+        assert_eq!(progress.forget(&place(160), 100), Forgotten::NoFurther);
+    }
+
+    #[test]
+    fn who_goes_on_from_a_snapshot_keeps_what_it_needs() {
+        let mut progress = Progress::default();
+        progress.keep_for_snapshots();
+        progress.begin_at("postgres 7/1 0/A".parse().expect("a bookmark"));
+        progress.advance(place(50));
+        assert_eq!(progress.forget(&place(50), 100), Forgotten::UpTo(place(10)));
     }
 
     #[test]

@@ -50,6 +50,15 @@ impl Position {
         matches!(standing, Standing::Same | Standing::Ahead)
     }
 
+    /// How many bytes of a log lie between `before` and this place; none where nobody can say.
+    #[must_use]
+    pub fn bytes_since(&self, before: &Position) -> Option<u64> {
+        match (self, before) {
+            (Position::Postgres(own), Position::Postgres(before)) => own.0.checked_sub(before.0),
+            _ => None,
+        }
+    }
+
     /// Whether it means the same to every server that has replicated it, so that the stream can be
     /// taken up at another: it refuses a position that it does not have.
     #[must_use]
@@ -165,6 +174,9 @@ pub struct Transaction {
     pub touched: Touched,
     /// By what it is known to be visible; none: nothing can show it.
     pub mark: Option<Mark>,
+    /// What the server is called from now on, if that is another name than before: its tables were
+    /// defined anew, and what that touches is in here.
+    pub server: Option<Arc<str>>,
 }
 
 /// What came of reading on.
@@ -224,6 +236,9 @@ impl Session {
     }
 }
 
+/// What could be better: the log event, and a sentence.
+pub type Warning = (&'static str, String);
+
 /// A database that was connected to and can be followed.
 pub struct Connected {
     /// Its stream, not started yet.
@@ -234,29 +249,38 @@ pub struct Connected {
     pub committed: Position,
     /// Whether the rules fit the schema.
     pub fits: Result<(), CheckError>,
-    /// What works, and would work better set up otherwise: the log event, and a sentence.
-    pub warnings: Vec<(&'static str, String)>,
+    /// What works, and would work better set up otherwise.
+    pub warnings: Vec<Warning>,
 }
 
-/// The tables of a database, as rules see them.
+/// The tables that rules can be proposed for, and of each other what stands in the way: a sentence.
 ///
 /// # Errors
 /// Why they could not be asked for.
-pub async fn schema(server: &DatabaseServer) -> Result<Schema, Broken> {
+pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Broken> {
     match &server.kind {
-        DatabaseKind::MariaDb => Ok(mariadb::schema(server).await?),
+        DatabaseKind::MariaDb => Ok((mariadb::schema(server).await?, Vec::new())),
         DatabaseKind::Postgres(_) => Ok(postgres::schema(server).await?),
     }
+}
+
+/// What a database is connected to for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// To be followed: what is missing is made, where the site has said so.
+    Follow,
+    /// To see whether it could be: nothing is changed.
+    Check,
 }
 
 /// Connects, and looks whether the database can be followed.
 ///
 /// # Errors
 /// Why not.
-pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
     match &config.server.kind {
         DatabaseKind::MariaDb => mariadb::connect(config).await,
-        DatabaseKind::Postgres(_) => postgres::connect(config).await,
+        DatabaseKind::Postgres(_) => postgres::connect(config, aim).await,
     }
 }
 
@@ -267,6 +291,10 @@ pub fn say_if_wrong(config: &Database, fits: &Result<(), CheckError>) {
         tracing::error!(event = "database-rules-wrong", database, reason, %error);
     }
 }
+
+/// Asked with what is applied, and how many bytes of its log the database may keep for us: up to where it
+/// need not keep it any more; none: no further than before.
+pub type Forget<'a> = &'a (dyn Fn(&Position, u64) -> Option<Position> + Sync);
 
 /// A change stream.
 pub enum Stream {
@@ -288,15 +316,15 @@ impl Stream {
         }
     }
 
-    /// Reads on. To be called when what was read before is applied: the database may be told so.
-    /// Definitions that a transaction has changed are known when the next is read.
+    /// Reads on. To be called when what was read before is applied: the database may be told so, as far
+    /// as `forget` lets it. Definitions that a transaction has changed are known when the next is read.
     ///
     /// # Errors
     /// Why the stream has come to an end.
-    pub async fn next(&mut self) -> Result<Read, Broken> {
+    pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
         match self {
             Stream::MariaDb(stream) => stream.next().await,
-            Stream::Postgres(stream) => stream.next().await,
+            Stream::Postgres(stream) => stream.next(forget).await,
         }
     }
 
@@ -404,6 +432,15 @@ const FOR_THE_OPERATOR: [&str; 12] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_between_two_places() {
+        let at = |lsn| Position::Postgres(Lsn(lsn));
+        assert_eq!(at(7).bytes_since(&at(3)), Some(4));
+        assert_eq!(at(3).bytes_since(&at(7)), None);
+        let other = Position::MariaDb(GtidList::default());
+        assert_eq!(at(3).bytes_since(&other), None);
+    }
 
     #[test]
     fn a_bookmark_goes_there_and_back() {

@@ -109,6 +109,7 @@ pub struct Loading {
 pub fn begin(site: &Arc<Site>) -> Result<Option<Loading>, String> {
     let Some(snapshots) = &site.snapshots else { return Ok(None) };
     snapshots.files.take_hold()?;
+    site.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
     let loading = match look(site, snapshots) {
         Ok(Some(left)) => Some(apply(site, snapshots, left)),
         Ok(None) => {

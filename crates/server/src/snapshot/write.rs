@@ -10,6 +10,7 @@
 
 use super::journal::Open;
 use super::{Snapshots, page};
+use crate::database::{Became, Feed};
 use crate::site::Site;
 use page_snapshot::{Head, Position, Writer, Written};
 use page_store::Walk;
@@ -158,15 +159,26 @@ fn begin(site: &Site, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
     if !snapshots.loaded.load(Ordering::Acquire) {
         return Err(NotWritten::NotLoaded);
     }
-    let mut positions = Vec::new();
-    for feed in &site.feeds {
-        let bookmark = feed.bookmark().ok_or(NotWritten::NotFollowed)?;
-        let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
-        positions.push(Position { source, at });
-    }
-    let generation = begin_journal(snapshots)?;
+    let begun = positions(site)
+        .and_then(|positions| begin_journal(snapshots).map(|generation| (generation, positions)));
+    let (generation, positions) = begun.inspect_err(|_| came_to(site, Became::Nothing))?;
     let (begun_ms, print) = (site.clock.now().0, snapshots.config.print);
     Ok(Begun { head: Head { generation, begun_ms, print, positions } })
+}
+
+/// Up to where the databases' changes are in the pages; they keep what comes after.
+fn positions(site: &Site) -> Result<Vec<Position>, NotWritten> {
+    let position = |feed: &Arc<Feed>| {
+        let bookmark = feed.begin_snapshot().ok_or(NotWritten::NotFollowed)?;
+        let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
+        Ok(Position { source, at })
+    };
+    site.feeds.iter().map(position).collect()
+}
+
+/// The databases hear what became of it.
+fn came_to(site: &Site, became: Became) {
+    site.feeds.iter().for_each(|feed| feed.end_snapshot(became));
 }
 
 /// From now on changes are noted in a new journal.
@@ -203,6 +215,7 @@ fn write(site: &Site, begun: Begun, pause: Option<Duration>, is_over: &dyn Fn() 
         .and_then(|done| put_in_place(snapshots, generation).map(|()| done));
     match written {
         Ok(done) => {
+            came_to(site, Became::Written);
             site.counters.snapshots_written.add();
             let ms = (site.clock.monotonic() - began).as_millis() as u64;
             let Done { pages, bytes, left_out } = done;
@@ -210,6 +223,7 @@ fn write(site: &Site, begun: Begun, pause: Option<Duration>, is_over: &dyn Fn() 
             Ended::Written
         }
         Err(why) => {
+            came_to(site, Became::Nothing);
             snapshots.files.discard_snapshot();
             why.say(site);
             Ended::Not

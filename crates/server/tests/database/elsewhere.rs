@@ -1,25 +1,12 @@
 //! Databases reached otherwise: over TLS with the server's certificate looked at or not, and at another
 //! server that has taken over.
 
+use super::certificates::certificates;
 use super::common::until;
 use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, shows, stored};
 use super::{PrivateDir, common};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-
-/// An authority, a certificate for `localhost` that it has signed, and that one's key: PEM.
-fn certificates() -> (String, String, String) {
-    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca_key = KeyPair::generate().expect("a key");
-    let ca = params.self_signed(&ca_key).expect("an authority");
-    let issuer = Issuer::from_params(&params, &ca_key);
-    let key = KeyPair::generate().expect("a key");
-    let leaf = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
-    let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
-    (ca.pem(), leaf.pem(), key.serialize_pem())
-}
 
 #[test]
 fn over_tls_the_certificate_counts_as_far_as_asked() {

@@ -80,55 +80,37 @@ pub fn read(url: &str) -> Result<Read, String> {
     }
     let place = tcp(host, dialect)?;
     let mut read = Read { dialect, place, account, tls: None, by: PositionBy::Gtid };
-    match dialect {
-        Dialect::MySql => parameters(query.unwrap_or_default(), &mut read)?,
-        Dialect::Postgres => directory(query.unwrap_or_default(), &mut read)?,
-    }
+    parameters(query.unwrap_or_default(), &mut read)?;
     Ok(read)
 }
 
-/// Where the Unix socket is, for PostgreSQL.
-fn directory(query: &str, read: &mut Read) -> Result<(), String> {
-    let port = match &read.place {
-        Place::Tcp(_, port) => *port,
-        Place::Unix(_) => Dialect::Postgres.port(),
-    };
-    match query.split_once('=') {
-        None if query.is_empty() => {}
-        Some(("socket", path)) if !path.contains('&') => {
-            read.place = Place::Unix(decoded(path)?.into());
-        }
-        Some(("host", directory)) if !directory.contains('&') => {
-            let directory = std::path::PathBuf::from(decoded(directory)?);
-            // As every client of PostgreSQL puts it together.
-            read.place = Place::Unix(directory.join(format!(".s.PGSQL.{port}")));
-        }
-        _ => return Err(format!("?{query}: only ?host=DIRECTORY and ?socket=PATH are known")),
-    }
-    Ok(())
-}
-
-/// What stands behind the question mark, for MariaDB and MySQL.
+/// What stands behind the question mark. For PostgreSQL the names that its own clients use for TLS mean
+/// the same (`sslmode`, `sslrootcert`); what they would do without TLS, if need be, is not done.
 fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
     let mut authorities = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = decoded(value)?;
-        let trusts = |trust| Some(DatabaseTls { trust, authorities: None });
-        match (name, value.as_str()) {
-            ("socket", path) if !path.is_empty() => read.place = Place::Unix(path.into()),
-            ("ssl-ca", path) if !path.is_empty() => authorities = Some(path.into()),
-            ("ssl-mode", "disabled") => read.tls = None,
-            ("ssl-mode", "required") => read.tls = trusts(Trust::Anybody),
-            ("ssl-mode", "verify-ca") => read.tls = trusts(Trust::Signed),
-            ("ssl-mode", "verify-full") => read.tls = trusts(Trust::SignedForHost),
-            ("ssl-mode", other) => {
-                let there = "disabled, required, verify-ca or verify-full";
-                return Err(format!("ssl-mode={other}: {there}"));
+        match (read.dialect, name, value.as_str()) {
+            (_, "socket", path) if !path.is_empty() => read.place = Place::Unix(path.into()),
+            (Dialect::Postgres, "host", directory) if !directory.is_empty() => {
+                read.place = in_directory(directory, &read.place);
             }
-            ("position", "gtid") => read.by = PositionBy::Gtid,
-            ("position", "file") => read.by = PositionBy::File,
-            _ => return Err(format!("?{pair}: known are socket, ssl-mode, ssl-ca and position")),
+            (_, "ssl-mode", mode) => read.tls = tls(name, mode)?,
+            (Dialect::Postgres, "sslmode", "disable") => read.tls = None,
+            (Dialect::Postgres, "sslmode", "require") => read.tls = tls(name, "required")?,
+            (Dialect::Postgres, "sslmode", mode) => read.tls = tls(name, mode)?,
+            (_, "ssl-ca", path) | (Dialect::Postgres, "sslrootcert", path) if !path.is_empty() => {
+                authorities = Some(path.into());
+            }
+            (Dialect::MySql, "position", "gtid") => read.by = PositionBy::Gtid,
+            (Dialect::MySql, "position", "file") => read.by = PositionBy::File,
+            (Dialect::MySql, ..) => {
+                return Err(format!("?{pair}: known are socket, ssl-mode, ssl-ca and position"));
+            }
+            (Dialect::Postgres, ..) => {
+                return Err(format!("?{pair}: known are host, socket, ssl-mode and ssl-ca"));
+            }
         }
     }
     match (&mut read.tls, &read.place, authorities) {
@@ -140,6 +122,27 @@ fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
         (None, _, Some(_)) => Err("ssl-ca without an ssl-mode=verify-ca or verify-full".into()),
         (None, _, None) => Ok(()),
     }
+}
+
+/// How TLS is used by this name.
+fn tls(name: &str, mode: &str) -> Result<Option<DatabaseTls>, String> {
+    let trusts = |trust| Ok(Some(DatabaseTls { trust, authorities: None }));
+    match mode {
+        "disabled" => Ok(None),
+        "required" => trusts(Trust::Anybody),
+        "verify-ca" => trusts(Trust::Signed),
+        "verify-full" => trusts(Trust::SignedForHost),
+        other => Err(format!("{name}={other}: disabled, required, verify-ca or verify-full")),
+    }
+}
+
+/// Where the Unix socket is, as every client of PostgreSQL puts it together.
+fn in_directory(directory: &str, place: &Place) -> Place {
+    let port = match place {
+        Place::Tcp(_, port) => *port,
+        Place::Unix(_) => Dialect::Postgres.port(),
+    };
+    Place::Unix(std::path::Path::new(directory).join(format!(".s.PGSQL.{port}")))
 }
 
 fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
@@ -200,6 +203,20 @@ mod tests {
         assert_eq!(unix, Place::Unix("/run/postgresql/.s.PGSQL.5433".into()));
         let unix = place("postgres://a@localhost/news?socket=/run/x.sock");
         assert_eq!(unix, Place::Unix("/run/x.sock".into()));
+        let tls = |url| read(url).expect("a URL").tls;
+        let trusted = |trust, authorities: Option<&str>| {
+            Some(DatabaseTls { trust, authorities: authorities.map(Into::into) })
+        };
+        assert_eq!(tls("postgres://a@b/n?sslmode=disable"), None);
+        for url in ["postgres://a@b/n?ssl-mode=required", "postgres://a@b/n?sslmode=require"] {
+            assert_eq!(tls(url), trusted(Trust::Anybody, None), "{url}");
+        }
+        for url in [
+            "postgres://a@b/n?ssl-mode=verify-full&ssl-ca=/ca.pem",
+            "postgres://a@b/n?sslrootcert=/ca.pem&sslmode=verify-full",
+        ] {
+            assert_eq!(tls(url), trusted(Trust::SignedForHost, Some("/ca.pem")), "{url}");
+        }
     }
 
     #[test]
@@ -216,7 +233,11 @@ mod tests {
             "mysql://a@b/n?ssl-mode=prefer",
             "mysql://a@b/n?ssl-ca=/ca.pem",
             "mysql://a@b/n?socket=/s&ssl-mode=required",
-            "postgres://a@b/n?sslmode=require",
+            "postgres://a@b/n?sslmode=prefer",
+            "postgres://a@b/n?sslrootcert=/ca.pem",
+            "postgres://a@b/n?position=file",
+            "postgres://a@b/n?host=/run&sslmode=require",
+            "mysql://a@b/n?sslmode=require",
             "postgres://a@/n",
             "mysql://%zz@b/n",
         ] {

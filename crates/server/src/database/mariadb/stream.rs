@@ -134,7 +134,7 @@ impl Stream {
             self.definitions = Definitions::Changed;
         }
         let mark = self.naming.mark(transaction.gtid.as_ref(), self.transactions.position());
-        Transaction { touched, mark }
+        Transaction { touched, mark, server: None }
     }
 
     /// Says so where a transaction was not held: its rows count as any row of their tables.

@@ -128,11 +128,7 @@ impl Catalogue {
     fn add(&mut self, table: Table) {
         let Some(name) = table.names.first().cloned() else { return };
         let (schema, own) = table.place.clone();
-        self.schema.add(TableDefinition {
-            name: name.clone(),
-            kind: if table.kind == Kind::View { TableKind::View } else { TableKind::Table },
-            columns: table.columns.iter().map(column_of).collect(),
-        });
+        self.schema.add(definition(&table));
         self.places.entry(schema).or_default().insert(own, name.clone());
         self.tables.insert(name, table);
     }
@@ -146,6 +142,13 @@ impl Catalogue {
     /// All tables.
     pub fn all(&self) -> impl Iterator<Item = &Table> {
         self.tables.values()
+    }
+
+    /// Whether its rows belong to a table of partitions above it.
+    #[must_use]
+    pub fn is_partition(&self, table: &Table) -> bool {
+        let above = table.names.iter().skip(1).filter_map(|name| self.tables.get(name));
+        above.into_iter().any(|above| above.kind == Kind::Partitioned)
     }
 
     /// What rules call the tables that are others than in `before`, or are not there any more.
@@ -253,6 +256,16 @@ fn columns_of(rows: &Rows) -> HashMap<String, Vec<Listed>> {
         columns.entry(text(rows, row, 0)).or_default().push(listed);
     }
     columns
+}
+
+/// A table as rules see it.
+#[must_use]
+pub fn definition(table: &Table) -> TableDefinition {
+    TableDefinition {
+        name: table.names.first().cloned().unwrap_or_default(),
+        kind: if table.kind == Kind::View { TableKind::View } else { TableKind::Table },
+        columns: table.columns.iter().map(column_of).collect(),
+    }
 }
 
 fn column_of(column: &ColumnOf) -> Column {

@@ -1,23 +1,23 @@
 //! A connection to PostgreSQL: login, statements, the frames of the stream.
 //!
 //! Every wait is bounded. What has failed once is of no use any more and is dropped. Over TCP the
-//! connection is in the clear (the password is not: the login proves it without sending it).
-//! Not here: TLS.
+//! connection is in the clear unless TLS is asked for (the password never is: the login proves it
+//! without sending it). TLS is asked for before anything else is said, and never gone without.
+//! Source: PostgreSQL's manual, "SSL Session Encryption". Not here: what carries the bytes (`link`).
 
-use crate::config::{self, Address, DatabaseServer, Place};
+use crate::config::{self, DatabaseServer, Place};
+use crate::database::link::Link;
 use crate::database::source::Failed;
-use crate::origin::socket::Socket;
 use bytes::BytesMut;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::frame::{Frame, FrameReader};
 use postgres_replication::wire::login::{
-    Account, Channel, Login, LoginRefused, LoginStep, Purpose,
+    Account, Channel, Login, LoginRefused, LoginStep, Purpose, tls_request,
 };
 use postgres_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use postgres_replication::wire::stream::{self, Reply, Subscription};
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 /// How long connecting, a frame of the login, or the answer to a statement may take.
@@ -31,7 +31,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// A connection that is logged in.
 pub struct Connection {
-    socket: Socket,
+    link: Link,
     frames: FrameReader,
     input: BytesMut,
 }
@@ -46,26 +46,23 @@ impl Connection {
     }
 
     async fn log_in(server: &DatabaseServer, purpose: Purpose) -> Result<Connection, Failed> {
-        let (address, channel) = match &server.place {
-            Place::Unix(path) => (Address::Unix(path.clone()), Channel::Local),
-            Place::Tcp(host, port) => {
-                let mut found = tokio::net::lookup_host((host.as_str(), *port)).await?;
-                let address =
-                    found.next().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-                (Address::Tcp(address), Channel::Plain)
+        let mut link = Link::connect(server).await?;
+        let channel = match (&server.place, server.tls.as_ref()) {
+            (Place::Unix(_), _) => Channel::Local,
+            (Place::Tcp(..), None) => Channel::Plain,
+            (Place::Tcp(..), Some(_)) => {
+                link = over_tls(link, server).await?;
+                Channel::Tls
             }
         };
-        let mut connection = Connection {
-            socket: Socket::connect(&address).await?,
-            frames: FrameReader::new(FRAME_BYTES),
-            input: BytesMut::new(),
-        };
+        let (frames, input) = (FrameReader::new(FRAME_BYTES), BytesMut::new());
+        let mut connection = Connection { link, frames, input };
         let begun = Login::begin(account(server), channel, purpose);
         let (mut login, hello) = begun.map_err(refused)?;
-        connection.socket.write_all(&hello).await?;
+        connection.link.write(&hello).await?;
         loop {
             match login.read(&connection.receive().await?).map_err(refused)? {
-                LoginStep::Send(bytes) => connection.socket.write_all(&bytes).await?,
+                LoginStep::Send(bytes) => connection.link.write(&bytes).await?,
                 LoginStep::Wait => {}
                 LoginStep::Done => break,
             }
@@ -102,7 +99,7 @@ impl Connection {
 
     async fn ask(&mut self, sql: &str) -> Result<Rows, Failed> {
         let bytes = query(sql).map_err(|refusal| said(refusal.as_str(), &refusal))?;
-        self.socket.write_all(&bytes).await?;
+        self.link.write(&bytes).await?;
         let mut reading = Query::new(QueryLimits::default());
         loop {
             let read = reading.read(&self.receive().await?);
@@ -123,7 +120,7 @@ impl Connection {
     ) -> Result<Result<(), QueryRefused>, Failed> {
         let bytes =
             stream::start(what, from).map_err(|refusal| said(refusal.as_str(), &refusal))?;
-        self.socket.write_all(&bytes).await?;
+        self.link.write(&bytes).await?;
         loop {
             let frame = within(ANSWER_WITHIN, self.receive()).await?;
             match stream::started(&frame) {
@@ -149,13 +146,13 @@ impl Connection {
         }
     }
 
-    /// Says how far the stream is applied.
+    /// Says how far the stream is received, and up to where nothing of it need be kept.
     ///
     /// # Errors
     /// The connection failed.
-    pub async fn say(&mut self, applied: Lsn, reply: Reply) -> Result<(), Failed> {
-        let bytes = stream::status(applied, applied, reply);
-        within(ANSWER_WITHIN, async { Ok(self.socket.write_all(&bytes).await?) }).await
+    pub async fn say(&mut self, received: Lsn, kept: Lsn, reply: Reply) -> Result<(), Failed> {
+        let bytes = stream::status(received, kept, reply);
+        within(ANSWER_WITHIN, async { Ok(self.link.write(&bytes).await?) }).await
     }
 
     fn ready(&mut self) -> Result<Option<Frame>, Failed> {
@@ -168,9 +165,30 @@ impl Connection {
                 return Ok(frame);
             }
             self.input.reserve(READ_BYTES);
-            if self.socket.read_buf(&mut self.input).await? == 0 {
+            if self.link.read(&mut self.input).await? == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
+        }
+    }
+}
+
+/// Asks for TLS: one letter comes back, and nothing else before the encryption has begun.
+async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, Failed> {
+    link.write(&tls_request()).await?;
+    let mut answer = BytesMut::new();
+    link.read(&mut answer).await?;
+    match &answer[..] {
+        b"S" => link.over_tls(server).await,
+        b"" => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        // A server that has no room answers with an error; what follows a letter could be anybody's.
+        [b'S', ..] | [b'E', ..] => {
+            let why = "what came in answer to the request for TLS is more than a letter";
+            Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
+        }
+        _ => {
+            let why =
+                "the server does not speak TLS: ssl = on in postgresql.conf, with a certificate";
+            Err(Failed::Said("no-tls", why.into()))
         }
     }
 }

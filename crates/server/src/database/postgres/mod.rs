@@ -45,13 +45,23 @@ pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> 
     Ok(Position::Postgres(end))
 }
 
-/// The tables of a database.
+/// The tables that rules can be proposed for, and why none can be for others. Partitions are told by
+/// the table above them.
 ///
 /// # Errors
 /// Why they could not be asked for.
-pub async fn schema(server: &DatabaseServer) -> Result<Schema, Failed> {
+pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Failed> {
     let mut connection = Connection::open(server, Purpose::Statements).await?;
-    Ok(catalogue::Catalogue::read(&mut connection).await?.schema)
+    let catalogue = catalogue::Catalogue::read(&mut connection).await?;
+    let (mut schema, mut left_out) = (Schema::default(), Vec::new());
+    schema.foreign_keys.clone_from(&catalogue.schema.foreign_keys);
+    for table in catalogue.all().filter(|table| !catalogue.is_partition(table)) {
+        match setup::stands_in_the_way(table) {
+            Some(why) => left_out.push(why),
+            None => schema.add(catalogue::definition(table)),
+        }
+    }
+    Ok((schema, left_out))
 }
 
 /// Which transactions everybody sees.

@@ -10,18 +10,23 @@
 //!
 //! The publication is made before the slot: what was written before it came could not be read. A table
 //! without identity is never put into a publication here, for the server would refuse the
-//! application's updates. Not here: whether the rules fit the tables.
+//! application's updates. Whoever only wants to know changes nothing ([`Aim::Check`]): a publication is
+//! made in a transaction that is rolled back. Not here: whether the rules fit the tables.
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
 use crate::config::{Database, Manage, Replication};
-use crate::database::source::{Broken, Then};
+use crate::database::source::{Aim, Broken, Then, Warning};
 use postgres_replication::message::Identity;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::query::{Rows, identifier, literal};
 use std::collections::BTreeSet;
 
 const VERSION_MIN: u32 = 140_000;
+/// The events of what could be better.
+const IDENTITY: &str = "database-identity";
+const SLOT: &str = "database-slot";
+const MADE: &str = "database-made";
 
 /// Looks at the server; says which it is.
 ///
@@ -55,25 +60,32 @@ pub async fn server(connection: &mut Connection) -> Result<String, Broken> {
 /// # Errors
 /// Which of them cannot be.
 pub fn tables(tables: &[&Table]) -> Result<(), Broken> {
-    for table in tables {
-        let (name, key) = (table.quoted(), table.columns.iter().any(|column| column.is_identity));
-        if table.kind == Kind::Unlogged {
-            return Err(Broken::unusable(format!(
-                "table {name} is unlogged, so nothing tells of it: ALTER TABLE {name} SET LOGGED"
-            )));
-        }
-        if table.kind == Kind::Ordinary && (table.identity == Identity::Nothing || !key) {
-            return Err(Broken::unusable(format!(
-                "the rows of table {name} cannot be told apart, and PostgreSQL would refuse to \
-                 update or delete them if they were published: ALTER TABLE {name} REPLICA IDENTITY FULL"
-            )));
-        }
+    match tables.iter().find_map(|table| stands_in_the_way(table)) {
+        Some(why) => Err(Broken::unusable(why)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Says of each table what is not sent of its rows, though a rule needs it.
-pub fn say_what_is_not_sent(config: &Database, tables: &[&Table]) {
+/// Why a table cannot be followed, with the statement that changes it; none: it can.
+pub fn stands_in_the_way(table: &Table) -> Option<String> {
+    let (name, key) = (table.quoted(), table.columns.iter().any(|column| column.is_identity));
+    if table.kind == Kind::Unlogged {
+        return Some(format!(
+            "table {name} is unlogged, so nothing tells of it: ALTER TABLE {name} SET LOGGED"
+        ));
+    }
+    let is_told_apart = table.identity != Identity::Nothing && key;
+    (table.kind == Kind::Ordinary && !is_told_apart).then(|| {
+        format!(
+            "the rows of table {name} cannot be told apart, and PostgreSQL would refuse to \
+             update or delete them if they were published: ALTER TABLE {name} REPLICA IDENTITY FULL"
+        )
+    })
+}
+
+/// What is not sent of the tables' rows, though a rule needs it.
+pub fn not_sent(config: &Database, tables: &[&Table]) -> Vec<Warning> {
+    let mut found = Vec::new();
     for table in tables.iter().filter(|table| table.kind == Kind::Ordinary) {
         for name in &table.names {
             let needed = config.rules.columns(name);
@@ -85,13 +97,18 @@ pub fn say_what_is_not_sent(config: &Database, tables: &[&Table]) {
             };
             let missing: Vec<&str> = needed.iter().filter(is_missing).map(String::as_str).collect();
             if !missing.is_empty() {
-                let (database, columns) = (&config.name, missing.join(", "));
-                let table = table.quoted();
-                let statement = format!("ALTER TABLE {table} REPLICA IDENTITY FULL");
-                tracing::warn!(event = "database-identity", database, table, columns, statement);
+                let (table, columns) = (table.quoted(), missing.join(", "));
+                found.push((
+                    IDENTITY,
+                    format!(
+                        "of a row of {table} before its change PostgreSQL does not send {columns}, \
+                         so that any row counts as changed: ALTER TABLE {table} REPLICA IDENTITY FULL"
+                    ),
+                ));
             }
         }
     }
+    found
 }
 
 /// Looks at the publication, and makes or completes it where it may.
@@ -102,7 +119,8 @@ pub async fn publication(
     connection: &mut Connection,
     what: &Replication,
     tables: &[&Table],
-) -> Result<(), Broken> {
+    aim: Aim,
+) -> Result<Vec<Warning>, Broken> {
     let name = literal(&what.publication);
     let rows = connection
         .query(&format!(
@@ -115,7 +133,7 @@ pub async fn publication(
         tables.iter().filter(|table| table.kind == Kind::Ordinary).copied().collect();
     if rows.rows.is_empty() {
         let sql = format!("CREATE PUBLICATION {quoted} FOR TABLE {}", list(&with_rows, tables));
-        return make(connection, what, &sql, "there is no such publication").await;
+        return make(connection, what, &sql, "there is no such publication", aim).await;
     }
     if rows.text(0, 0).as_deref() != Some("t") {
         return Err(Broken::unusable(format!(
@@ -136,11 +154,13 @@ pub async fn publication(
              FROM pg_publication_tables t WHERE t.pubname = {name}"
         ))
         .await?;
-    if let Some(sql) = uncovered(&what.publication, &rows, &with_rows, tables)? {
-        let missing = "the publication does not tell of all tables that rules are about";
-        make(connection, what, &sql, missing).await?;
+    match uncovered(&what.publication, &rows, &with_rows, tables)? {
+        Some(sql) => {
+            let missing = "the publication does not tell of all tables that rules are about";
+            make(connection, what, &sql, missing, aim).await
+        }
+        None => Ok(Vec::new()),
     }
-    Ok(())
 }
 
 /// The statement that adds the tables that are missing; none: nothing is.
@@ -198,25 +218,46 @@ async fn make(
     what: &Replication,
     sql: &str,
     missing: &str,
-) -> Result<(), Broken> {
+    aim: Aim,
+) -> Result<Vec<Warning>, Broken> {
     if what.manage == Manage::No {
         return Err(Broken::unusable(format!(
             "{missing}. As the tables' owner: {sql}; or set manage = true"
         )));
     }
-    let done = connection.query(sql).await;
+    let done = match aim {
+        Aim::Follow => connection.query(sql).await,
+        Aim::Check => connection.query(&format!("BEGIN; {sql}; ROLLBACK")).await,
+    };
     done.map_err(|failed| {
         Broken::unusable(format!("{missing}, and it cannot be made ({failed}): {sql}"))
     })?;
+    if aim == Aim::Check {
+        return Ok(vec![(MADE, format!("{missing}: at the start it is made, {sql}"))]);
+    }
     tracing::info!(event = "database-made", statement = sql);
-    Ok(())
+    Ok(Vec::new())
 }
 
-/// Looks at the slot, and makes it where it may: from where it can be read.
+/// A slot.
+pub struct Slot {
+    /// From where it can be read.
+    pub at: Lsn,
+    /// How many bytes of the log may be kept for snapshots.
+    pub keep_bytes: u64,
+    /// What could be better about it.
+    pub warnings: Vec<Warning>,
+}
+
+/// Looks at the slot, and makes it where it may.
 ///
 /// # Errors
 /// What is missing, and the statement for it.
-pub async fn slot(connection: &mut Connection, what: &Replication) -> Result<Lsn, Broken> {
+pub async fn slot(
+    connection: &mut Connection,
+    what: &Replication,
+    aim: Aim,
+) -> Result<Slot, Broken> {
     let name = literal(&what.slot);
     let make = format!("SELECT pg_create_logical_replication_slot({name}, 'pgoutput')");
     let remove = format!("SELECT pg_drop_replication_slot({name})");
@@ -227,8 +268,16 @@ pub async fn slot(connection: &mut Connection, what: &Replication) -> Result<Lsn
         ))
         .await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
+    let server_keeps = server_keeps(connection).await?;
+    // The slot keeps somewhat more than what is asked of it.
+    let keep_bytes = what.keep_bytes.min(server_keeps.unwrap_or(u64::MAX) / 2);
+    let mut warnings = Vec::new();
+    if server_keeps.is_none() {
+        warnings.push((SLOT, WITHOUT_BOUND.to_owned()));
+    }
     if rows.rows.is_empty() {
-        return made(connection, what, &[make], "there is no such slot").await;
+        let at = made(connection, what, &[make], "there is no such slot", aim).await?;
+        return Ok(Slot { at, keep_bytes, warnings });
     }
     if text(0) != "pgoutput" || text(1) != "t" {
         return Err(Broken::unusable(format!(
@@ -236,10 +285,26 @@ pub async fn slot(connection: &mut Connection, what: &Replication) -> Result<Lsn
             what.slot
         )));
     }
-    match text(3).parse() {
-        Ok(place) if text(2) != "lost" => Ok(place),
-        _ => made(connection, what, &[remove, make], "the log of the slot is gone").await,
+    if text(2) == "unreserved" {
+        let why = "the slot's log is longer than max_slot_wal_keep_size, and about to be lost";
+        warnings.push((SLOT, why.to_owned()));
     }
+    let at = match text(3).parse() {
+        Ok(place) if text(2) != "lost" => place,
+        _ => made(connection, what, &[remove, make], "the log of the slot is gone", aim).await?,
+    };
+    Ok(Slot { at, keep_bytes, warnings })
+}
+
+const WITHOUT_BOUND: &str = "max_slot_wal_keep_size is -1: while Pagewell is away the log grows until \
+     the disk is full; ALTER SYSTEM SET max_slot_wal_keep_size = '4GB', and reload";
+
+/// How many bytes the server keeps for a slot at most; none: whatever there is.
+async fn server_keeps(connection: &mut Connection) -> Result<Option<u64>, Broken> {
+    const ASK: &str = "SELECT setting FROM pg_settings WHERE name = 'max_slot_wal_keep_size'";
+    // In megabytes; -1 without a bound.
+    let megabytes: Option<u64> = connection.one(ASK).await?.parse().ok();
+    Ok(megabytes.map(|megabytes| megabytes.saturating_mul(1 << 20)))
 }
 
 async fn made(
@@ -247,12 +312,16 @@ async fn made(
     what: &Replication,
     sql: &[String],
     missing: &str,
+    aim: Aim,
 ) -> Result<Lsn, Broken> {
     let statements = sql.join("; ");
     let lost = |text: String| Broken { name: "slot-lost", text, then: Then::Lost };
     if what.manage == Manage::No {
         let slot = &what.slot;
         return Err(lost(format!("{missing} ({slot}). {statements}; or set manage = true")));
+    }
+    if aim == Aim::Check {
+        return if sql.len() > 1 { Ok(Lsn(0)) } else { has_room(connection).await };
     }
     for one in sql {
         let done = connection.make_slot(one).await;
@@ -266,4 +335,16 @@ async fn made(
         ))
         .await?;
     place.parse().map_err(|_| lost(format!("the slot has no place: {place:?}")))
+}
+
+/// Whether the server has room for one more slot: making one could not be taken back.
+async fn has_room(connection: &mut Connection) -> Result<Lsn, Broken> {
+    const ASK: &str = "SELECT count(*) < current_setting('max_replication_slots')::int \
+         FROM pg_replication_slots";
+    match connection.one(ASK).await?.as_str() {
+        "t" => Ok(Lsn(0)),
+        _ => Err(Broken::unusable(
+            "the server has no room for one more slot: raise max_replication_slots",
+        )),
+    }
 }

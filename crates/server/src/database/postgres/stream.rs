@@ -6,7 +6,10 @@
 //! The server's text for itself has a print of them, so that a stream which was broken while they
 //! changed has a gap. Every second the server hears how far all is applied, and is asked whether it is
 //! there. Invariants: the position is that of transactions that were handed out; the slot is never told
-//! more than was applied. Not here: what is done with the transactions.
+//! more than was applied, nor more than snapshots can do without ([`Forget`]).
+//!
+//! A server that stops waits until it has been told everything. Where something is kept for a snapshot
+//! the connection is let go instead. Not here: what is done with the transactions.
 
 use super::catalogue::{self, Catalogue};
 use super::connection::Connection;
@@ -14,7 +17,7 @@ use super::setup;
 use super::touch::{Definitions, Tables};
 use crate::config::{Database, DatabaseKind, Replication};
 use crate::database::source::{
-    self, Broken, Connected, Failed, Mark, Position, Read, Seen, Then, Transaction,
+    self, Aim, Broken, Connected, Failed, Forget, Mark, Position, Read, Seen, Then, Transaction,
 };
 use change_feed::{CheckError, Touched};
 use postgres_replication::position::Lsn;
@@ -43,34 +46,43 @@ const PAUSE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// Why not.
-pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
     let DatabaseKind::Postgres(what) = &config.server.kind else {
         return Err(Broken::unusable("this is no PostgreSQL"));
     };
     let mut connection = Connection::open(&config.server, Purpose::Replication).await?;
-    let server = setup::server(&mut connection).await?;
+    let system = setup::server(&mut connection).await?;
     let mut spare = Connection::open(&config.server, Purpose::Statements).await?;
-    let first = read(config, &mut spare).await?.0;
+    let (first, fits) = read(config, &mut spare).await?;
     let followed = first.followed();
     setup::tables(&followed)?;
-    setup::publication(&mut spare, what, &followed).await?;
-    let slot_at = setup::slot(&mut spare, what).await?;
+    let published = setup::publication(&mut spare, what, &followed, aim).await;
+    // Of a rule about a table that is not there it is the rule that has to be said.
+    let mut warnings = match (published, fits) {
+        (Err(_), Err(why)) => return Err(Broken::unusable(why.to_string())),
+        (published, _) => published?,
+    };
+    let slot = setup::slot(&mut spare, what, aim).await?;
+    warnings.extend(slot.warnings);
     let committed = super::committed(&mut spare).await?;
     let prints = catalogue::prints(&followed, &what.publication);
     let seen = prints_of(&mut spare, &prints).await?;
     let (tables, fits) = read(config, &mut spare).await?;
-    setup::say_what_is_not_sent(config, &tables.followed());
+    warnings.extend(setup::not_sent(config, &tables.followed()));
     let transactions = Transactions::new(Lsn(0), Limits::default(), tables);
-    let server = format!("{server}/{}", seen.0);
+    let server = named(&system, &seen.0);
     let (now, config) = (Instant::now(), config.clone());
     let (what, beat) = (what.clone(), now + BEAT);
     let stream = Stream {
         config,
         what,
+        system,
         connection,
         spare,
         transactions,
-        slot_at,
+        slot_at: slot.at,
+        told: slot.at,
+        keep_bytes: slot.keep_bytes,
         committed: place(&committed),
         prints,
         seen,
@@ -78,8 +90,12 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
         beat,
     };
     let stream = source::Stream::Postgres(Box::new(stream));
-    let warnings = Vec::new();
-    Ok(Connected { stream, server: server.into(), committed, fits, warnings })
+    Ok(Connected { stream, server, committed, fits, warnings })
+}
+
+/// What a server is called: which it is, and how its tables look.
+fn named(system: &str, print: &str) -> Arc<str> {
+    format!("{system}/{print}").into()
 }
 
 /// The catalogue, and the rules held against it.
@@ -110,12 +126,17 @@ fn place(position: &Position) -> Lsn {
 pub struct Stream {
     config: Arc<Database>,
     what: Replication,
+    /// Which server and which of its histories it is.
+    system: String,
     connection: Connection,
     /// For questions about definitions.
     spare: Connection,
     transactions: Transactions<Tables>,
     /// From where the slot can be read.
     slot_at: Lsn,
+    /// What the slot was told, and how many bytes of the log it may keep for snapshots.
+    told: Lsn,
+    keep_bytes: u64,
     /// What was committed when it was connected to.
     committed: Lsn,
     /// The statement by which definitions are looked at, and what it has said last.
@@ -162,13 +183,13 @@ impl Stream {
     ///
     /// # Errors
     /// Why the stream has come to an end.
-    pub async fn next(&mut self) -> Result<Read, Broken> {
+    pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
         if Instant::now() >= self.beat {
             self.beat = Instant::now() + BEAT;
-            return self.on_beat().await;
+            return self.on_beat(forget).await;
         }
         match self.connection.frame_by(self.beat).await? {
-            Some(frame) => self.frame(&frame).await,
+            Some(frame) => self.frame(&frame, forget).await,
             None => Ok(Read::Nothing),
         }
     }
@@ -178,11 +199,11 @@ impl Stream {
         Position::Postgres(self.transactions.position())
     }
 
-    async fn on_beat(&mut self) -> Result<Read, Broken> {
+    async fn on_beat(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
         if self.heard.elapsed() > SILENT_MAX {
             return Err(Failed::Io(io::ErrorKind::TimedOut.into()).into());
         }
-        self.connection.say(self.transactions.position(), Reply::Wanted).await?;
+        self.say(self.transactions.position(), Reply::Wanted, forget).await?;
         let seen = prints_of(&mut self.spare, &self.prints).await?;
         if seen == self.seen {
             return Ok(Read::Nothing);
@@ -191,12 +212,26 @@ impl Stream {
             let text = "tables were put into the publication, or taken out of it".into();
             return Err(Broken { name: "publication-changed", text, then: Then::Gap });
         }
-        let touched = self.read_definitions(seen).await?;
+        let (touched, server) = self.read_definitions(seen).await?;
         // Whoever asks now sees them as well.
-        Ok(Read::Transaction(Transaction { touched, mark: None }))
+        Ok(Read::Transaction(Transaction { touched, mark: None, server }))
     }
 
-    async fn frame(&mut self, frame: &Frame) -> Result<Read, Broken> {
+    /// Says that all up to `applied` is applied, and how much of it need not be kept; whether it is all.
+    async fn say(
+        &mut self,
+        applied: Lsn,
+        reply: Reply,
+        forget: Forget<'_>,
+    ) -> Result<Told, Broken> {
+        let forgotten = forget(&Position::Postgres(applied), self.keep_bytes);
+        let forgotten = forgotten.as_ref().map_or(self.told, place).min(applied);
+        self.told = self.told.max(forgotten);
+        self.connection.say(applied, self.told, reply).await?;
+        Ok(if self.told >= applied { Told::Everything } else { Told::Less })
+    }
+
+    async fn frame(&mut self, frame: &Frame, forget: Forget<'_>) -> Result<Read, Broken> {
         self.heard = Instant::now();
         if wire::is_aside(frame) {
             return Ok(Read::Nothing);
@@ -213,7 +248,13 @@ impl Stream {
                 if reply == Reply::Wanted {
                     // It waits for that when it stops. All up to here is applied: it was handed out,
                     // and asked for what comes next.
-                    self.connection.say(before, Reply::NotNeeded).await?;
+                    let told = self.say(before, Reply::NotNeeded, forget).await?;
+                    if told == Told::Less {
+                        let text =
+                            "the server wants to hear that nothing is kept, as when it stops";
+                        let (name, text) = (ServerErrorKind::Away.as_str(), text.into());
+                        return Err(Broken { name, text, then: Then::Again });
+                    }
                     self.beat = Instant::now();
                 }
                 let moved = self.transactions.position() > before;
@@ -228,12 +269,12 @@ impl Stream {
         &mut self,
         transaction: &postgres_replication::Transaction,
     ) -> Result<Transaction, Broken> {
-        let mut touched = Touched::default();
+        let (mut touched, mut server) = (Touched::default(), None);
         let changes = &transaction.changes;
         if self.transactions.watch().definitions(changes) == Definitions::Changed {
             self.until_visible(transaction.xid).await?;
             let seen = prints_of(&mut self.spare, &self.prints).await?;
-            touched = self.read_definitions(seen).await?;
+            (touched, server) = self.read_definitions(seen).await?;
         }
         for (at, change) in changes.iter().enumerate() {
             self.transactions.watch().touch(change, &mut touched);
@@ -241,7 +282,7 @@ impl Stream {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(Transaction { touched, mark: Some(Mark::Xid(transaction.xid)) })
+        Ok(Transaction { touched, mark: Some(Mark::Xid(transaction.xid)), server })
     }
 
     /// A transaction can come before its definitions can be read.
@@ -260,14 +301,17 @@ impl Stream {
         }
     }
 
-    /// Reads the catalogue again: what has changed counts as any row of it. What is seen of it was
-    /// asked for before, so that nothing falls between the two.
-    async fn read_definitions(&mut self, seen: (String, String)) -> Result<Touched, Broken> {
+    /// Reads the catalogue again: what has changed counts as any row of it, and the server has another
+    /// name. What is seen of it was asked for before, so that nothing falls between the two.
+    async fn read_definitions(
+        &mut self,
+        seen: (String, String),
+    ) -> Result<(Touched, Option<Arc<str>>), Broken> {
         let (tables, fits) = read(&self.config, &mut self.spare).await?;
         source::say_if_wrong(&self.config, &fits);
         let followed = tables.followed();
         setup::tables(&followed)?;
-        setup::publication(&mut self.spare, &self.what, &followed).await?;
+        setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow).await?;
         let prints = catalogue::prints(&followed, &self.what.publication);
         // Of other tables than before there is no last time: they are looked at once more.
         self.seen = if prints == self.prints { seen } else { Default::default() };
@@ -276,8 +320,18 @@ impl Stream {
         tables.touch_changed(self.transactions.watch(), &mut touched);
         *self.transactions.watch() = tables;
         self.transactions.ask_interests();
-        Ok(touched)
+        let is_seen = !self.seen.0.is_empty();
+        Ok((touched, is_seen.then(|| named(&self.system, &self.seen.0))))
     }
+}
+
+/// What the slot was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Everything that is applied.
+    Everything,
+    /// Less: a snapshot needs it.
+    Less,
 }
 
 /// An error of the server: it may come again and again at the same place, so that what it is about can

@@ -1,0 +1,16 @@
+//! Certificates for databases, made by the test: an authority, and a server's that it has signed.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+/// An authority, a certificate for `localhost` that it has signed, and that one's key: PEM.
+pub fn certificates() -> (String, String, String) {
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_key = KeyPair::generate().expect("a key");
+    let ca = params.self_signed(&ca_key).expect("an authority");
+    let issuer = Issuer::from_params(&params, &ca_key);
+    let key = KeyPair::generate().expect("a key");
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
+    let leaf = leaf.signed_by(&key, &issuer).expect("a certificate");
+    (ca.pem(), leaf.pem(), key.serialize_pem())
+}
