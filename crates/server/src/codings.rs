@@ -20,7 +20,7 @@ pub use make::{make, make_for_file};
 pub use on_the_way::{OnTheWay, on_the_way};
 pub use understand::{Understanding, may_be_understood, whole};
 
-use crate::page::{SharedPage, StoredPage};
+use crate::page::{Plain, SharedPage, StoredPage};
 use crate::site::Site;
 use http_cache::codings::vary_on_accept_encoding;
 use http_cache::{Forms, Stored};
@@ -153,6 +153,22 @@ fn code_page(site: &Site, page: &SharedPage) {
         Ok(_) => site.counters.coded.add(),
         // It was dropped, or rendered anew, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
+    }
+}
+
+/// Keeps the content of a long page as it came, too, now that somebody has asked for it so: where a
+/// quarter of the memory is left for it. Otherwise each who asks has it made again out of a coding.
+pub fn keep_plain(site: &Site, page: &SharedPage) {
+    let payload = page.payload();
+    let Plain::InCodings(length) = payload.plain else { return };
+    let memory = site.config.memory_bytes;
+    if site.store.stats().bytes.total() + length > memory - memory / 4 {
+        return;
+    }
+    let plain = Plain::Kept(payload.content());
+    let both = StoredPage::restored(payload.stored.clone(), plain, payload.forms.contents());
+    if let Err(reason) = site.store.replace_payload(page, both) {
+        tracing::debug!(event = "plain-not-kept", reason = reason.as_str());
     }
 }
 

@@ -4,7 +4,7 @@
 //! do not come here: `hits` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
-use crate::codings::on_the_way;
+use crate::codings::{self, on_the_way};
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::litespeed;
@@ -429,9 +429,14 @@ fn from_store(
     detail: Option<&'static str>,
 ) -> Response<ResponseBody> {
     let now = site.clock.now();
-    let page = page.payload();
+    let payload = page.payload();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
-    status.ttl_seconds = Some(page.stored.ttl_seconds(now));
+    status.ttl_seconds = Some(payload.stored.ttl_seconds(now));
     status.detail = detail;
-    serve::page(facts, page, now, &status)
+    let response = serve::page(facts, payload, now, &status);
+    let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
+    if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
+        codings::keep_plain(site, page);
+    }
+    response
 }

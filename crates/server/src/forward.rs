@@ -141,7 +141,12 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
         Route::Static(path) => {
             site.counters.files.add();
             match static_files.answer(site, &path, facts).await {
-                Ok(response) => here(response),
+                Ok(response) => {
+                    if target.written.is_none() {
+                        static_files.note_found(&files.root, target.path(), &path);
+                    }
+                    here(response)
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
                 }

@@ -6,10 +6,13 @@
 //! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
 //! written into another buffer of the connection. A connection's requests name one host, as a rule:
 //! how its keys begin is kept from one to the next, beside the Host line that it was made from.
+//!
+//! A file of the document root that was found a moment ago is sent the same way, where no page is.
 
 use crate::forward::AsSent;
 use crate::page::{SharedPage, StoredPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
+use crate::serve;
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
 use bytes::Bytes;
@@ -49,9 +52,24 @@ struct Key {
     host_line: Vec<u8>,
 }
 
+/// What is sent.
+enum Held {
+    Page(SharedPage),
+    File(Arc<StoredPage>),
+}
+
+impl Held {
+    fn page(&self) -> &StoredPage {
+        match self {
+            Held::Page(page) => page.payload(),
+            Held::File(file) => file,
+        }
+    }
+}
+
 /// A plain hit on its way to the client.
 pub struct Hit {
-    page: SharedPage,
+    held: Held,
     head: Head,
     /// The coding it is sent in.
     coding: Option<Coding>,
@@ -103,12 +121,12 @@ impl Hits {
             .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
         self.places = places;
         match found {
-            Some(((page, plain), head_bytes)) => Ok((Hits::hit(page, plain, tail), head_bytes)),
+            Some(((held, plain), head_bytes)) => Ok((Hits::hit(held, plain, tail), head_bytes)),
             None => Err(tail),
         }
     }
 
-    fn find(&mut self, request: &PlainHead<'_>) -> Option<(SharedPage, Plain)> {
+    fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
         let asked = self.read_lines(request)?;
         self.key.write(asked.scheme, asked.host, request.target)?;
         let site = match self.site.neighbours.is_empty() {
@@ -117,9 +135,24 @@ impl Hits {
         };
         let instant = site.clock.instant();
         let now = site.clock.at(instant);
-        let plan = asked.plan(site, self.believed, now, &mut self.key)?;
+        if !asked.is_plain_for(site, &self.key) {
+            return None;
+        }
+        let page = Hits::page(site, self.believed, &asked, &mut self.key, (now, instant));
+        page.or_else(|| Hits::file(site, &asked, &self.key, (now, instant)))
+    }
+
+    /// The page that answers the request, if it is a plain hit.
+    fn page(
+        site: &Site,
+        peer: Peer,
+        asked: &Asked<'_>,
+        key: &mut Key,
+        (now, instant): (Timestamp, Instant),
+    ) -> Option<(Held, Plain)> {
+        let plan = asked.plan(site, peer, now, key)?;
         let rules = &site.config.rules;
-        let candidates = site.store.candidates(site.store.key(&self.key.bytes));
+        let candidates = site.store.candidates(site.store.key(&key.bytes));
         let pages = candidates.as_slice();
         let listed = pages
             .iter()
@@ -136,11 +169,33 @@ impl Hits {
                 let (head, coding) = form(&asked.facts, page.payload(), answer)?;
                 site.counters.requests.add();
                 site.counters.hits.add();
-                let is_get = request.method == PlainMethod::Get;
-                Some((page.clone(), Plain { head, coding, is_get, now, instant }))
+                let is_get = asked.kind == Method::Get;
+                Some((Held::Page(page.clone()), Plain { head, coding, is_get, now, instant }))
             }
             _ => None,
         }
+    }
+
+    /// The file that answers the request, if it was found at its path a moment ago.
+    fn file(
+        site: &Site,
+        asked: &Asked<'_>,
+        key: &Key,
+        (now, instant): (Timestamp, Instant),
+    ) -> Option<(Held, Plain)> {
+        let (_, files) = site.files.as_ref()?;
+        let path = asked.target.split('?').next()?;
+        let file = files.found(path, now)?;
+        if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {
+            return None;
+        }
+        let length = file.plain.length() as u64;
+        let answer = http_cache::answer(&asked.facts, &file.stored, Some(length));
+        let (head, coding) = form(&asked.facts, &file, answer)?;
+        site.counters.requests.add();
+        site.counters.files.add();
+        let is_get = asked.kind == Method::Get;
+        Some((Held::File(file), Plain { head, coding, is_get, now, instant }))
     }
 
     /// What the lines say; `None` when there is something among them that is not plain.
@@ -185,18 +240,28 @@ impl Hits {
         })
     }
 
-    fn hit(page: SharedPage, plain: Plain, mut tail: Vec<u8>) -> Hit {
+    fn hit(held: Held, plain: Plain, mut tail: Vec<u8>) -> Hit {
         let Plain { head, coding, is_get, now, instant } = plain;
-        let stored = &page.payload().stored;
-        let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
         tail.clear();
-        tail.extend_from_slice(b"age: ");
-        tail.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
-        tail.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
-        tail.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+        match &held {
+            Held::Page(page) => {
+                let stored = &page.payload().stored;
+                let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
+                tail.extend_from_slice(b"age: ");
+                tail.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
+                tail.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
+                tail.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+            }
+            Held::File(_) => {
+                tail.extend_from_slice(b"cache-status: ");
+                tail.extend_from_slice(serve::FILE_STATUS.as_bytes());
+                tail.extend_from_slice(b"\r\ndate: ");
+                tail.extend_from_slice(&http_cache::date::format(now));
+            }
+        }
         tail.extend_from_slice(b"\r\n\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
-        Hit { page, head, coding, tail, with_content, written: 0, instant }
+        Hit { held, head, coding, tail, with_content, written: 0, instant }
     }
 }
 
@@ -235,18 +300,18 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// Whether the target is in its normal form, and the host the site's own.
+    fn is_plain_for(&self, site: &Site, key: &Key) -> bool {
+        let normal = site.config.rules.form().normal(self.target);
+        let canonical = &site.config.hosts.canonical;
+        matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)))
+            && (canonical.is_none() || canonical.as_deref() == key.host())
+    }
+
     /// What the rules make of the request, whose key has been written and is completed. `None` for
-    /// what is not to be answered here.
+    /// what is not to be answered from the store here.
     fn plan(&self, site: &Site, peer: Peer, now: Timestamp, key: &mut Key) -> Option<Plan> {
         let rules = &site.config.rules;
-        let normal = rules.form().normal(self.target);
-        if !matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_))) {
-            return None;
-        }
-        let canonical = &site.config.hosts.canonical;
-        if canonical.is_some() && canonical.as_deref() != key.host() {
-            return None;
-        }
         if !self.has_cookies && !rules.has_rules() {
             return Some(rules.plain_plan());
         }
@@ -291,7 +356,7 @@ fn form(
 
 impl Hit {
     fn pieces(&self) -> [&[u8]; 3] {
-        let page: &StoredPage = self.page.payload();
+        let page = self.held.page();
         let form = self.coding.and_then(|coding| page.forms.get(coding));
         let (heads, content) = match form {
             Some(form) => (&form.heads, &form.content),

@@ -76,7 +76,7 @@ pub fn file_in_form(
     forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
     plain: impl FnOnce() -> Response<ResponseBody>,
 ) -> Response<ResponseBody> {
-    reuse_in_form(facts, stored, length, forms, plain)
+    of_file(reuse_in_form(facts, stored, length, forms, plain))
 }
 
 /// A small file as the answer to a request.
@@ -84,9 +84,11 @@ pub fn file(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Resp
     of_file(reuse(facts, stored, content))
 }
 
-/// Says that the answer is a file: neither from the store nor from the origin.
+/// What Cache-Status says of a file: neither from the store nor from the origin.
+pub const FILE_STATUS: &str = "pagewell; detail=file";
+
 fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
-    let value = HeaderValue::from_static("pagewell; detail=file");
+    let value = HeaderValue::from_static(FILE_STATUS);
     response.headers_mut().entry("cache-status").or_insert(value);
     response
 }

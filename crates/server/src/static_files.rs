@@ -4,11 +4,14 @@
 //! for and the last look is over a second old, so a changed file is served within a second.
 //! Validators are made from the same three; ranges and preconditions are answered as for pages.
 //! What is worth it is kept in codings as well, larger files in codings alone (`codings`).
+//! A file that was found at its own path is known by it for a second, laid out as a page is: then
+//! `hits` sends it without asking the file system (`found`).
 //! The memory is bounded; when it is full, the files that were not asked for since the last round
 //! go first.
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
 use crate::codings::{self, PLAIN_BYTES, Work};
+use crate::page::{Plain, StoredPage};
 use crate::serve;
 use crate::site::Site;
 use bytes::{Bytes, BytesMut};
@@ -21,7 +24,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::mpsc;
 
@@ -31,6 +34,8 @@ const SMALL_BYTES: u64 = PLAIN_BYTES as u64;
 const CODED_BYTES: u64 = 4 << 20;
 /// How old the last look at the disk may be, in milliseconds.
 const LOOK_MS: u64 = 1_000;
+/// What a file takes besides its content and path: header lines, and these laid out for each form.
+const OVERHEAD_BYTES: usize = 4 << 10;
 /// What is read of a large file at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -67,6 +72,12 @@ struct Kept {
     coded: OnceLock<Coded>,
     looked_ms: AtomicU64,
     asked_for: AtomicBool,
+    /// The path in the site at which it was found.
+    at: OnceLock<Box<str>>,
+    /// When it was found there last, in milliseconds.
+    found_ms: AtomicU64,
+    /// As plain hits send it: before its codings are made, and with them.
+    laid_out: [OnceLock<Arc<StoredPage>>; 2],
 }
 
 /// Content in codings, the smallest first.
@@ -86,11 +97,31 @@ impl Kept {
         coded.contents.get(at).cloned()
     }
 
+    /// The file as plain hits send it; `None` where there is nothing of it in memory yet.
+    fn laid_out(&self) -> Option<&Arc<StoredPage>> {
+        let coded = self.coded.get();
+        let place = &self.laid_out[usize::from(coded.is_some())];
+        if let Some(page) = place.get() {
+            return Some(page);
+        }
+        let plain = match (&self.content, coded) {
+            (Some(content), _) => Plain::Kept(content.clone()),
+            (None, Some(_)) => Plain::InCodings(self.version.length as usize),
+            (None, None) => return None,
+        };
+        let coded = coded.map_or(Vec::new(), |coded| {
+            coded.codings.iter().copied().zip(coded.contents.iter().cloned()).collect()
+        });
+        Some(
+            place.get_or_init(|| Arc::new(StoredPage::restored(self.stored.clone(), plain, coded))),
+        )
+    }
+
     /// What it costs to keep it at `path`, in bytes.
     fn cost(&self, path: &Path) -> u64 {
         let whole = self.content.as_ref().map_or(0, Bytes::len);
         let coded = self.coded.get().map_or(0, |c| c.contents.iter().map(Bytes::len).sum());
-        (whole + coded + path.as_os_str().len() + 1_024) as u64
+        (whole + coded + 2 * path.as_os_str().len() + OVERHEAD_BYTES) as u64
     }
 }
 
@@ -99,6 +130,9 @@ pub struct StaticFiles {
     /// Guards the files in memory; held to look one up or put one in, never while reading a disk or
     /// compressing.
     kept: RwLock<HashMap<PathBuf, Arc<Kept>>>,
+    /// Guards where files of `kept` were found; held to look one up or put one in. Taken under `kept`,
+    /// never the other way round.
+    found: RwLock<HashMap<Box<str>, Weak<Kept>>>,
     bytes: AtomicU64,
     budget_bytes: u64,
 }
@@ -106,7 +140,12 @@ pub struct StaticFiles {
 impl StaticFiles {
     /// No files yet; at most `budget_bytes` of them will be kept.
     pub fn new(budget_bytes: u64) -> StaticFiles {
-        StaticFiles { kept: RwLock::default(), bytes: AtomicU64::new(0), budget_bytes }
+        StaticFiles {
+            kept: RwLock::default(),
+            found: RwLock::default(),
+            bytes: AtomicU64::new(0),
+            budget_bytes,
+        }
     }
 
     /// Answers with the file at `path`, which routing has found.
@@ -160,6 +199,44 @@ impl StaticFiles {
         }))
     }
 
+    /// Notes that the file was just found at this path in the site (not encoded, without a query), where
+    /// that is its own: other ways to write it do not count.
+    pub fn note_found(&self, root: &Path, at: &str, path: &Path) {
+        let below = path.strip_prefix(root).ok().and_then(Path::to_str);
+        let is_own = |below: &str| {
+            let at = at.strip_prefix('/');
+            at == Some(below) || at.is_some() && at == below.strip_suffix("index.html")
+        };
+        let Some(kept) = below.filter(|below| is_own(below)).and_then(|_| self.get(path)) else {
+            return;
+        };
+        if **kept.at.get_or_init(|| at.into()) != *at {
+            return;
+        }
+        kept.found_ms.store(kept.looked_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        let same = |known: &Weak<Kept>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(&kept));
+        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        if !found.get(at).is_some_and(same) {
+            drop(found);
+            let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+            found.insert(at.into(), Arc::downgrade(&kept));
+        }
+    }
+
+    /// The file that was found at this path within the last second, as plain hits send it.
+    pub fn found(&self, at: &str, now: Timestamp) -> Option<Arc<StoredPage>> {
+        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        let kept = found.get(at)?.upgrade()?;
+        drop(found);
+        if now.0.saturating_sub(kept.found_ms.load(Ordering::Relaxed)) >= LOOK_MS {
+            return None;
+        }
+        if !kept.asked_for.load(Ordering::Relaxed) {
+            kept.asked_for.store(true, Ordering::Relaxed);
+        }
+        kept.laid_out().cloned()
+    }
+
     /// The file from memory, if it is there and still what the disk has.
     fn in_memory(&self, path: &Path, now: Timestamp) -> io::Result<Option<Arc<Kept>>> {
         let Some(kept) = self.get(path) else { return Ok(None) };
@@ -189,6 +266,7 @@ impl StaticFiles {
         self.bytes.fetch_add(kept.cost(path), Ordering::Relaxed);
         if let Some(old) = all.insert(path.to_owned(), kept.clone()) {
             self.bytes.fetch_sub(old.cost(path), Ordering::Relaxed);
+            self.forget(&old);
         }
         self.make_room(&mut all);
         drop(all);
@@ -230,6 +308,13 @@ impl StaticFiles {
         Ok(())
     }
 
+    /// Its path leads nowhere any more.
+    fn forget(&self, gone: &Kept) {
+        if let Some(at) = gone.at.get() {
+            self.found.write().unwrap_or_else(PoisonError::into_inner).remove(at);
+        }
+    }
+
     fn make_room(&self, all: &mut HashMap<PathBuf, Arc<Kept>>) {
         let mut excess = self.bytes.load(Ordering::Relaxed).saturating_sub(self.budget_bytes);
         // Twice at most: the first round takes away the marks of those asked for.
@@ -239,6 +324,7 @@ impl StaticFiles {
                     if excess == 0 || kept.asked_for.swap(false, Ordering::Relaxed) {
                         return true;
                     }
+                    self.forget(kept);
                     let freed = kept.cost(path);
                     self.bytes.fetch_sub(freed, Ordering::Relaxed);
                     excess = excess.saturating_sub(freed);
@@ -258,6 +344,9 @@ impl Kept {
             coded: OnceLock::new(),
             looked_ms: AtomicU64::new(now.0),
             asked_for: AtomicBool::new(true),
+            at: OnceLock::new(),
+            found_ms: AtomicU64::new(0),
+            laid_out: [const { OnceLock::new() }; 2],
         }
     }
 }

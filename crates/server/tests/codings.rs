@@ -191,6 +191,8 @@ fn a_long_page_is_kept_in_its_codings_only_and_whoever_wants_none_gets_it_all_th
         assert!(hit.field("cache-status").is_some_and(|s| s.starts_with("pagewell; hit")));
         assert!(hit.content == first.content, "{args:?}");
     }
+    let kept = counter(&pagewell, "memory_bytes") - before;
+    assert!(kept > first.content.len() as u64, "{kept} bytes: it was asked for as it came");
     let length = first.content.len().to_string();
     let head = curl(&site, &pagewell, "/", &["--head"]);
     assert_eq!(head.field("content-length"), Some(length.as_str()));

@@ -248,3 +248,68 @@ fn files_keep_their_names_whatever_the_normal_form_of_paths() {
     assert_eq!(get(&pagewell, "/docs", &[]).header("location"), Some("/docs/"));
     assert_eq!(get(&pagewell, "/docs/", &[]).status, 200);
 }
+
+/// Asked for again within a second, a file is sent as a plain hit; the first time, and with
+/// `hits_in_front = false`, by way of the HTTP library. Nobody sees a difference.
+#[test]
+fn a_file_is_the_same_however_it_is_sent() {
+    let (site, _) = site_of_two();
+    site.file("style.css", "p { color: red }\n".repeat(300));
+    site.file("app.js", "let x = 1;\n".repeat(20_000));
+    site.file("sub/index.html", "an index");
+    site.file("empty.txt", "");
+    let off = site.at("off.toml");
+    fs::write(&off, "hits_in_front = false\n").expect("written");
+    let nowhere = format!("unix:{}", site.at("nobody.sock").display());
+    let off =
+        ["--php", nowhere.as_str(), "--config", &off.display().to_string()].map(str::to_owned);
+    let behind = site.serve_with_args(&off.each_ref().map(String::as_str));
+    let front = serve(&site);
+    for pagewell in [&front, &behind] {
+        for path in ["/style.css", "/app.js"] {
+            get(pagewell, path, &[]);
+        }
+        until("they are coded", || counter(pagewell, "coded") == 2);
+    }
+    let etag = get(&behind, "/style.css", &[]).header("etag").expect("a validator").to_owned();
+    let fields: [&[(&str, &str)]; 10] = [
+        &[],
+        &[("Accept-Encoding", "gzip")],
+        &[("Accept-Encoding", "br, zstd")],
+        &[("If-None-Match", &etag)],
+        &[("If-None-Match", &etag), ("Accept-Encoding", "gzip")],
+        &[("If-Match", "\"x\"")],
+        &[("If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT")],
+        &[("Range", "bytes=1-3")],
+        &[("Cookie", "PHPSESSID=1"), ("Authorization", "Basic eDp5")],
+        &[("Cache-Control", "only-if-cached")],
+    ];
+    let paths = ["/style.css", "/style.css?v=2", "/app.js", "/sub/", "/empty.txt", "/small.txt"];
+    for path in paths {
+        for fields in fields {
+            for method in ["GET", "HEAD"] {
+                let right = without_date(&behind, method, path, fields);
+                for _ in 0..2 {
+                    let here = without_date(&front, method, path, fields);
+                    assert_eq!(here, right, "{method} {path} {fields:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The response without its date, lines in the order of their names.
+fn without_date(
+    pagewell: &Pagewell,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> Response {
+    let with = |request: Request, (name, value): &(&str, &str)| request.header(name, value);
+    let request = fields.iter().fold(Request::new(method, path), with);
+    let mut response = client(pagewell).send(&request).expect("an answer");
+    assert!(response.header("date").is_some(), "{method} {path}: no date");
+    response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));
+    response.headers.sort();
+    response
+}
