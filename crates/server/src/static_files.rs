@@ -364,6 +364,8 @@ fn in_form(
 /// What is said of a file.
 fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> Stored {
     let mut stored = Stored::of_file(fields(path, version), version.length, now);
+    // Each answer has its own: it is not one from a store (RFC 9110 section 6.6.1).
+    stored.headers.remove(header::DATE);
     codings::prepare(site, &mut stored, version.length as usize);
     stored
 }
