@@ -6,6 +6,7 @@
 
 mod files;
 mod lexer;
+mod licences;
 mod markdown;
 mod shape;
 mod words;
@@ -83,6 +84,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("white-space", words::white_space(&files)),
         ("link", markdown::links(&files, root)),
         ("command", markdown::commands(&files, tasks)),
+        ("licence", licences::licences(root)),
     ];
     Ok(Outcome { rules, notes: shape::slack(&lengths, &recorded), files: files.len() })
 }
