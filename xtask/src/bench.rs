@@ -14,10 +14,12 @@ pub mod figures;
 pub mod floor;
 pub mod flush;
 pub mod instructions;
+mod miss;
 mod pages;
 mod plot;
 pub mod rivals;
 mod secure;
+mod small;
 
 use crate::root::{self, Profile};
 use cases::Case;

@@ -34,6 +34,22 @@ pub fn rss_bytes_alone(pid: u32) -> u64 {
     look(pid).map_or(0, |process| process.rss_pages * rustix::param::page_size() as u64)
 }
 
+/// Resident memory of `pid` and all its descendants, in bytes; a page that several processes share counts
+/// in equal parts for each of them. Where the kernel does not say that, as [`rss_bytes_alone`].
+#[must_use]
+pub fn pss_bytes(pid: u32) -> u64 {
+    tree(pid).iter().map(|process| pss_bytes_alone(process.pid)).sum()
+}
+
+/// The same of `pid` alone.
+#[must_use]
+pub fn pss_bytes_alone(pid: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kilobytes = pss.and_then(|pss| pss.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.map_or_else(|| rss_bytes_alone(pid), |kilobytes| kilobytes << 10)
+}
+
 /// How many descriptors `pid` alone has open.
 #[must_use]
 pub fn open_fds(pid: u32) -> usize {
@@ -146,6 +162,7 @@ mod tests {
         let pid = std::process::id();
         assert!(descendants(pid).contains(&pid));
         assert!(rss_bytes(pid) > 100_000);
+        assert!(pss_bytes_alone(pid) > 100_000);
         assert!(open_fds(pid) >= 3);
     }
 

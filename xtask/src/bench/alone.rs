@@ -5,10 +5,12 @@
 mod growth;
 mod holding;
 mod memory;
+mod pauses;
 
 pub use growth::growth;
 pub use holding::{connections, invalidations, slow_page, soak};
 pub use memory::memory;
+pub use pauses::pauses;
 
 use super::compare::two_cores;
 use super::told;
@@ -33,10 +35,14 @@ impl Subject {
     }
 
     fn start_with(binary: &Path, more: &[&str]) -> Result<Subject, String> {
-        let (core, load_core) = two_cores()?;
         let origin = page_origin(PAGE_BYTES).map_err(|error| format!("bench: {error}"))?;
-        let origin = format!("http://{origin}");
-        let arguments = [&["--origin", &origin, "--log", "warn"], more].concat();
+        Self::start_before(&format!("http://{origin}"), binary, more)
+    }
+
+    /// Before an origin of the caller's.
+    fn start_before(origin: &str, binary: &Path, more: &[&str]) -> Result<Subject, String> {
+        let (core, load_core) = two_cores()?;
+        let arguments = [&["--origin", origin, "--log", "warn"], more].concat();
         let started = cpu::on_core(core, || Pagewell::start(binary, &arguments));
         let pagewell = started.map_err(|error| format!("bench: core {core}: {error}"))?;
         let pagewell = pagewell.map_err(told)?;

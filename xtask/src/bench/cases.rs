@@ -6,7 +6,7 @@
 
 use super::compare::{self, Measure};
 use super::rivals::Rival;
-use super::{Amount, Found, alone, secure};
+use super::{Amount, Found, alone, miss, secure, small};
 use harness::instructions::BROWSER_HEADERS;
 use std::path::Path;
 
@@ -37,8 +37,14 @@ pub enum Case {
     Gzip,
     /// Changes while hits go on: 10, 100, 1,000 a second
     Invalidations,
+    /// The cost of a miss, beside nginx before the same PHP
+    Miss,
+    /// The worst a hit waits while pages are stored, dropped, evicted, compressed, written to disk
+    Pauses,
     /// Resident memory, idle and for each page
     Memory,
+    /// 256 MB for Pagewell, php-fpm, MariaDB and the news site under load
+    Small,
     /// 10,000 idle connections
     Connections,
     /// Five million requests over 250 connections
@@ -47,7 +53,7 @@ pub enum Case {
 
 impl Case {
     /// All of them, in the order of the tables.
-    const EACH: [Case; 14] = [
+    const EACH: [Case; 17] = [
         Case::O1,
         Case::O2,
         Case::O3,
@@ -59,7 +65,10 @@ impl Case {
         Case::Http2,
         Case::Gzip,
         Case::Invalidations,
+        Case::Miss,
+        Case::Pauses,
         Case::Memory,
+        Case::Small,
         Case::Connections,
         Case::Soak,
     ];
@@ -89,7 +98,10 @@ impl Case {
                 secure::run(amount, binary, secure::Protocol::Http2).map(|one| vec![one])
             }
             Case::Invalidations => alone::invalidations(amount, binary).map(|found| vec![found]),
+            Case::Miss => miss::miss(amount, binary).map(|found| vec![found]),
+            Case::Pauses => alone::pauses(amount, binary).map(|found| vec![found]),
             Case::Memory => alone::memory(amount, binary).map(|found| vec![found]),
+            Case::Small => small::small(amount, binary).map(|found| vec![found]),
             Case::Connections => alone::connections(amount, binary).map(|found| vec![found]),
             Case::Soak => alone::soak(amount, binary).map(|found| vec![found]),
             _ => {

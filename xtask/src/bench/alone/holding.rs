@@ -8,6 +8,7 @@ use super::super::{Amount, Found, told};
 use super::{Subject, micros_each, target};
 use harness::{Client, Pagewell, Stopwatch, Until};
 use serde_json::json;
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -67,7 +68,7 @@ fn under_changes(
 }
 
 /// Drops the pages that are not asked for, one after the other, at this rate.
-fn change(pagewell: &Pagewell, rate: u64, over: &AtomicBool) -> Result<(), String> {
+pub fn change(pagewell: &Pagewell, rate: u64, over: &AtomicBool) -> Result<(), String> {
     let clock = Stopwatch::start();
     let mut client = Client::new(pagewell.admin().clone());
     let mut done: u64 = 0;
@@ -88,46 +89,64 @@ fn change(pagewell: &Pagewell, rate: u64, over: &AtomicBool) -> Result<(), Strin
     Ok(())
 }
 
-/// Resident memory with many connections that have asked once and wait.
+/// Resident memory with many connections that have asked and wait: for a page in memory, and for a part of
+/// it, which the HTTP library answers.
 ///
 /// # Errors
 /// What did not start; connections that cannot be made, or were cut.
 pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let wanted: usize = if amount.short { 1000 } else { 10_000 };
-    let subject = Subject::start(binary, "64M")?;
-    subject.fill(1)?;
-    let before = subject.pagewell.rss_bytes();
-    let mut idle = Vec::with_capacity(wanted);
-    for _ in 0..wanted {
-        idle.push(asked_once(&subject).map_err(|error| format!("bench: {error}"))?);
-    }
-    let after = subject.pagewell.rss_bytes();
-    let mut load = subject.load(50, Until::Elapsed(amount.slice()));
-    load.targets = vec![target(0)];
-    let cpu = subject.pagewell.cpu_seconds();
-    let report = load.run().map_err(|error| format!("bench: {error}"))?;
-    let cpu = micros_each(subject.pagewell.cpu_seconds() - cpu, report.requests);
-    let open = subject.stat("connections")?;
-    let each = after.saturating_sub(before) / wanted as u64;
     let title = "Idle connections";
-    let text = format!(
-        "### {title}\n\n| | |\n|---|---|\n| connections open | {open} |\n\
-         | resident for each | {each} bytes |\n| a hit over 50 others beside them | {cpu:.2} µs |\n"
+    let mut text = format!(
+        "### {title}\n\n| | open | resident for each | a hit over 50 others beside them |\n|---|---|---|---|\n"
     );
-    drop(idle);
-    let figures = json!({
-        "title": title, "wanted": wanted, "open": open, "bytes_each": each, "cpu_micros_per_hit": cpu,
-    });
+    let mut figures = Vec::new();
+    for (name, range) in [("after a hit", ""), ("after a part of a page", "Range: bytes=0-99\r\n")]
+    {
+        let subject = Subject::start(binary, "64M")?;
+        subject.fill(1)?;
+        let before = subject.pagewell.rss_bytes();
+        let mut idle = Vec::with_capacity(wanted);
+        for _ in 0..wanted {
+            idle.push(asked_once(&subject, range).map_err(|error| format!("bench: {error}"))?);
+            if idle.len() % COME_AT_ONCE == 0 {
+                thread::sleep(REST);
+            }
+        }
+        thread::sleep(REST);
+        let after = subject.pagewell.rss_bytes();
+        let mut load = subject.load(50, Until::Elapsed(amount.slice()));
+        load.targets = vec![target(0)];
+        let cpu = subject.pagewell.cpu_seconds();
+        let report = load.run().map_err(|error| format!("bench: {error}"))?;
+        let cpu = micros_each(subject.pagewell.cpu_seconds() - cpu, report.requests);
+        let open = subject.stat("connections")?;
+        drop(idle);
+        if open < wanted as u64 {
+            return Err(format!("bench: of {wanted} connections {open} are open"));
+        }
+        let each = after.saturating_sub(before) / wanted as u64;
+        let _ = writeln!(text, "| {name} | {open} | {each} bytes | {cpu:.2} µs |");
+        figures.push(json!({
+            "name": name, "wanted": wanted, "open": open, "bytes_each": each, "cpu_micros_per_hit": cpu,
+        }));
+    }
+    let figures = json!({ "title": title, "connections": figures });
     Ok(Found { name: "connections".into(), text, figures })
 }
 
-fn asked_once(subject: &Subject) -> std::io::Result<TcpStream> {
+/// So many connections come at once, and after so long they are idle: what they needed to be answered has
+/// been let go of.
+const COME_AT_ONCE: usize = 2500;
+const REST: Duration = Duration::from_secs(2);
+
+fn asked_once(subject: &Subject, range: &str) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(subject.address)?;
-    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", target(0), subject.address);
+    let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n{range}\r\n", target(0), subject.address);
     stream.write_all(request.as_bytes())?;
-    let mut answer = [0_u8; 4096];
-    let mut seen = 0;
-    while seen < super::PAGE_BYTES {
+    let (mut answer, mut seen) = ([0_u8; 4096], 0);
+    let wanted = if range.is_empty() { super::PAGE_BYTES } else { 100 };
+    while seen < wanted {
         seen += match stream.read(&mut answer)? {
             0 => return Err(std::io::Error::other("a connection was cut")),
             length => length,

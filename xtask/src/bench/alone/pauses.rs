@@ -1,0 +1,279 @@
+//! The worst that hits wait while something else goes on: pages stored, dropped, evicted, compressed, a
+//! snapshot written.
+//!
+//! Two connections ask for one page that stays in memory, each request when the one before is answered, so
+//! that every pause is met once. All of Pagewell's threads share one core, the hardest case: what works
+//! beside the hits takes the processor from them, too. The first line has nothing beside it: what its worst
+//! is, is the machine's. What is to go on is seen to (by the counters): a case in which nothing happened is an
+//! error, and so is a failed request.
+
+use super::super::figures::shown_time;
+use super::super::pages::Pages;
+use super::super::{Amount, Found, told};
+use super::{Subject, target};
+use harness::{Client, Histogram, PrivateDir, Stopwatch, Until, cpu};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// Rounds of the slowest cases, which fill the memory before each.
+const ROUNDS: usize = 4;
+
+/// What goes on beside the hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    Stores,
+    Changes,
+    Flush,
+    Evictions,
+    Codings,
+    Snapshots,
+}
+
+impl Beside {
+    const EACH: [Beside; 7] = [
+        Beside::Nothing,
+        Beside::Stores,
+        Beside::Changes,
+        Beside::Flush,
+        Beside::Evictions,
+        Beside::Codings,
+        Beside::Snapshots,
+    ];
+
+    fn name(self, pages: u32) -> String {
+        match self {
+            Beside::Nothing => "nothing".into(),
+            Beside::Stores => "1,000 pages a second are stored".into(),
+            Beside::Changes => "1,000 pages a second are invalidated one by one".into(),
+            Beside::Flush => format!("{pages} pages are invalidated at once"),
+            Beside::Evictions => "1,000 pages a second are stored, as many evicted".into(),
+            Beside::Codings => "50 pages a second of 100 KB are stored and compressed".into(),
+            Beside::Snapshots => format!("a snapshot of {pages} pages is written"),
+        }
+    }
+
+    /// The counter that says that it went on.
+    fn counter(self) -> Option<&'static str> {
+        match self {
+            Beside::Nothing => None,
+            Beside::Stores => Some("stored"),
+            Beside::Changes | Beside::Flush => Some("dropped"),
+            Beside::Evictions => Some("evicted"),
+            Beside::Codings => Some("coded"),
+            Beside::Snapshots => Some("snapshots_written"),
+        }
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// What did not start; a failed request; something that did not go on.
+pub fn pauses(amount: &Amount, binary: &Path) -> Result<Found, String> {
+    let pages = if amount.short { 5000 } else { 100_000 };
+    let title = "The worst a hit waits while something else goes on";
+    let mut text = format!(
+        "### {title}\n\n| beside the hits | hits | median | 99 % | 99.99 % | worst |\n|---|---|---|---|---|---|\n"
+    );
+    let mut figures = Vec::new();
+    for beside in Beside::EACH {
+        let name = beside.name(pages);
+        eprintln!("bench: {name}");
+        let times = measure(beside, pages, amount, binary)?;
+        let at = |q| shown_time(times.quantile(q));
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {} | {} | {} |",
+            times.count(),
+            at(0.5),
+            at(0.99),
+            at(0.9999),
+            shown_time(times.worst()),
+        );
+        figures.push(shown_json(&name, &times));
+    }
+    Ok(Found { name: "pauses".into(), text, figures: json!({ "title": title, "beside": figures }) })
+}
+
+fn shown_json(name: &str, times: &Histogram) -> Value {
+    json!({
+        "name": name,
+        "hits": times.count(),
+        "median_micros": times.quantile(0.5) / 1000,
+        "p99_micros": times.quantile(0.99) / 1000,
+        "p9999_micros": times.quantile(0.9999) / 1000,
+        "worst_micros": times.worst() / 1000,
+    })
+}
+
+fn measure(
+    beside: Beside,
+    pages: u32,
+    amount: &Amount,
+    binary: &Path,
+) -> Result<Histogram, String> {
+    let dir = PrivateDir::temporary("pauses").map_err(told)?;
+    let rendered = match beside {
+        Beside::Codings => Some(Pages::start(4)?),
+        _ => None,
+    };
+    let subject = start(beside, &dir, rendered.as_ref(), binary)?;
+    let rounds = match beside {
+        Beside::Flush | Beside::Snapshots => amount.rounds.min(ROUNDS),
+        _ => amount.rounds,
+    };
+    let mut times = Histogram::default();
+    for round in 0..rounds {
+        if matches!(beside, Beside::Changes | Beside::Flush) || round == 0 {
+            fill(&subject, beside, pages)?;
+        }
+        let before = counted(&subject, beside)?;
+        times.merge(&one_round(&subject, beside, round, amount)?);
+        if beside.counter().is_some() && counted(&subject, beside)? == before {
+            return Err(format!("bench: {}: nothing of it happened", beside.name(pages)));
+        }
+    }
+    Ok(times)
+}
+
+/// A Pagewell in which this can go on.
+fn start(
+    beside: Beside,
+    dir: &PrivateDir,
+    rendered: Option<&Pages>,
+    binary: &Path,
+) -> Result<Subject, String> {
+    let place = dir.path().join("snapshots");
+    let mut config = match beside {
+        Beside::Evictions => String::from("memory = \"64M\"\n"),
+        _ => String::from("memory = \"1G\"\n"),
+    };
+    if beside == Beside::Snapshots {
+        let _ = writeln!(
+            config,
+            "[snapshot]\ndirectory = \"{}\"\nevery = \"1s\"\nunwatched = \"serve\"",
+            place.display()
+        );
+    }
+    if beside != Beside::Codings {
+        config.push_str("[codings]\nmake = []\n");
+    }
+    let file = dir.path().join("pagewell.toml");
+    std::fs::write(&file, config).map_err(|error| format!("bench: {}: {error}", file.display()))?;
+    let file = file.display().to_string();
+    let arguments = ["--config", &file];
+    match rendered {
+        Some(pages) => {
+            Subject::start_before(&format!("http://{}", pages.http.address()), binary, &arguments)
+        }
+        None => Subject::start_with(binary, &arguments),
+    }
+}
+
+/// What has to be there before the round: the page that is asked for, and others.
+fn fill(subject: &Subject, beside: Beside, pages: u32) -> Result<(), String> {
+    match beside {
+        Beside::Nothing | Beside::Stores | Beside::Codings => {}
+        Beside::Changes => subject.fill(pages.min(10_000))?,
+        Beside::Evictions => subject.fill(40_000)?,
+        Beside::Flush | Beside::Snapshots => subject.fill(pages)?,
+    }
+    let page = Client::new(subject.address).get(asked(beside));
+    page.map(|_| ()).map_err(|error| format!("bench: {error}"))
+}
+
+/// The page that is asked for.
+fn asked(beside: Beside) -> &'static str {
+    if beside == Beside::Codings { "/p/2042-0" } else { "/" }
+}
+
+fn counted(subject: &Subject, beside: Beside) -> Result<u64, String> {
+    beside.counter().map_or(Ok(0), |name| subject.stat(name))
+}
+
+fn one_round(
+    subject: &Subject,
+    beside: Beside,
+    round: usize,
+    amount: &Amount,
+) -> Result<Histogram, String> {
+    let slice = if beside == Beside::Snapshots { amount.slice() * 4 } else { amount.slice() };
+    let mut load = subject.load(2, Until::Elapsed(slice));
+    load.targets = vec![asked(beside).to_owned()];
+    let over = AtomicBool::new(false);
+    let (report, worked) = thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            cpu::on_core(subject.load_core, || work(subject, beside, round, slice, &over))
+                .map_err(|error| format!("bench: {error}"))?
+        });
+        let report = load.run();
+        over.store(true, Relaxed);
+        (report, working.join())
+    });
+    worked.map_err(|_| "bench: panicked")??;
+    let report = report.map_err(|error| format!("bench: {error}"))?;
+    match report.failures + report.unexpected {
+        0 => Ok(report.times),
+        failed => Err(format!("bench: {failed} hits failed")),
+    }
+}
+
+/// Does what is to go on, until it is over.
+fn work(
+    subject: &Subject,
+    beside: Beside,
+    round: usize,
+    slice: Duration,
+    over: &AtomicBool,
+) -> Result<(), String> {
+    let page = |n: u64| format!("/stored/{round}-{n}/");
+    match beside {
+        Beside::Nothing | Beside::Snapshots => Ok(()),
+        Beside::Stores | Beside::Evictions => ask(subject.address, 1000, over, page),
+        Beside::Codings => ask(subject.address, 50, over, |n| format!("/p/100000-0?{round}-{n}")),
+        Beside::Changes => super::holding::change(&subject.pagewell, 1000, over),
+        Beside::Flush => {
+            thread::sleep(slice / 3);
+            let what = format!("{{\"prefixes\":[\"{}\"]}}", target_prefix());
+            let answer = subject.pagewell.invalidate(&what);
+            let answer = answer.map_err(|error| format!("bench: {error}"))?;
+            match answer.status {
+                200 => Ok(()),
+                status => Err(format!("bench: {status}: {}", answer.text())),
+            }
+        }
+    }
+}
+
+/// What the pages of [`Subject::fill`] are below.
+fn target_prefix() -> String {
+    target(0).trim_end_matches("0/").to_owned()
+}
+
+/// Asks for pages that were not asked for before, so many a second.
+fn ask(
+    address: SocketAddr,
+    rate: u64,
+    over: &AtomicBool,
+    page: impl Fn(u64) -> String,
+) -> Result<(), String> {
+    let clock = Stopwatch::start();
+    let mut client = Client::new(address);
+    let mut done = 0;
+    while !over.load(Relaxed) {
+        let due = Duration::from_micros(done * 1_000_000 / rate);
+        thread::sleep(due.saturating_sub(clock.elapsed()));
+        let answer = client.get(&page(done)).map_err(|error| format!("bench: {error}"))?;
+        if answer.status != 200 {
+            return Err(format!("bench: {}: {}", answer.status, answer.text()));
+        }
+        done += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! What a miss costs: a page that PHP makes anew, by way of nginx and by way of Pagewell, which keeps it.
+//!
+//! Every request is for an address that was not asked for before. Counted is the CPU of the web tier and of
+//! php-fpm together, for the same PHP answers both; and, over a single connection, how long a request takes.
+//! That each was rendered is seen in php-fpm's own log. In turn, round by round, like everything here.
+
+use super::compare::two_cores;
+use super::figures::{Round, Series, Spread, shown};
+use super::pages::Pages;
+use super::rivals::{Ground, Rival, Server};
+use super::{Amount, Found};
+use harness::{Load, Until};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A page, and how many of it are asked for in a round.
+struct Rendered {
+    title: &'static str,
+    target: &'static str,
+    requests: u64,
+}
+
+const PAGES: [Rendered; 2] = [
+    Rendered {
+        title: "2,042 bytes, a script that does little",
+        target: "/p/2042-0",
+        requests: 4000,
+    },
+    Rendered { title: "21 KB, 20 ms of PHP", target: "/p/21000-20", requests: 100 },
+];
+const CONNECTIONS: [usize; 2] = [1, 8];
+
+/// Measures.
+///
+/// # Errors
+/// What did not start; a request that failed, or was not rendered.
+pub fn miss(amount: &Amount, binary: &Path) -> Result<Found, String> {
+    let title = "A miss: PHP makes the page, Pagewell keeps it";
+    let mut text = format!(
+        "### {title}\n\n| page | connections | CPU with nginx, PHP's in it | with Pagewell | × nginx | a request takes \
+         longer by |\n|---|---|---|---|---|---|\n"
+    );
+    let mut figures = Vec::new();
+    for (page, connections) in PAGES.iter().flat_map(|page| CONNECTIONS.map(|count| (page, count)))
+    {
+        eprintln!("bench: {title}: {}, {connections} connections", page.title);
+        let [nginx, pagewell] = measure(page, connections, amount, binary)?;
+        let ratio = pagewell.ratio_to(&nginx);
+        let longer = longer_micros(&nginx, &pagewell);
+        let _ = writeln!(
+            text,
+            "| {} | {connections} | {:.0} µs | {:.0} µs | {} | {} |",
+            page.title,
+            nginx.cpu_micros().median,
+            pagewell.cpu_micros().median,
+            shown(ratio),
+            if connections == 1 { format!("{:.0} µs", longer.median) } else { String::new() },
+        );
+        figures.push(json!({
+            "page": page.title,
+            "connections": connections,
+            "longer_micros": longer.median,
+            "servers": [nginx.json(&nginx), pagewell.json(&nginx)],
+        }));
+    }
+    Ok(Found { name: "miss".into(), text, figures: json!({ "title": title, "pages": figures }) })
+}
+
+/// How much longer a request takes, one after the other, by round.
+fn longer_micros(nginx: &Series, pagewell: &Series) -> Spread {
+    let takes = |round: &Round| 1e6 / round.per_second;
+    let pairs = nginx.rounds.iter().zip(&pagewell.rounds);
+    Spread::of(pairs.map(|(theirs, ours)| takes(ours) - takes(theirs)))
+}
+
+/// nginx, and Pagewell.
+fn measure(
+    page: &Rendered,
+    connections: usize,
+    amount: &Amount,
+    binary: &Path,
+) -> Result<[Series; 2], String> {
+    let cores = two_cores()?;
+    let ground = Ground {
+        pages: Pages::start(8)?,
+        binary: binary.to_owned(),
+        core: Some(cores.0),
+        load_core: cores.1,
+        targets: vec![page.target],
+        connections,
+        gzip: false,
+        certificate: None,
+    };
+    let mut servers = [Rival::Php.start(&ground)?, Rival::Pagewell.start(&ground)?];
+    for server in &mut servers {
+        let php = ground.pages.php.pid();
+        server.pids.extend(php.filter(|php| !server.pids.contains(php)));
+    }
+    let mut series = [Series::new("nginx"), Series::new("Pagewell")];
+    let requests = if amount.short { 20 } else { page.requests };
+    for round in 0..=amount.rounds {
+        for (place, (server, series)) in servers.iter().zip(&mut series).enumerate() {
+            let name = format!("{round}-{place}");
+            let measured = one_round(page, connections, requests, &name, server, &ground)?;
+            // The first round only warms up.
+            if round > 0 {
+                series.rounds.push(measured);
+            }
+        }
+    }
+    Ok(series)
+}
+
+fn one_round(
+    page: &Rendered,
+    connections: usize,
+    requests: u64,
+    name: &str,
+    server: &Server,
+    ground: &Ground,
+) -> Result<Round, String> {
+    let mut load = Load::new(server.address, page.target, connections, Until::Requests(requests));
+    load.core = Some(ground.load_core);
+    load.targets = (0..requests).map(|n| format!("{}?{name}-{n}", page.target)).collect();
+    let (before, rendered) = (server.cpu_seconds(), ground.pages.php.requests());
+    let report = load.run().map_err(|error| format!("bench: {error}"))?;
+    let used = server.cpu_seconds() - before;
+    let rendered = ground.pages.php.requests() - rendered;
+    if report.requests != requests || rendered as u64 != requests {
+        let answered = report.requests;
+        return Err(format!("bench: of {requests}, {answered} were answered, {rendered} rendered"));
+    }
+    #[allow(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
+    let cpu_micros = used * 1e6 / requests as f64;
+    Ok(Round { cpu_micros, per_second: report.per_second() })
+}
