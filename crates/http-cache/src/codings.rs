@@ -18,7 +18,7 @@ pub use types::{MediaTypes, WrongPattern};
 
 use crate::fields;
 use crate::request::{Method, RequestFacts};
-use crate::stored::Stored;
+use crate::stored::StoredFacts;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
@@ -245,7 +245,7 @@ pub fn form_of_whole(request: &RequestFacts<'_>, forms: &[Coding]) -> Option<Cod
 /// what to freshen (RFC 9111 §4.3.4); the negotiated one where it gave none or any.
 pub fn form_of_not_modified(
     request: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredFacts,
     forms: &[Coding],
 ) -> Option<Coding> {
     let negotiated = form_of_whole(request, forms);

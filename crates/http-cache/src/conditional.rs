@@ -11,10 +11,10 @@ use crate::codings::{strong_match_any_form, weak_match_any_form};
 use crate::date;
 use crate::range::{Ranges, Resolved, resolve};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Forms, Stored};
+use crate::stored::{Forms, Stored, StoredFacts};
 use crate::validators::{any_match, strong_match, weak_match};
-use http::StatusCode;
 use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
 
 /// What to send of a stored response. For HEAD the same, but without content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,11 @@ pub enum Answer {
 
 /// What to send to a GET or HEAD of a stored response, or of one just fetched, with
 /// `content_length` bytes of content; ranges are ignored while that is unknown.
-pub fn answer(request: &RequestFacts<'_>, stored: &Stored, content_length: Option<u64>) -> Answer {
+pub fn answer(
+    request: &RequestFacts<'_>,
+    stored: &StoredFacts,
+    content_length: Option<u64>,
+) -> Answer {
     // §13.2.1: no preconditions where the answer without them would be no success.
     if !stored.status.is_success() {
         return Answer::Whole;
@@ -54,19 +58,25 @@ pub fn answer(request: &RequestFacts<'_>, stored: &Stored, content_length: Optio
     }
 }
 
-/// The fields of a stored response that go with a 304 (RFC 9110 §15.4.5): all that describe not the
-/// content, and Content-Location; Last-Modified only where there is no ETag to go by.
+/// The fields of a stored response that go with a 304.
 pub fn not_modified_fields(stored: &Stored) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-    let has_etag = stored.headers.contains_key(header::ETAG);
-    stored.headers.iter().filter(move |(name, _)| match name.as_str() {
+    let goes = goes_with_not_modified(&stored.headers);
+    stored.headers.iter().filter(move |(name, _)| goes(name))
+}
+
+/// Which of the fields of a stored response go with a 304 (RFC 9110 §15.4.5): all that describe not the
+/// content, and Content-Location; Last-Modified only where there is no ETag to go by.
+pub fn goes_with_not_modified(headers: &HeaderMap) -> impl Fn(&HeaderName) -> bool + use<> {
+    let has_etag = headers.contains_key(header::ETAG);
+    move |name| match name.as_str() {
         "content-location" => true,
         "last-modified" => !has_etag,
         name => !name.starts_with("content-") || name.starts_with("content-security-policy"),
-    })
+    }
 }
 
 /// If-Match (§13.1.1), else If-Unmodified-Since (§13.1.4).
-fn fails_precondition(request: &RequestFacts<'_>, stored: &Stored) -> bool {
+fn fails_precondition(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     if request.if_match.is_present() {
         let tag = stored.etag.as_bytes();
         let same = match stored.forms {
@@ -81,7 +91,7 @@ fn fails_precondition(request: &RequestFacts<'_>, stored: &Stored) -> bool {
 }
 
 /// If-None-Match (§13.1.2), else If-Modified-Since (§13.1.3, RFC 9111 §4.3.2).
-fn is_not_modified(request: &RequestFacts<'_>, stored: &Stored) -> bool {
+fn is_not_modified(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     if request.if_none_match.is_present() {
         let tag = stored.etag.as_bytes();
         let same = match stored.forms {
@@ -101,7 +111,7 @@ fn is_not_modified(request: &RequestFacts<'_>, stored: &Stored) -> bool {
 }
 
 /// Whether parts may be cut: GET (§14.2) of a 200, and If-Range holds (§13.1.5).
-fn may_cut(request: &RequestFacts<'_>, stored: &Stored) -> bool {
+fn may_cut(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     if request.method != Method::Get || stored.status != StatusCode::OK {
         return false;
     }

@@ -9,14 +9,14 @@ use crate::fields::Fields;
 use crate::policy::{Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
 use crate::stale;
-use crate::stored::Stored;
+use crate::stored::StoredFacts;
 use crate::time::{Timestamp, milliseconds};
 
 /// A stored response for the page that a request is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'c> {
     /// The response.
-    pub stored: &'c Stored,
+    pub stored: &'c StoredFacts,
     /// When a soft invalidation has marked it, if one has: it counts as stale from then on.
     pub marked: Option<Timestamp>,
 }
@@ -182,7 +182,7 @@ fn select<'c>(
 }
 
 /// §4.1: the most recent is told by Date; among equals by the time of reception.
-fn recency(stored: &Stored) -> (Timestamp, Timestamp) {
+fn recency(stored: &StoredFacts) -> (Timestamp, Timestamp) {
     (stored.date, stored.response_time)
 }
 
@@ -232,7 +232,7 @@ fn weigh(
 }
 
 /// Whether the request's directives forbid a response that would otherwise do (RFC 9111 §5.2.1).
-fn is_refused_by_request(request: &RequestFacts<'_>, stored: &Stored, now: Timestamp) -> bool {
+fn is_refused_by_request(request: &RequestFacts<'_>, stored: &StoredFacts, now: Timestamp) -> bool {
     let directives = &request.cache_control;
     if request.asks_validation() {
         return true; // §5.2.1.4, §5.4

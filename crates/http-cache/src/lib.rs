@@ -36,7 +36,7 @@ mod validation;
 pub mod validators;
 pub mod variants;
 
-pub use conditional::{Answer, answer, not_modified_fields};
+pub use conditional::{Answer, answer, goes_with_not_modified, not_modified_fields};
 pub use decide::{Candidate, ForwardReason, Reuse, StaleBecause, Verdict, decide};
 pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::Fields;
@@ -49,7 +49,7 @@ pub use policy::{
 };
 pub use request::{FieldLines, Method, RequestFacts};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
-pub use stored::{Forms, Stored};
+pub use stored::{Forms, Stored, StoredFacts};
 pub use storing::storable;
 pub use time::{SECONDS_MAX, Timestamp};
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

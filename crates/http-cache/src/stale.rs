@@ -9,7 +9,7 @@
 
 use crate::policy::{Failure, Policy, RequestControl};
 use crate::request::RequestFacts;
-use crate::stored::Stored;
+use crate::stored::StoredFacts;
 use crate::time::{Timestamp, milliseconds};
 
 /// Who allows a stale response in place of a failure.
@@ -59,7 +59,7 @@ impl NoStaleUse {
 /// The reason why not; the failure is then what the client gets.
 pub fn may_use_stale_on(
     failure: Failure,
-    stored: &Stored,
+    stored: &StoredFacts,
     marked: Option<Timestamp>,
     request: &RequestFacts<'_>,
     policy: &Policy,
@@ -88,7 +88,7 @@ pub fn may_use_stale_on(
 
 /// The longest that a response may be used stale on a failure, and who says so.
 fn if_error(
-    stored: &Stored,
+    stored: &StoredFacts,
     request: &RequestFacts<'_>,
     policy: &Policy,
 ) -> Result<(u32, StaleUse), NoStaleUse> {
@@ -114,7 +114,7 @@ fn if_error(
 /// about its own soft invalidations, and only while the response's lifetime lasts: `s-maxage`, which is
 /// about responses that are stale by age, does not stand against it.
 pub(crate) fn is_allowed_while_revalidating(
-    stored: &Stored,
+    stored: &StoredFacts,
     marked: Option<Timestamp>,
     policy: &Policy,
     now: Timestamp,
@@ -130,12 +130,12 @@ pub(crate) fn is_allowed_while_revalidating(
 }
 
 /// For how long a response has been stale: by its age, or since it was marked.
-fn staleness_ms(stored: &Stored, marked: Option<Timestamp>, now: Timestamp) -> u64 {
+fn staleness_ms(stored: &StoredFacts, marked: Option<Timestamp>, now: Timestamp) -> u64 {
     let since = marked.map_or(0, |marked| now.0.saturating_sub(marked.0));
     stored.staleness_ms(now).max(since)
 }
 
-fn while_revalidate_seconds(stored: &Stored, policy: &Policy) -> u32 {
+fn while_revalidate_seconds(stored: &StoredFacts, policy: &Policy) -> u32 {
     if is_forbidden_by_name(stored) {
         return 0;
     }
@@ -147,7 +147,7 @@ fn while_revalidate_seconds(stored: &Stored, policy: &Policy) -> u32 {
 }
 
 /// Whether there is any case in which the response could be used stale.
-pub(crate) fn may_ever_be(stored: &Stored, policy: &Policy) -> bool {
+pub(crate) fn may_ever_be(stored: &StoredFacts, policy: &Policy) -> bool {
     let if_error = match stored.directives.stale_if_error {
         Some(seconds) => seconds > 0 && !is_forbidden_by_name(stored),
         None => policy.stale_if_error_seconds > 0 && !is_forbidden(stored),
@@ -156,11 +156,11 @@ pub(crate) fn may_ever_be(stored: &Stored, policy: &Policy) -> bool {
 }
 
 /// Whether use in a stale state is forbidden by anything the response says (RFC 9111 §4.2.4).
-pub(crate) fn is_forbidden(stored: &Stored) -> bool {
+pub(crate) fn is_forbidden(stored: &StoredFacts) -> bool {
     is_forbidden_by_name(stored) || stored.directives.s_maxage.is_some()
 }
 
-fn is_forbidden_by_name(stored: &Stored) -> bool {
+fn is_forbidden_by_name(stored: &StoredFacts) -> bool {
     let directives = &stored.directives;
     directives.no_cache || directives.must_revalidate || directives.proxy_revalidate
 }

@@ -12,18 +12,29 @@ use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
 use crate::validators::EntityTag;
 use crate::variants::Nominated;
-use bytes::Bytes;
-use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
+use http::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
+use std::ops::{Deref, DerefMut};
 
-/// A stored response without its content.
+/// A stored response without its content: the fields that are sent with it, and what was worked out
+/// of them. It is read as the latter is, and lent wherever that is asked for.
 #[derive(Clone, Debug)]
 pub struct Stored {
+    /// The end-to-end fields to send with it. Age, Content-Length and Cache-Status are added on
+    /// sending, from [`StoredFacts::age_seconds`], the content, and the verdict.
+    pub headers: HeaderMap,
+    /// The fields meant for this cache alone: not sent, but needed when a 304 updates the rest.
+    pub(crate) internal: HeaderMap,
+    /// What reuse needs.
+    pub(crate) facts: StoredFacts,
+}
+
+/// A stored response as far as reuse needs it: without content and fields. Whoever keeps many keeps
+/// these, and the fields as they like.
+#[derive(Clone, Debug)]
+pub struct StoredFacts {
     /// The status; never 1xx, 206 or 304.
     pub status: StatusCode,
-    /// The end-to-end fields to send with it. Age, Content-Length and Cache-Status are added on
-    /// sending, from [`Stored::age_seconds`], the content, and the verdict.
-    pub headers: HeaderMap,
     /// When the request was sent to the origin.
     pub request_time: Timestamp,
     /// When the response came.
@@ -39,7 +50,7 @@ pub struct Stored {
     /// The nominated fields and the values the request had (RFC 9111 §4.1).
     pub nominated: Nominated,
     /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
-    /// unless the response [can be validated](Stored::can_be_validated): a 304 may leave them out.
+    /// unless the response [can be validated](StoredFacts::can_be_validated): a 304 may leave them out.
     pub tags: Tags,
     /// Of a private copy: the tags that only its owner's changes touch.
     pub owner_tags: Tags,
@@ -52,12 +63,26 @@ pub struct Stored {
     /// The length of the content in bytes, once known: set it when the content is complete if the
     /// origin gave no Content-Length. Until then ranges are ignored.
     pub content_length: Option<u64>,
-    /// The fields meant for this cache alone: not sent, but needed when a 304 updates the rest.
-    pub(crate) internal: HeaderMap,
     /// Last-Modified as a point in time, where it can be read.
     pub(crate) modified: Option<Timestamp>,
+    /// Whether there is a Last-Modified, readable or not.
+    pub(crate) has_last_modified: bool,
     /// Date as a point in time.
     pub(crate) date: Timestamp,
+}
+
+impl Deref for Stored {
+    type Target = StoredFacts;
+
+    fn deref(&self) -> &StoredFacts {
+        &self.facts
+    }
+}
+
+impl DerefMut for Stored {
+    fn deref_mut(&mut self) -> &mut StoredFacts {
+        &mut self.facts
+    }
 }
 
 /// In how many forms a stored response is sent.
@@ -71,20 +96,11 @@ pub enum Forms {
 }
 
 impl Stored {
-    /// Moves the values of its header lines into an allocation of their own. As they came they are
-    /// pieces of what was read from the origin's connection, and each keeps all of that in memory.
-    pub fn own_values(&mut self) {
-        own_values(&mut self.headers);
-        own_values(&mut self.internal);
-    }
-
     /// A file, of which the caller knows all: its fields (ETag and Last-Modified among them) and its
     /// length in bytes. For [`answer`](crate::answer) only; it has no lifetime and is never stored.
     pub fn of_file(headers: HeaderMap, length: u64, now: Timestamp) -> Stored {
-        let etag = EntityTag::of_origin(&headers);
-        let mut stored = Stored {
+        let facts = StoredFacts {
             status: StatusCode::OK,
-            headers,
             request_time: now,
             response_time: now,
             initial_age_ms: 0,
@@ -92,20 +108,86 @@ impl Stored {
             lifetime_source: LifetimeSource::None,
             directives: ResponseDirectives::default(),
             nominated: Nominated::default(),
-            etag,
+            etag: EntityTag::of_origin(&headers),
             forms: Forms::One,
             tags: Tags::default(),
             owner_tags: Tags::default(),
-            internal: HeaderMap::new(),
             litespeed: None,
             content_length: Some(length),
             modified: None,
+            has_last_modified: false,
             date: now,
         };
+        let mut stored = Stored { headers, internal: HeaderMap::new(), facts };
         stored.read_dates();
         stored
     }
 
+    /// What it was taken apart into, with all its fields, put together again.
+    pub fn of_parts(facts: StoredFacts, headers: HeaderMap, internal: HeaderMap) -> Stored {
+        Stored { headers, internal, facts }
+    }
+
+    /// What reuse needs, the fields that are sent, and those meant for this cache alone. The first is
+    /// apart from the others in memory as well: as they came, values are pieces of what was read from the
+    /// origin's connection, and each keeps all of that.
+    pub fn into_parts(self) -> (StoredFacts, HeaderMap, HeaderMap) {
+        let Stored { headers, internal, mut facts } = self;
+        facts.has_last_modified = headers.contains_key(LAST_MODIFIED);
+        if let EntityTag::Origins(tag) | EntityTag::Own(tag) = &mut facts.etag {
+            *tag = HeaderValue::from_bytes(tag.as_bytes()).expect("what is a value stays one");
+        }
+        facts.tags.shrink();
+        facts.owner_tags.shrink();
+        (facts, headers, internal)
+    }
+
+    /// Gives it an entity tag of our own, made by [`own_etag`](crate::validators::own_etag), unless
+    /// the origin gave one; the ETag field then goes to clients, but never to the origin.
+    pub fn set_own_etag(&mut self, tag: HeaderValue) {
+        if !matches!(self.etag, EntityTag::Origins(_)) {
+            self.headers.insert(ETAG, tag.clone());
+            self.etag = EntityTag::Own(tag);
+        }
+    }
+
+    /// Last-Modified as it came, if there.
+    pub fn last_modified(&self) -> Option<&HeaderValue> {
+        self.headers.get(LAST_MODIFIED)
+    }
+
+    /// The fields meant for this cache alone, to be written down with the rest.
+    pub fn internal_fields(&self) -> &HeaderMap {
+        &self.internal
+    }
+
+    /// Gives it back the fields meant for this cache alone.
+    pub fn with_internal_fields(self, internal: HeaderMap) -> Stored {
+        Stored { internal, ..self }
+    }
+
+    /// Works out again what depends on the fields: the points in time of Date and Last-Modified,
+    /// and adds a Date where none can be read (RFC 9110 §6.6.1).
+    pub(crate) fn read_dates(&mut self) {
+        let came = self.response_time;
+        self.facts.date = match date_field(&self.headers, "date", came) {
+            DateField::At(date) => date,
+            DateField::Absent | DateField::Invalid => {
+                let now = crate::date::format(came);
+                let value = HeaderValue::from_bytes(&now).expect("a date is visible ASCII");
+                self.headers.insert(http::header::DATE, value);
+                Timestamp::from_seconds(came.seconds())
+            }
+        };
+        self.facts.modified = match date_field(&self.headers, "last-modified", came) {
+            DateField::At(modified) => Some(modified),
+            DateField::Absent | DateField::Invalid => None,
+        };
+        self.facts.has_last_modified = self.headers.contains_key(LAST_MODIFIED);
+    }
+}
+
+impl StoredFacts {
     /// The current age in milliseconds (RFC 9111 §4.2.3); at most 2^31 seconds.
     pub fn age_ms(&self, now: Timestamp) -> u64 {
         let resident = now.since(self.response_time);
@@ -147,7 +229,7 @@ impl Stored {
 
     /// Whether the origin can be asked if it still holds (RFC 9111 §4.3.1).
     pub fn can_be_validated(&self) -> bool {
-        matches!(self.etag, EntityTag::Origins(_)) || self.headers.contains_key(LAST_MODIFIED)
+        matches!(self.etag, EntityTag::Origins(_)) || self.has_last_modified
     }
 
     /// Whether its content is marked as having elements of ESI in it.
@@ -160,104 +242,49 @@ impl Stored {
         self.litespeed.is_some_and(|control| control.no_vary == Switch::On)
     }
 
-    /// Gives it an entity tag of our own, made by [`own_etag`](crate::validators::own_etag), unless
-    /// the origin gave one; the ETag field then goes to clients, but never to the origin.
-    pub fn set_own_etag(&mut self, tag: HeaderValue) {
-        if !matches!(self.etag, EntityTag::Origins(_)) {
-            self.headers.insert(ETAG, tag.clone());
-            self.etag = EntityTag::Own(tag);
-        }
-    }
-
-    /// Last-Modified as it came, if there.
-    pub fn last_modified(&self) -> Option<&HeaderValue> {
-        self.headers.get(LAST_MODIFIED)
-    }
-
     /// Whether it is one visitor's copy, made by [`storable_for_owner`](crate::storable_for_owner).
     pub fn is_private(&self) -> bool {
         self.directives.private
     }
 
-    /// An estimate of the bytes it takes on the heap beside its content, for the page budget:
-    /// names, values, and the tables that hold them.
+    /// An estimate of the bytes it takes on the heap, for the page budget: what varies by anything, tags,
+    /// the entity tag.
     pub fn heap_bytes(&self) -> usize {
-        let table = self.headers.capacity() * 4 / 3 * 4 + self.headers.len() * 104;
-        let values: usize = self.headers.iter().map(|(n, v)| n.as_str().len() + v.len()).sum();
-        table
-            + values
-            + self.nominated.heap_bytes()
+        self.nominated.heap_bytes()
             + self.tags.heap_bytes()
             + self.owner_tags.heap_bytes()
-            + self.directives.withheld.len() * 32
-    }
-
-    /// The fields meant for this cache alone, to be written down with the rest.
-    pub fn internal_fields(&self) -> &HeaderMap {
-        &self.internal
-    }
-
-    /// Gives it back the fields meant for this cache alone.
-    pub fn with_internal_fields(self, internal: HeaderMap) -> Stored {
-        Stored { internal, ..self }
-    }
-
-    /// Works out again what depends on the fields: the points in time of Date and Last-Modified,
-    /// and adds a Date where none can be read (RFC 9110 §6.6.1).
-    pub(crate) fn read_dates(&mut self) {
-        self.date = match date_field(&self.headers, "date", self.response_time) {
-            DateField::At(date) => date,
-            DateField::Absent | DateField::Invalid => {
-                let now = crate::date::format(self.response_time);
-                let value = HeaderValue::from_bytes(&now).expect("a date is visible ASCII");
-                self.headers.insert(http::header::DATE, value);
-                Timestamp::from_seconds(self.response_time.seconds())
-            }
-        };
-        self.modified = match date_field(&self.headers, "last-modified", self.response_time) {
-            DateField::At(modified) => Some(modified),
-            DateField::Absent | DateField::Invalid => None,
-        };
+            + allocated(self.directives.withheld.len() * size_of::<HeaderName>())
+            + allocated(self.etag.as_bytes().map_or(0, <[u8]>::len))
     }
 }
 
-/// Puts all values of these fields into one allocation, which holds nothing else.
-fn own_values(headers: &mut HeaderMap) {
-    let all: Vec<u8> = headers.values().flat_map(|value| value.as_bytes()).copied().collect();
-    let all = Bytes::from(all.into_boxed_slice());
-    let mut from = 0;
-    for value in headers.values_mut() {
-        let to = from + value.len();
-        let (own, sensitive) = (all.slice(from..to), value.is_sensitive());
-        *value = HeaderValue::from_maybe_shared(own).expect("what is a value stays one");
-        value.set_sensitive(sensitive);
-        from = to;
+/// What an allocator takes for an allocation of so many bytes: steps of 16, 8 of its own.
+pub(crate) fn allocated(bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        bytes => ((bytes + 8 + 15) & !15).max(32),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     #[test]
-    fn values_of_their_own_are_the_same_and_lie_together() {
+    fn taken_apart_it_holds_nothing_of_what_was_read() {
         let read = Bytes::from(vec![b'x'; 8 << 10]);
-        let piece = |from: usize, to: usize| HeaderValue::from_maybe_shared(read.slice(from..to));
         let mut headers = HeaderMap::new();
-        headers.insert("a", piece(100, 110).unwrap());
-        headers.append("a", piece(4_000, 4_000).unwrap());
-        headers.append("a", piece(5_000, 5_003).unwrap());
-        let mut secret = HeaderValue::from_bytes(b"caf\xe9\t1").unwrap();
-        secret.set_sensitive(true);
-        headers.insert("b", secret);
-        let before = headers.clone();
-        own_values(&mut headers);
-        assert_eq!(headers, before);
-        assert!(headers["b"].is_sensitive() && !headers["a"].is_sensitive());
-        let places: Vec<_> = headers.values().map(|v| v.as_bytes().as_ptr_range()).collect();
-        let (first, last) =
-            (places.iter().map(|p| p.start).min(), places.iter().map(|p| p.end).max());
-        assert_eq!(last.unwrap() as usize - first.unwrap() as usize, 10 + 3 + 6);
-        assert!(!read.as_ptr_range().contains(&first.unwrap()));
+        let tag = HeaderValue::from_maybe_shared(read.slice(100..110)).unwrap();
+        headers.insert(ETAG, tag);
+        headers.insert(LAST_MODIFIED, HeaderValue::from_static("whenever"));
+        let stored = Stored::of_file(headers, 1, Timestamp(0));
+        let (facts, headers, internal) = stored.clone().into_parts();
+        let EntityTag::Origins(tag) = &facts.etag else { panic!("{:?}", facts.etag) };
+        assert_eq!(tag.as_bytes(), &read[100..110]);
+        assert!(!read.as_ptr_range().contains(&tag.as_bytes().as_ptr()));
+        assert!(facts.can_be_validated() && facts.modified.is_none());
+        let again = Stored::of_parts(facts, headers, internal);
+        assert_eq!(again.headers, stored.headers);
     }
 }

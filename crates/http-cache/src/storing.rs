@@ -12,7 +12,7 @@ use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Forms, Stored};
+use crate::stored::{Forms, Stored, StoredFacts};
 use crate::tags::{DIALECTS, Tags};
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
@@ -131,9 +131,9 @@ pub(crate) fn keep(
         }
         None => return Err(NotStored::NoLifetime),
     };
-    let mut stored = Stored {
+    let kept = kept_fields(headers, &declared.directives, policy);
+    let facts = StoredFacts {
         status,
-        headers: kept_fields(headers, &declared.directives, policy),
         request_time: times.request,
         response_time: times.response,
         initial_age_ms,
@@ -143,15 +143,15 @@ pub(crate) fn keep(
         nominated,
         tags: Tags::default(),
         owner_tags: Tags::default(),
-        etag: EntityTag::None,
+        etag: EntityTag::of_origin(&kept),
         forms: Forms::One,
         content_length: content_length(headers),
-        internal: internal_fields(headers, policy),
         litespeed: CacheControl::read(headers).filter(|_| policy.litespeed == FieldUse::Obey),
         modified: None,
+        has_last_modified: false,
         date: times.response,
     };
-    stored.etag = EntityTag::of_origin(&stored.headers);
+    let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
     Ok(stored)
 }

@@ -6,6 +6,7 @@
 //! underscores in them); repeated fields are joined; each tag occurs once. A list over a limit, or one
 //! that cannot be read, is refused as a whole: a page stored under some of its tags would miss changes.
 
+use crate::stored::allocated;
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
 use std::fmt;
@@ -94,15 +95,24 @@ impl std::error::Error for TagsRefused {}
 /// Some tags, each once, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
+    /// Each after its length, which takes two bytes.
+    packed: Vec<u8>,
+    count: u32,
 }
+
+/// What a tag's length takes.
+const LENGTH_BYTES: usize = size_of::<u16>();
 
 impl Tags {
     /// The tags.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start as usize..*end as usize])
+        let mut rest = &self.packed[..];
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first_chunk()?;
+            let (tag, next) = after.split_at_checked(u16::from_le_bytes(*length).into())?;
+            rest = next;
+            Some(tag)
+        })
     }
 
     /// These tags, each once; to read back what [`iter`](Self::iter) gave.
@@ -119,25 +129,36 @@ impl Tags {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.count as usize
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.count == 0
     }
 
     pub(crate) fn push(&mut self, tag: &[u8]) -> Result<(), TagsRefused> {
         if tag.is_empty() {
             return Ok(());
         }
-        let bytes = self.bytes.len() + tag.len();
-        if tag.len() > TAG_MAX_BYTES || bytes > TAGS_MAX_BYTES || self.ends.len() >= TAGS_MAX {
+        let bytes = self.packed.len() - self.len() * LENGTH_BYTES + tag.len();
+        if tag.len() > TAG_MAX_BYTES || bytes > TAGS_MAX_BYTES || self.len() >= TAGS_MAX {
             return Err(TagsRefused::TooLong);
         }
-        self.bytes.extend_from_slice(tag);
-        self.ends.push(u32::try_from(bytes).map_err(|_| TagsRefused::TooLong)?);
+        self.add(tag);
         Ok(())
+    }
+
+    /// Adds a tag that is not too long.
+    fn add(&mut self, tag: &[u8]) {
+        self.packed.extend_from_slice(&(tag.len() as u16).to_le_bytes());
+        self.packed.extend_from_slice(tag);
+        self.count += 1;
+    }
+
+    /// Gives room back that is not needed.
+    pub(crate) fn shrink(&mut self) {
+        self.packed.shrink_to_fit();
     }
 
     /// These tags and those, each once.
@@ -150,7 +171,7 @@ impl Tags {
 
     /// An estimate of their bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+        allocated(self.packed.capacity())
     }
 
     /// Drops what occurs twice.
@@ -165,8 +186,7 @@ impl Tags {
         places.sort_unstable();
         let mut kept = Tags::default();
         for place in places {
-            kept.bytes.extend_from_slice(tags[place]);
-            kept.ends.push(kept.bytes.len() as u32); // Not more than before.
+            kept.add(tags[place]);
         }
         kept
     }

@@ -11,6 +11,7 @@ use crate::litespeed::{
     CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, is_same_name, vary_of,
 };
 use crate::policy::{FieldUse, Policy};
+use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName, VARY};
 
@@ -20,8 +21,8 @@ const COOKIE_MARK: &[u8] = b"cookie ";
 /// The fields that a response nominated, each with the value its request had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nominated {
-    fields: Vec<(HeaderName, Option<Vec<u8>>)>,
-    cookies: Vec<Cookie>,
+    fields: Box<[(HeaderName, Option<Vec<u8>>)]>,
+    cookies: Box<[Cookie]>,
 }
 
 /// A cookie's name and its value in the request.
@@ -77,7 +78,7 @@ impl Nominated {
             (name, value)
         };
         let cookies = cookies_of(response, request, policy)?;
-        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
+        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies: cookies.into() })
     }
 
     /// What [`fields`](Self::fields) and [`cookies`](Self::cookies) gave, read back.
@@ -87,7 +88,7 @@ impl Nominated {
     ) -> Nominated {
         fields.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         fields.dedup_by(|one, other| one.0 == other.0);
-        Nominated { fields, cookies }
+        Nominated { fields: fields.into(), cookies: cookies.into() }
     }
 
     /// The nominated fields with the values that the request had, normalised; sorted by name.
@@ -148,16 +149,16 @@ impl Nominated {
 
     /// An estimate of its bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
+        let taken = |value: &Option<Vec<u8>>| allocated(value.as_ref().map_or(0, Vec::capacity));
         let values: usize = self
             .fields
             .iter()
-            .map(|(n, v)| n.as_str().len() + v.as_ref().map_or(0, Vec::capacity))
+            .map(|(name, value)| allocated(name.as_str().len()) + taken(value))
             .sum();
-        let in_cookies =
-            |(name, value): &Cookie| name.capacity() + value.as_ref().map_or(0, Vec::capacity);
+        let in_cookies = |(name, value): &Cookie| allocated(name.capacity()) + taken(value);
         let cookies: usize = self.cookies.iter().map(in_cookies).sum();
-        self.fields.capacity() * size_of::<(HeaderName, Option<Vec<u8>>)>()
-            + self.cookies.capacity() * size_of::<Cookie>()
+        allocated(size_of_val(&*self.fields))
+            + allocated(size_of_val(&*self.cookies))
             + values
             + cookies
     }

@@ -30,7 +30,7 @@ pub struct Record<'a> {
     /// When a soft change marked it, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
-    pub stored: &'a Stored,
+    pub stored: Stored,
     /// Its content as it came.
     pub content: Content<'a>,
     /// The same in codings.
@@ -68,7 +68,7 @@ pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
     out.bytes(page.key);
     out.u8(page.worth);
     out.maybe(page.marked_at_ms);
-    write_stored(page.stored, out);
+    write_stored(&page.stored, out);
     match page.content {
         Content::Kept(content) => {
             out.u8(0);

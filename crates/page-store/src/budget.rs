@@ -79,8 +79,8 @@ impl Limits {
     }
 }
 
-/// What the heap takes for an allocation of `bytes`.
-pub(crate) const fn heap(bytes: usize) -> usize {
+/// What the heap takes for an allocation of `bytes`; for a [`Payload`](crate::Payload) to count itself with.
+pub const fn heap(bytes: usize) -> usize {
     if bytes == 0 {
         return 0;
     }

@@ -148,7 +148,7 @@ fn code_page(site: &Site, page: &SharedPage) {
     if coded.is_empty() {
         return;
     }
-    let coded = as_kept(StoredPage::with_forms(payload.stored.clone(), content, coded));
+    let coded = as_kept(StoredPage::with_forms(payload.response(), content, coded));
     match site.store.replace_payload(page, coded) {
         Ok(_) => site.counters.coded.add(),
         // It was dropped, or rendered anew, or is about to be.

@@ -1,11 +1,14 @@
-//! One client's connection. HTTP/1: the front (strict reading, time limits), then hyper's HTTP/1,
-//! then an exchange per request. HTTP/2: see `http2`. Which of the two it is, TLS has agreed on with
-//! the client; in the clear the first bytes tell. Ends with the client, with an error, or when
-//! Pagewell is told to stop and the request in hand has been answered.
+//! One client's connection. HTTP/1: the front (strict reading, time limits, plain hits); when there is
+//! something else to answer, hyper's HTTP/1 behind it, with an exchange per request, until the client
+//! rests. So an idle connection is a socket and a front, and no more. HTTP/2: see `http2`.
+//!
+//! Which of the two it is, TLS has agreed on with the client; in the clear the first bytes tell. Ends
+//! with the client, with an error, or when Pagewell is told to stop and the request in hand has been
+//! answered.
 
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
-use crate::front::Front;
+use crate::front::{Front, Next};
 use crate::hits::Hits;
 use crate::http2;
 use crate::in_flight::InFlight;
@@ -21,10 +24,11 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -69,7 +73,7 @@ where
     let mut begun = Vec::new();
     loop {
         let wait = if begun.is_empty() { limits.idle_timeout } else { limits.header_timeout };
-        match timeout(wait, io.read_buf(&mut begun)).await {
+        match timeout(wait, poll_fn(|cx| poll_piece(io, &mut begun, cx))).await {
             Ok(Ok(0)) if begun.is_empty() => return Ok(None),
             Ok(Err(error)) => return Err(error),
             Err(_) if begun.is_empty() => return Ok(None),
@@ -87,6 +91,18 @@ where
     }
 }
 
+/// Reads what has come, and returns how much; a request fits, as a rule.
+fn poll_piece<IO>(io: &mut IO, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>>
+where
+    IO: AsyncRead + Unpin,
+{
+    let mut piece = [MaybeUninit::<u8>::uninit(); 2 << 10];
+    let mut buffer = ReadBuf::uninit(&mut piece);
+    ready!(Pin::new(io).poll_read(cx, &mut buffer))?;
+    begun.extend_from_slice(buffer.filled());
+    Poll::Ready(Ok(buffer.filled().len()))
+}
+
 /// Serves a connection until it ends.
 pub async fn serve<IO>(
     io: IO,
@@ -99,7 +115,7 @@ pub async fn serve<IO>(
 {
     match spoken {
         Spoken::Http1(begun) => serve_http1(io, begun, visitor, site, stop).await,
-        Spoken::Http2(begun) => http2::serve(io, begun, visitor, site, stop).await,
+        Spoken::Http2(begun) => Box::pin(http2::serve(io, begun, visitor, site, stop)).await,
     }
 }
 
@@ -112,13 +128,46 @@ async fn serve_http1<IO>(
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let limits = site.limits.clone();
-    let in_flight = Arc::new(InFlight::default());
+    let (in_flight, slot) = (Arc::new(InFlight::default()), Slot::default());
     let redirected = exchange::is_redirected(&site, visitor.scheme);
     let hits = (site.config.hits_in_front && !redirected)
         .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
-    let slot = Slot::default();
-    let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
+    let mut front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
+    loop {
+        let next = until_told(pin!(poll_fn(|cx| front.poll_request(cx))), stop.clone()).await;
+        match next {
+            Some(Ok(Next::Request)) => {}
+            Some(Err(error)) => {
+                tracing::debug!(event = "connection-ended", %error);
+                return;
+            }
+            Some(Ok(Next::Ended)) | None => {
+                let _ = front.shutdown().await;
+                return;
+            }
+        }
+        // In an allocation of its own, which is there only while there is something to answer.
+        let answering = answer(front, &visitor, &site, (&in_flight, &slot), &mut stop);
+        match Box::pin(answering).await {
+            Some(rested) => front = rested,
+            None => return,
+        }
+    }
+}
+
+/// Has hyper answer the request that has come, and those that follow, until the client rests: then the
+/// front is given back. `None` when the connection has ended.
+async fn answer<IO>(
+    front: Front<IO>,
+    visitor: &Visitor,
+    site: &Arc<Site>,
+    (in_flight, slot): (&Arc<InFlight>, &Slot),
+    stop: &mut watch::Receiver<bool>,
+) -> Option<Front<IO>>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = &site.limits;
     let has_http_origin = site.all_or(None).any(|site| matches!(site.origin, Origin::Http(_)));
     let service = service_fn(|mut request: Request<Incoming>| {
         let guard = in_flight.enter();
@@ -129,7 +178,7 @@ async fn serve_http1<IO>(
             {
                 request.extensions_mut().insert(offer);
             }
-            visitor.besides = besides(&request, &in_flight);
+            visitor.besides = besides(&request, in_flight);
         }
         let in_flight = in_flight.clone();
         async move {
@@ -143,9 +192,16 @@ async fn serve_http1<IO>(
         .max_headers(limits.headers)
         .max_buf_size(limits.header_bytes.max(HYPER_BUFFER_BYTES_MIN) + (64 << 10))
         .serve_connection(TokioIo::new(front), service);
-    let ended = until_told(Pin::new(&mut connection), stop.clone()).await;
-    let ended = match ended {
-        Some(ended) => ended,
+    in_flight.has_rested();
+    let rested = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        // hyper was asking for the next request: it has nothing in its hands.
+        Poll::Pending if in_flight.has_rested() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    let ended = match until_told(pin!(rested), stop.clone()).await {
+        Some(Some(ended)) => ended,
+        Some(None) => return Some(connection.into_parts().io.into_inner()),
         None => {
             Pin::new(&mut connection).graceful_shutdown();
             (&mut connection).await
@@ -157,10 +213,11 @@ async fn serve_http1<IO>(
             let parts = connection.into_parts();
             let (io, arrived) = parts.io.into_inner().into_parts();
             let early = [&parts.read_buf[..], &arrived].concat();
-            switch::join(tunnel, io, &early, &limits, &mut stop).await;
+            switch::join(tunnel, io, &early, limits, stop).await;
         }
         (Ok(()), None) => {}
     }
+    None
 }
 
 /// What the client of a request takes besides its response: interim responses from HTTP/1.1 on (RFC
@@ -200,4 +257,25 @@ async fn until_told<F: Future>(
 /// Ready when Pagewell is to stop.
 async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpStream;
+
+    /// What the state of a connection takes that `serve` serves.
+    fn taken<F>(
+        _serve: impl Fn(TcpStream, Visitor, Arc<Site>, watch::Receiver<bool>) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    /// Thousands of them wait at a time; what is large and rare is to be boxed.
+    #[test]
+    fn the_state_of_a_connection_is_small() {
+        let bytes = taken(serve_plain::<TcpStream>);
+        println!("{bytes} bytes, of which the front is {}", size_of::<Front<TcpStream>>());
+        assert!(bytes <= 2048, "{bytes} bytes");
+    }
 }

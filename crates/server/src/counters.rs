@@ -56,6 +56,7 @@ counters! {
     memcached_refused: "Items that were not stored over the memcached port: because of a change, for want of a lease, or because they could not be read.",
     origin_failures: "Requests that the origin failed to answer.",
     refused: "Requests refused before they were looked at.",
+    connections_rested: "Times that a connection over HTTP/1.1 let go of the memory that only requests need, because its client had sent nothing for a second.",
     http2_connections: "Connections that spoke HTTP/2.",
     upgrades: "Connections that changed to another protocol, such as WebSocket.",
     handshakes_failed: "Connections that ended in the TLS handshake.",

@@ -18,27 +18,41 @@
 //! has buffered to `poll_write` before it asks for bytes again, and calls `poll_flush` when all of it
 //! is gone. So a plain hit, which is written past hyper, never overtakes an answer of hyper's; and so
 //! interim responses, which hyper cannot write, come between two messages (see `in_flight`).
+//!
+//! hyper is there only when it has something to answer (`connection`): until then whoever drives the
+//! connection polls [`Front::poll_request`]. A client that has been idle for [`REST_AFTER`] rests:
+//! buffers are let go of, and where hyper is there, it is told by `in_flight` that it can go.
 
 use crate::config::Limits;
+use crate::deadline::Deadline;
 use crate::hits::{Hit, Hits};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
 use crate::site::Site;
 use crate::switch::Slot;
-use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
 
 /// Bytes read and thrown away after an error was written.
 const LINGER_BYTES: usize = 256 << 10;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(1);
+/// After so long without a byte, memory that only the next request needs is let go of. Long enough that
+/// a page's files, which come one after the other, find it there.
+const REST_AFTER: Duration = Duration::from_secs(1);
+
+/// What a connection comes to at which hyper has nothing to do.
+pub enum Next {
+    /// A request that is hyper's to answer: its header section is the next thing to be read here.
+    Request,
+    /// Its end.
+    Ended,
+}
 
 enum State {
     Head,
@@ -50,51 +64,6 @@ enum State {
     Refusing { answer: Vec<u8>, written: usize },
     Lingering { left: usize },
     Ended,
-}
-
-/// A time limit on waiting. The timer is neither set nor asked anew for every wait, which would cost
-/// more than all else about it: it is left where it is while it fires early enough, and looked at
-/// when it has fired.
-#[derive(Default)]
-struct Deadline {
-    timer: Option<Pin<Box<Sleep>>>,
-    /// Whom the timer wakes.
-    wakes: Option<Waker>,
-    /// Since when is being waited.
-    since: Option<Instant>,
-}
-
-impl Deadline {
-    /// Ready when `after` has passed since waiting began.
-    fn poll(&mut self, after: Duration, cx: &mut Context<'_>) -> Poll<()> {
-        let at = *self.since.get_or_insert_with(Instant::now) + after;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        let wakes = self.wakes.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
-        if wakes && timer.deadline() <= at && !timer.is_elapsed() {
-            return Poll::Pending;
-        }
-        if timer.deadline() > at {
-            timer.as_mut().reset(at);
-        }
-        self.wakes = Some(cx.waker().clone());
-        while timer.as_mut().poll(cx).is_ready() {
-            if Instant::now() >= at {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(at);
-        }
-        Poll::Pending
-    }
-
-    /// Waiting is over.
-    fn disarm(&mut self) {
-        self.since = None;
-    }
-
-    /// Waiting has begun anew, at a moment that is known already.
-    fn begin(&mut self, since: Instant) {
-        self.since = Some(since);
-    }
 }
 
 /// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
@@ -131,6 +100,8 @@ pub struct Front<IO> {
     held_up: bool,
     /// hyper has got a request, and has not been told of the client's end since.
     begun: bool,
+    /// The client is idle, and what only the next request needs has been let go of.
+    rested: bool,
 }
 
 impl<IO> Front<IO> {
@@ -162,6 +133,7 @@ impl<IO> Front<IO> {
             unflushed: false,
             held_up: false,
             begun: false,
+            rested: false,
         }
     }
 
@@ -193,19 +165,35 @@ impl<IO> Front<IO> {
     fn refuse(&mut self, refusal: Refusal) {
         tracing::debug!(event = "request-refused", reason = refusal.as_str());
         self.site.counters.refused.add();
-        let status = refusal.status();
-        let text = format!("{status}: {}\n", refusal.as_str());
-        let allow = if refusal == Refusal::MethodConnect { "allow: GET, HEAD\r\n" } else { "" };
-        let answer = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n{allow}content-length: {}\r\ncache-control: no-store\r\ncache-status: pagewell; detail={}\r\nconnection: close\r\n\r\n{text}",
-            text.len(),
-            refusal.as_str(),
-        );
-        self.state = State::Refusing { answer: answer.into_bytes(), written: 0 };
+        self.state = State::Refusing { answer: refusal.answer(), written: 0 };
     }
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
+    /// Answers plain hits, and refuses what is wrong, until there is something for hyper. For use while
+    /// hyper has no request in its hands and nothing to write.
+    ///
+    /// # Errors
+    /// Those of the socket; a client that takes nothing for too long.
+    pub fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
+        loop {
+            match self.state {
+                State::Head => {
+                    if !ready!(self.poll_head(cx))? {
+                        return Poll::Ready(Ok(Next::Ended));
+                    }
+                }
+                State::Hit(_) => ready!(self.poll_hit(cx))?,
+                State::Refusing { .. } => ready!(self.poll_refusing(cx))?,
+                State::Lingering { .. } => ready!(self.poll_lingering(cx)),
+                State::Ended => return Poll::Ready(Ok(Next::Ended)),
+                State::Pass { .. } | State::Content { .. } | State::Through | State::Offered => {
+                    return Poll::Ready(Ok(Next::Request));
+                }
+            }
+        }
+    }
+
     /// Reads what the socket has into `arrived`; 0 when the client has ended its side.
     fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut piece = [std::mem::MaybeUninit::<u8>::uninit(); 8 << 10];
@@ -235,6 +223,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Ok(_)) if idle => {
                     // The first bytes of a request end the idle time.
                     self.reading.disarm();
+                    self.rested = false;
                     skip_empty_line(&mut self.arrived);
                 }
                 Poll::Ready(Ok(_)) => {}
@@ -290,7 +279,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// Writes a plain hit.
     fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let at_once = self.writing.since.is_none();
+        let at_once = !self.writing.is_begun();
         while let State::Hit(hit) = &mut self.state {
             let mut slices = [io::IoSlice::new(&[]); 3];
             let written = if hit.left(&mut slices) {
@@ -377,6 +366,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     fn poll_head_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let idle = self.waiting().is_empty();
+        if idle && !self.rested {
+            ready!(self.reading.poll(REST_AFTER.min(self.limits.idle_timeout), cx));
+            self.rest();
+        }
         let after = if idle { self.limits.idle_timeout } else { self.limits.header_timeout };
         ready!(self.reading.poll(after, cx));
         self.reading.disarm();
@@ -385,6 +378,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
         self.refuse(Refusal::HeadTimeout);
         Poll::Ready(Ok(true))
+    }
+
+    /// Lets go of what only the next request needs.
+    fn rest(&mut self) {
+        self.rested = true;
+        (self.arrived, self.handed) = (Vec::new(), 0);
+        self.tail = Vec::new();
+        if let Some(hits) = &mut self.hits {
+            hits.rest();
+        }
+        self.in_flight.rest();
+        self.site.counters.connections_rested.add();
     }
 
     /// While hyper answers: notices that the client has gone, keeps what it sends early.

@@ -126,6 +126,12 @@ impl Hits {
         }
     }
 
+    /// Lets go of buffers, and of what is known from one request to the next.
+    pub fn rest(&mut self) {
+        self.places = Vec::new();
+        self.key = Key::default();
+    }
+
     fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
         let asked = self.read_lines(request)?;
         self.key.write(asked.scheme, asked.host, request.target)?;
@@ -362,12 +368,16 @@ impl Hit {
             Some(form) => (&form.heads, &form.content),
             None => (&page.heads, page.plain.kept().unwrap_or(&NO_CONTENT)),
         };
-        let head = match self.head {
-            Head::Whole => heads.whole(),
-            Head::NotModified => heads.not_modified(),
-        };
-        let content = if self.with_content { &content[..] } else { &[] };
-        [head, &self.tail, content]
+        match self.head {
+            Head::Whole => {
+                let content = if self.with_content { &content[..] } else { &[] };
+                [heads.whole(), &self.tail, content]
+            }
+            Head::NotModified => {
+                let [line, lines] = heads.not_modified();
+                [line, lines, &self.tail]
+            }
+        }
     }
 
     /// What is left to be written, given to `write`; true when nothing is.

@@ -25,6 +25,8 @@ pub struct InFlight {
     count: AtomicUsize,
     /// Whether interim responses wait.
     early: AtomicBool,
+    /// The client is idle, and hyper has nothing to do.
+    resting: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
@@ -56,6 +58,16 @@ impl InFlight {
         }
         self.waiting().waker = Some(waker.clone());
         self.count.load(Ordering::Acquire) != 0
+    }
+
+    /// The client is idle: hyper can go until there is something for it to do.
+    pub fn rest(&self) {
+        self.resting.store(true, Ordering::Release);
+    }
+
+    /// Whether the client has become idle since this was last asked.
+    pub fn has_rested(&self) -> bool {
+        self.resting.load(Ordering::Acquire) && self.resting.swap(false, Ordering::AcqRel)
     }
 
     /// Where interim responses to the request that has just come go.

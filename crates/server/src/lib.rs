@@ -12,6 +12,7 @@ pub mod connection;
 pub mod control;
 pub mod counters;
 pub mod database;
+pub mod deadline;
 pub mod doctor;
 pub mod exchange;
 pub mod figures;

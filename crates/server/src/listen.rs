@@ -212,7 +212,7 @@ async fn welcome<IO>(
     let visitor = Visitor { peer, local, scheme, believed, said_by, besides: Besides::default() };
     match tls {
         None => connection::serve_plain(io, visitor, site.clone(), stop).await,
-        Some(tls) => shake(io, &tls, visitor, site.clone(), stop).await,
+        Some(tls) => Box::pin(shake(io, &tls, visitor, site.clone(), stop)).await,
     }
 }
 

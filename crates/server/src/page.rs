@@ -1,29 +1,40 @@
-//! What the store keeps of a page: the stored response, its content in one or several codings, and for
-//! each its header sections as they go over HTTP/1.1, laid out once. Contents and header sections are in
-//! allocations of their own, so that a page holds no more memory than it is counted with.
+//! What the store keeps of a page: what reuse needs of the stored response, its content in one or several
+//! codings, and for each its header section as it goes over HTTP/1.1, laid out once. Contents and header
+//! sections are in allocations of their own, so that a page holds no more memory than it is counted with.
+//!
+//! The fields of the stored response are in the header section and nowhere else: of the hundreds of thousands
+//! of pages that are kept few are asked for them one by one, and then they are read there.
 
 use crate::codings;
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use http_cache::codings::{Coding, describe};
-use http_cache::{Stored, Timestamp, not_modified_fields};
+use http_cache::{Stored, StoredFacts, Timestamp, goes_with_not_modified};
 use memcache::Item;
-use page_store::{Audience, Dependencies, Page, Payload, Store};
+use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 
 /// What an item keeps beside itself: whether it was asked for.
 const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
+/// What content takes beside itself once it is shared: its count.
+const SHARED_BYTES: usize = allocated(3 * size_of::<usize>());
+/// Fields of a response, as a rule.
+const FIELDS_USUAL: usize = 14;
+/// The status line of a 304.
+const NOT_MODIFIED: &[u8] = b"HTTP/1.1 304 Not Modified\r\n";
 
 /// A page in the store.
 pub struct StoredPage {
-    /// Status, header lines, tags, and what reuse needs.
-    pub stored: Stored,
+    /// Status, times, tags: what reuse needs.
+    pub stored: StoredFacts,
     /// The content as it came.
     pub plain: Plain,
-    /// The header sections of a hit.
+    /// The header section of a hit.
     pub heads: Heads,
     /// The same content in codings.
     pub forms: OtherForms,
+    /// Fields of the stored response that are not sent.
+    internal: Option<Box<HeaderMap>>,
     /// What was stored over the memcached port; then there is no response here, and no request finds it.
     pub item: Option<Box<Item>>,
 }
@@ -54,9 +65,11 @@ impl Plain {
     }
 }
 
-/// The content of a page in codings, the smallest first.
+/// The content of a page in codings, the smallest first; most pages that are not read have none.
 #[derive(Default)]
-pub struct OtherForms {
+pub struct OtherForms(Option<Box<Coded>>);
+
+struct Coded {
     codings: Box<[Coding]>,
     forms: Box<[Form]>,
 }
@@ -65,71 +78,87 @@ pub struct OtherForms {
 pub struct Form {
     /// The coded content.
     pub content: Bytes,
-    /// The header sections of a hit.
+    /// The header section of a hit.
     pub heads: Heads,
 }
 
 impl OtherForms {
     /// Lays out the header sections of `stored` in these forms.
     fn of(stored: &Stored, mut coded: Vec<(Coding, Bytes)>) -> OtherForms {
+        if coded.is_empty() {
+            return OtherForms(None);
+        }
         coded.sort_by_key(|(_, content)| content.len());
         let codings = coded.iter().map(|(coding, _)| *coding).collect();
         let form = |(coding, content): (Coding, Bytes)| {
-            let mut stored = stored.clone();
-            describe(&mut stored.headers, coding);
-            Form { heads: Heads::of(&stored, content.len()), content }
+            let mut headers = stored.headers.clone();
+            describe(&mut headers, coding);
+            Form { heads: Heads::of(stored, &headers, content.len()), content }
         };
-        OtherForms { codings, forms: coded.into_iter().map(form).collect() }
+        let forms = coded.into_iter().map(form).collect();
+        OtherForms(Some(Box::new(Coded { codings, forms })))
     }
 
     /// The codings that there are, the smallest form first.
     pub fn codings(&self) -> &[Coding] {
-        &self.codings
+        self.0.as_ref().map_or(&[], |coded| &coded.codings)
     }
 
     /// The form in `coding`, if there is one.
     pub fn get(&self, coding: Coding) -> Option<&Form> {
-        let at = self.codings.iter().position(|other| *other == coding)?;
-        self.forms.get(at)
+        let coded = self.0.as_ref()?;
+        let at = coded.codings.iter().position(|other| *other == coding)?;
+        coded.forms.get(at)
     }
 
     /// The contents with their codings.
     pub fn contents(&self) -> Vec<(Coding, Bytes)> {
-        let contents = self.forms.iter().map(|form| form.content.clone());
-        self.codings.iter().copied().zip(contents).collect()
+        let Some(coded) = &self.0 else { return Vec::new() };
+        let contents = coded.forms.iter().map(|form| form.content.clone());
+        coded.codings.iter().copied().zip(contents).collect()
     }
 
     fn bytes(&self) -> usize {
-        let form = |form: &Form| form.content.len() + form.heads.bytes.len();
-        let forms: usize = self.forms.iter().map(form).sum();
-        forms + size_of_val(&*self.forms) + size_of_val(&*self.codings)
+        let Some(coded) = &self.0 else { return 0 };
+        let form = |form: &Form| {
+            allocated(form.content.len()) + SHARED_BYTES + allocated(form.heads.bytes.len())
+        };
+        let forms: usize = coded.forms.iter().map(form).sum();
+        let lists = allocated(size_of_val(&*coded.forms)) + allocated(size_of_val(&*coded.codings));
+        forms + lists + allocated(size_of::<Coded>())
     }
 }
 
 impl StoredPage {
-    /// A page, its header sections laid out.
+    /// A page, its header section laid out.
     pub fn new(stored: Stored, content: Bytes) -> StoredPage {
         StoredPage::with_forms(stored, content, Vec::new())
     }
 
     /// A page whose content is there in codings as well.
-    pub fn with_forms(
-        mut stored: Stored,
-        content: Bytes,
-        coded: Vec<(Coding, Bytes)>,
-    ) -> StoredPage {
-        stored.own_values();
-        let heads = Heads::of(&stored, content.len());
-        let forms = OtherForms::of(&stored, coded);
-        StoredPage { stored, plain: Plain::Kept(content), heads, forms, item: None }
+    pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+        StoredPage::restored(stored, Plain::Kept(content), coded)
     }
 
     /// A page as it was before: content, codings.
-    pub fn restored(mut stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        stored.own_values();
-        let heads = Heads::of(&stored, plain.length());
+    pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+        let heads = Heads::of(&stored, &stored.headers, plain.length());
         let forms = OtherForms::of(&stored, coded);
-        StoredPage { stored, plain, heads, forms, item: None }
+        let (stored, _, internal) = stored.into_parts();
+        let internal = (!internal.is_empty()).then(|| Box::new(owned(&internal)));
+        StoredPage { stored, plain, heads, forms, internal, item: None }
+    }
+
+    /// The stored response with all its fields, read out of the header section.
+    pub fn response(&self) -> Stored {
+        let internal = self.internal.as_deref().cloned().unwrap_or_default();
+        Stored::of_parts(self.stored.clone(), self.heads.fields(), internal)
+    }
+
+    /// The first line of this name among the fields that are sent.
+    pub fn field(&self, name: &HeaderName) -> Option<&[u8]> {
+        let name = name.as_str().as_bytes();
+        lines(&self.heads.bytes).find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
     /// The content as it came: kept, or made again out of a coding.
@@ -167,18 +196,26 @@ impl StoredPage {
     /// What was stored over the memcached port.
     pub fn of_item(item: Item) -> StoredPage {
         let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
-        let heads = Heads { bytes: Box::default(), whole: 0 };
+        let (stored, ..) = stored.into_parts();
+        let heads = Heads { bytes: Box::default(), not_modified: 0 };
         let (plain, forms) = (Plain::Kept(Bytes::new()), OtherForms::default());
-        StoredPage { stored, plain, heads, forms, item: Some(Box::new(item)) }
+        StoredPage { stored, plain, heads, forms, internal: None, item: Some(Box::new(item)) }
     }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        let kept = self.plain.kept().map_or(0, Bytes::len);
-        let item =
-            self.item.as_ref().map_or(0, |item| size_of::<Item>() + SEEN_BYTES + item.value.len());
-        self.stored.heap_bytes() + self.heads.bytes.len() + kept + self.forms.bytes() + item
+        let kept = self.plain.kept().map_or(0, |kept| allocated(kept.len()) + SHARED_BYTES);
+        let item = self.item.as_ref().map_or(0, |item| {
+            allocated(size_of::<Item>()) + allocated(SEEN_BYTES) + allocated(item.value.len())
+        });
+        let internal = self.internal.as_ref().map_or(0, |fields| fields_bytes(fields));
+        self.stored.heap_bytes()
+            + allocated(self.heads.bytes.len())
+            + kept
+            + self.forms.bytes()
+            + internal
+            + item
     }
 
     /// What varies by anything is somebody's; so is what has an owner or cookies in its key, which is
@@ -192,42 +229,90 @@ impl Payload for StoredPage {
     }
 }
 
-/// The header sections of a page as HTTP/1.1 has them, each without the lines that change from hit to
-/// hit and without the empty line: one for the whole, one for a 304.
+/// The header section of a page as HTTP/1.1 has it, without the lines that change from hit to hit and
+/// without the empty line. The lines that a 304 has, too, are its end.
 pub struct Heads {
     bytes: Box<[u8]>,
-    whole: usize,
+    /// Where the lines of a 304 begin.
+    not_modified: usize,
 }
 
 impl Heads {
-    fn of(stored: &Stored, content_bytes: usize) -> Heads {
+    /// Of a response with these fields.
+    fn of(facts: &StoredFacts, headers: &HeaderMap, content_bytes: usize) -> Heads {
         let mut bytes = Vec::with_capacity(1024);
         bytes.extend_from_slice(b"HTTP/1.1 ");
-        bytes.extend_from_slice(stored.status.as_str().as_bytes());
+        bytes.extend_from_slice(facts.status.as_str().as_bytes());
         bytes.push(b' ');
-        let reason = stored.status.canonical_reason().unwrap_or("Unknown");
+        let reason = facts.status.canonical_reason().unwrap_or("Unknown");
         bytes.extend_from_slice(reason.as_bytes());
         bytes.extend_from_slice(b"\r\n");
-        write_lines(stored.headers.iter(), &mut bytes);
+        let goes = goes_with_not_modified(headers);
+        write_lines(headers.iter().filter(|(name, _)| !goes(name)), &mut bytes);
         // RFC 9110 section 8.6: no Content-Length in a 204.
-        if stored.status != http::StatusCode::NO_CONTENT {
+        if facts.status != http::StatusCode::NO_CONTENT {
             bytes.extend_from_slice(format!("content-length: {content_bytes}\r\n").as_bytes());
         }
-        let whole = bytes.len();
-        bytes.extend_from_slice(b"HTTP/1.1 304 Not Modified\r\n");
-        write_lines(not_modified_fields(stored), &mut bytes);
-        Heads { bytes: bytes.into(), whole }
+        let not_modified = bytes.len();
+        write_lines(headers.iter().filter(|(name, _)| goes(name)), &mut bytes);
+        Heads { bytes: bytes.into(), not_modified }
     }
 
-    /// The status line and the lines of the whole response.
+    /// Status line and lines of the whole response.
     pub fn whole(&self) -> &[u8] {
-        &self.bytes[..self.whole]
+        &self.bytes
     }
 
-    /// The status line and the lines of a 304.
-    pub fn not_modified(&self) -> &[u8] {
-        &self.bytes[self.whole..]
+    /// Status line and lines of a 304.
+    pub fn not_modified(&self) -> [&[u8]; 2] {
+        [NOT_MODIFIED, &self.bytes[self.not_modified..]]
     }
+
+    /// The fields that it was laid out from.
+    fn fields(&self) -> HeaderMap {
+        let all = Bytes::copy_from_slice(&self.bytes);
+        // With room for those that are added for the client.
+        let mut fields = HeaderMap::with_capacity(FIELDS_USUAL);
+        for (name, value) in lines(&all) {
+            let name = HeaderName::from_bytes(name).expect("what was a name is one");
+            let value = HeaderValue::from_maybe_shared(all.slice_ref(value));
+            if name != CONTENT_LENGTH {
+                fields.append(name, value.expect("what was a value is one"));
+            }
+        }
+        fields
+    }
+}
+
+/// The lines of a header section that was laid out here, without the first. Neither a name nor a value has
+/// what ends a line in it, nor a name what ends that.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let all = bytes.split(|byte| *byte == b'\n').skip(1);
+    all.filter_map(|line| {
+        let line = line.strip_suffix(b"\r")?;
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((&line[..colon], line.get(colon + b": ".len()..)?))
+    })
+}
+
+/// The same fields in memory that holds nothing else.
+fn owned(fields: &HeaderMap) -> HeaderMap {
+    let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes());
+    fields
+        .iter()
+        .map(|(name, value)| (name.clone(), own(value).expect("what is a value stays one")))
+        .collect()
+}
+
+/// What a map of fields takes with its values, at most.
+fn fields_bytes(fields: &HeaderMap) -> usize {
+    let values: usize = fields
+        .iter()
+        .map(|(name, value)| allocated(name.as_str().len()) + allocated(value.len()))
+        .sum();
+    let entry = size_of::<HeaderName>() + size_of::<HeaderValue>() + 4 * size_of::<usize>();
+    let room = fields.capacity().max(fields.len()) * 4 / 3;
+    allocated(size_of::<HeaderMap>()) + allocated(room * entry) + allocated(room * 4) + values
 }
 
 fn write_lines<'a>(
@@ -244,7 +329,7 @@ fn write_lines<'a>(
 
 /// What a page at `path_and_query` with this stored response depends on.
 pub fn dependencies(
-    stored: &Stored,
+    stored: &StoredFacts,
     store: &Store<StoredPage>,
     site: page_store::Site,
     path_and_query: &str,
@@ -257,7 +342,7 @@ pub fn dependencies(
 }
 
 /// The number by which the store tells the variants of a page apart.
-pub fn variant(stored: &Stored) -> u64 {
+pub fn variant(stored: &StoredFacts) -> u64 {
     if stored.nominated.is_empty() {
         return 0;
     }
@@ -271,3 +356,64 @@ pub fn marked(page: &Page<StoredPage>) -> Option<Timestamp> {
 
 /// A page as the store hands it out.
 pub type SharedPage = std::sync::Arc<Page<StoredPage>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::StatusCode;
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    fn page(status: StatusCode, lines: &[(&'static str, &'static str)]) -> (HeaderMap, StoredPage) {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let mut stored = Stored::of_file(headers, 3, Timestamp(0));
+        stored.status = status;
+        (stored.headers.clone(), StoredPage::new(stored, Bytes::from_static(b"abc")))
+    }
+
+    #[test]
+    fn the_fields_are_read_again_as_they_were() {
+        let lines = [
+            ("date", "Thu, 01 Jan 1970 00:00:00 GMT"),
+            ("content-type", "text/html; charset=utf-8"),
+            ("x-empty", ""),
+            ("x-colons", "a: b: c"),
+            ("set-cookie", "a=1"),
+            ("set-cookie", "b=2"),
+            ("etag", "\"1\""),
+        ];
+        let (headers, page) = page(StatusCode::NOT_FOUND, &lines);
+        assert_eq!(page.response().headers, headers);
+        let cookies: Vec<_> = headers.get_all("set-cookie").iter().collect();
+        assert_eq!(cookies, ["a=1", "b=2"], "in their order");
+        let whole = text(page.heads.whole());
+        assert!(whole.starts_with("HTTP/1.1 404 Not Found\r\ncontent-type: text/html"), "{whole}");
+        assert!(whole.contains("\r\ncontent-length: 3\r\n") && whole.ends_with("\r\n"), "{whole}");
+        let not_modified = text(&page.heads.not_modified().concat());
+        assert!(
+            not_modified.starts_with("HTTP/1.1 304 Not Modified\r\ndate: Thu"),
+            "{not_modified}"
+        );
+        assert!(!not_modified.contains("content-"), "{not_modified}");
+        assert_eq!(whole.lines().count(), lines.len() + 2);
+    }
+
+    #[test]
+    fn a_204_has_no_length() {
+        let (_, page) = page(StatusCode::NO_CONTENT, &[]);
+        assert!(!text(page.heads.whole()).contains("content-length"));
+    }
+
+    #[test]
+    fn a_page_is_counted_with_all_it_holds() {
+        let (_, page) = page(StatusCode::OK, &[("etag", "\"1\"")]);
+        let least = page.heads.bytes.len() + 3 + 3;
+        assert!((least..least + 150).contains(&page.bytes()), "{}", page.bytes());
+        println!("a page is {} bytes, facts {}", size_of::<StoredPage>(), size_of::<StoredFacts>());
+    }
+}

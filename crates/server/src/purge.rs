@@ -253,8 +253,7 @@ fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength) -> Done 
             true => &hosts.aliases[..],
             false => &[],
         };
-        let content_type = page.payload().stored.headers.get(header::CONTENT_TYPE);
-        let content_type = content_type.map(|value| value.as_bytes());
+        let content_type = page.payload().field(&header::CONTENT_TYPE);
         conditions.hold(&Described { host, aliases, url, content_type })
     };
     let touches: Touches<StoredPage> = Arc::new(touches);

@@ -389,7 +389,8 @@ impl Render {
             // Coded here, once for everybody.
             headers.remove(header::ACCEPT_ENCODING);
         }
-        make_conditional(&mut headers, validate.as_ref().map(|page| &page.payload().stored));
+        let known = validate.as_ref().map(|page| page.payload().response());
+        make_conditional(&mut headers, known.as_ref());
         if validate.is_none() {
             self.ask.put_range(&mut headers);
         }

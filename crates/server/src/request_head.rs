@@ -129,6 +129,21 @@ impl Refusal {
             Refusal::ContentMalformed => "content-malformed",
         }
     }
+
+    /// The whole answer; the connection ends with it.
+    pub fn answer(self) -> Vec<u8> {
+        let status = self.status();
+        let text = format!("{status}: {}\n", self.as_str());
+        let allow = if self == Refusal::MethodConnect { "allow: GET, HEAD\r\n" } else { "" };
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n{allow}\
+             content-length: {}\r\ncache-control: no-store\r\n\
+             cache-status: pagewell; detail={}\r\nconnection: close\r\n\r\n{text}",
+            text.len(),
+            self.as_str(),
+        )
+        .into_bytes()
+    }
 }
 
 /// Looks at the bytes that have arrived at the start of a request.

@@ -147,7 +147,8 @@ fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Respons
 
 /// A page in the form that the request selects.
 fn reuse_page(facts: &RequestFacts<'_>, page: &StoredPage) -> Response<ResponseBody> {
-    let StoredPage { stored, plain, forms, .. } = page;
+    let StoredPage { plain, forms, .. } = page;
+    let stored = &page.response();
     let length = plain.length() as u64;
     let form = |coding| forms.get(coding).map(|form| form.content.clone());
     let plain = || match answer(facts, stored, Some(length)) {
@@ -255,7 +256,7 @@ pub fn of_part(
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
     let content = Content::Whole(part.content().slice(at));
-    let mut response = with(&part.stored, StatusCode::PARTIAL_CONTENT, content);
+    let mut response = with(&part.response(), StatusCode::PARTIAL_CONTENT, content);
     let headers = response.headers_mut();
     // A stored part knows how long the whole is.
     let complete_length = part.stored.content_length.unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
-use http_cache::{Fields, Policy, Stored};
+use http_cache::{Fields, Policy, StoredFacts};
 
 /// How much the origin has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +213,7 @@ impl SiteRules {
 
     /// Whether a stored page may be used for the request: one whose lifetime is only a rule's, or a
     /// guess, is not for a visitor who may be somebody in particular to the application.
-    pub fn may_use(&self, plan: &Plan, stored: &Stored) -> bool {
+    pub fn may_use(&self, plan: &Plan, stored: &StoredFacts) -> bool {
         !self.has_strangers(plan) || crate::revise::is_declared(stored)
     }
 

@@ -12,7 +12,7 @@ use crate::view::RequestView;
 use http::header::{CACHE_CONTROL, COOKIE, EXPIRES, LOCATION, PRAGMA, SET_COOKIE};
 use http::{HeaderMap, HeaderName, StatusCode, Uri};
 use http_cache::litespeed::LSC_COOKIE;
-use http_cache::{FieldUse, LifetimeSource, Policy, Stored};
+use http_cache::{FieldUse, LifetimeSource, Policy, StoredFacts};
 
 /// What is to be done with a response.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl SiteRules {
     ///
     /// # Errors
     /// Why not.
-    pub fn keeps(&self, plan: &Plan, stored: &Stored) -> Result<(), Refusal> {
+    pub fn keeps(&self, plan: &Plan, stored: &StoredFacts) -> Result<(), Refusal> {
         match self.has_strangers(plan) && !is_shareable(stored) {
             true => Err(Refusal::UnknownCookie),
             false => Ok(()),
@@ -181,7 +181,7 @@ impl SiteRules {
 
 /// Whether the response says in a word made for shared caches that it is the same for all, or is
 /// selected by all cookies. Cookies named one by one (`X-LiteSpeed-Vary`) say nothing of the others.
-fn is_shareable(stored: &Stored) -> bool {
+fn is_shareable(stored: &StoredFacts) -> bool {
     let directives = &stored.directives;
     let source = stored.lifetime_source;
     directives.public
@@ -198,7 +198,7 @@ fn is_shareable(stored: &Stored) -> bool {
 }
 
 /// Whether the application has said how long the page is good, or is heard on its cookies.
-pub(crate) fn is_declared(stored: &Stored) -> bool {
+pub(crate) fn is_declared(stored: &StoredFacts) -> bool {
     !matches!(stored.lifetime_source, LifetimeSource::Rule | LifetimeSource::Heuristic)
         || is_shareable(stored)
 }

@@ -41,7 +41,7 @@ fn again(data: &[u8]) -> Option<Vec<u8>> {
         key: page.key,
         worth: page.worth,
         marked_at_ms: page.marked_at_ms,
-        stored: &page.stored,
+        stored: page.stored.clone(),
         content: page.content,
         forms: page.forms,
     };

@@ -23,8 +23,8 @@ fn request<'a>(lines: &[(&'a str, &'a str)]) -> RequestFacts<'a> {
     RequestFacts::read(&http::Method::GET, lines)
 }
 
-fn file(headers: HeaderMap) -> Stored {
-    let mut stored = Stored::of_file(headers, 1_000, crate::Timestamp(0));
+fn file(headers: HeaderMap) -> crate::Stored {
+    let mut stored = crate::Stored::of_file(headers, 1_000, crate::Timestamp(0));
     stored.forms = crate::Forms::ByCoding;
     stored
 }
@@ -143,7 +143,8 @@ fn conditions_are_met_by_the_tag_of_any_form() {
     assert!(matches!(part("\"a\""), Answer::Ranges(_)));
     assert_eq!(part("\"a-gz\""), Answer::Whole);
     // A response that has one form only knows nothing of suffixes.
-    let one = Stored { forms: crate::Forms::One, ..stored };
+    let mut one = stored;
+    one.forms = crate::Forms::One;
     let asked = request(&[("if-none-match", "\"a-gz\"")]);
     assert_eq!(answer(&asked, &one, Some(9)), Answer::Whole);
 }

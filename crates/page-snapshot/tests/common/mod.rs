@@ -45,12 +45,12 @@ pub fn usual() -> Stored {
 }
 
 /// A page with this response.
-pub fn record<'a>(key: &'a str, stored: &'a Stored) -> Record<'a> {
+pub fn record<'a>(key: &'a str, stored: &Stored) -> Record<'a> {
     Record {
         key: key.as_bytes(),
         worth: 5,
         marked_at_ms: Some(99),
-        stored,
+        stored: stored.clone(),
         content: Content::Kept(b"hello"),
         forms: vec![(Coding::Zstd, b"zzz"), (Coding::Gzip, b"g")],
     }

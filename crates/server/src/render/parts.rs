@@ -77,7 +77,7 @@ pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<Res
     let (parts, verdict) = decide_on(site, &facts, &ask.headers, &ask.plan, &key);
     let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict else { return None };
     let part = parts.as_slice()[candidate].payload();
-    let Some((range, at)) = range_inside(&facts, &part.stored) else {
+    let Some((range, at)) = range_inside(&facts, &part.response()) else {
         ask.why = ForwardReason::Partial;
         return None;
     };
@@ -179,7 +179,8 @@ impl Render {
     ) -> (Stored, Bytes) {
         let both = older.filter(|page| !page.is_marked()).and_then(|page| {
             let old_content = page.payload().content();
-            let old = Held { stored: &page.payload().stored, content: &old_content };
+            let old_response = page.payload().response();
+            let old = Held { stored: &old_response, content: &old_content };
             let new = Held { stored: &stored, content: &content };
             joined(&old, &new, self.site.limits.page_bytes as u64)
         });

@@ -62,7 +62,7 @@ pub(super) fn freshened(
     response: &OriginResponse,
     sent: &Sent,
 ) -> Result<Stored, &'static str> {
-    let known = &page.payload().stored;
+    let known = &page.payload().response();
     let revision = revise(site, ask, known.status, &response.headers);
     let refresh = |known: &Stored, headers: &HeaderMap| {
         let facts = read_facts(&Method::GET, &ask.headers);

@@ -33,7 +33,7 @@ pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
         key: found.page.key().bytes(),
         worth: found.worth.uses & USES | stay,
         marked_at_ms: found.page.marked().map(|marked| marked.at_ms),
-        stored: &page.stored,
+        stored: page.response(),
         content,
         forms: forms.collect(),
     })

@@ -1,0 +1,55 @@
+//! A client that says nothing for a while and goes on: what was let go of meanwhile is there again, and
+//! requests that are plain hits and others follow each other on one connection in any order.
+
+mod common;
+
+use common::{Raw, binary, counter, until};
+use harness::{Pagewell, page_origin};
+
+const PLAIN: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+const PART: &str = "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-9\r\n\r\n";
+const WRITE: &str = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+
+/// Waits until connections have rested so many times.
+fn until_rested(pagewell: &Pagewell, times: u64) {
+    until("the client rests", || counter(pagewell, "connections_rested") >= times);
+    assert_eq!(counter(pagewell, "connections_rested"), times);
+}
+
+#[test]
+fn a_client_that_was_idle_is_served_on() {
+    let origin = format!("http://{}", page_origin(100).expect("an origin"));
+    let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
+    let mut client = Raw::with(&pagewell, PLAIN);
+    assert_eq!(client.answer().content.len(), 100);
+    for (rested, (request, status)) in
+        [(PLAIN, 200), (PART, 206), (PART, 206), (PLAIN, 200), (WRITE, 200), (PLAIN, 200)]
+            .into_iter()
+            .enumerate()
+    {
+        until_rested(&pagewell, rested as u64 + 1);
+        client.send(request);
+        let answer = client.answer();
+        assert_eq!(answer.status, status, "{request}");
+        let is_hit = answer.header("cache-status").is_some_and(|said| said.contains("; hit"));
+        assert_eq!(is_hit, request != WRITE, "{request}");
+    }
+    // All kinds at once, in their order.
+    client.send([PLAIN, PART, WRITE, PLAIN, PART].concat());
+    let statuses: Vec<u16> = (0..5).map(|_| client.answer().status).collect();
+    assert_eq!(statuses, [200, 206, 200, 200, 206]);
+}
+
+#[test]
+fn who_has_begun_a_request_is_not_idle() {
+    let origin = format!("http://{}", page_origin(100).expect("an origin"));
+    let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
+    let (begun, rest) = PLAIN.split_at(20);
+    let mut client = Raw::with(&pagewell, begun);
+    // Another one comes later, and rests.
+    let mut other = Raw::with(&pagewell, PLAIN);
+    assert_eq!(other.answer().status, 200);
+    until_rested(&pagewell, 1);
+    client.send(rest);
+    assert_eq!(client.answer().status, 200);
+}

@@ -1,0 +1,135 @@
+//! What the store counts for pages against the real heap: not less than they take, and hardly more.
+//!
+//! Pages are made as an origin's responses come: every value of a field is a piece of a buffer that was read
+//! from its connection, and none of those buffers may be held by a page. One test only: the allocator counts
+//! for the whole process.
+#![allow(unsafe_code)]
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use http_cache::codings::Coding;
+use http_cache::{Policy, RequestFacts, Stored, Timestamp, storable};
+use page_store::{Limits, Site, Store};
+use pagewell::page::{StoredPage, dependencies};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const PAGES: usize = 4000;
+const READ_BYTES: usize = 8 << 10;
+const CONTENT_BYTES: usize = 2042;
+/// What a page of a few fields takes beyond its content and its header lines, its address in it.
+const BEYOND_BYTES: usize = 1100;
+
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// What a general-purpose allocator takes for an allocation: steps of 16 bytes, 8 of its own.
+fn taken(size: usize) -> usize {
+    ((size + 8 + 15) & !15).max(32)
+}
+
+// SAFETY: every call is the system allocator's own, with a count beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(taken(layout.size()), Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD.fetch_sub(taken(layout.size()), Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// The fields of a response, all of them pieces of one buffer.
+fn read(lines: &[(&'static str, &str)]) -> HeaderMap {
+    let mut buffer = Vec::with_capacity(READ_BYTES);
+    lines.iter().for_each(|(_, value)| buffer.extend_from_slice(value.as_bytes()));
+    buffer.resize(READ_BYTES, b'x');
+    let buffer = Bytes::from(buffer);
+    let mut fields = HeaderMap::new();
+    let mut from = 0;
+    for (name, value) in lines {
+        let to = from + value.len();
+        let value = HeaderValue::from_maybe_shared(buffer.slice(from..to)).expect("a value");
+        fields.append(HeaderName::from_static(name), value);
+        from = to;
+    }
+    fields
+}
+
+fn stored(lines: &[(&'static str, &str)]) -> Stored {
+    let facts = RequestFacts::new(http_cache::Method::Get);
+    let came = Timestamp::from_seconds(784_111_777);
+    let policy = Policy::default();
+    let fields = read(lines);
+    storable(&facts, &HeaderMap::new(), StatusCode::OK, &fields, came, came, &policy)
+        .expect("it may be stored")
+}
+
+/// Fills a store with pages of these fields; what one takes by the allocator, and by the store.
+fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize) {
+    let store = Store::<StoredPage>::new(Limits::new(1 << 28));
+    let site = Site::default();
+    let (before, counted) = (HELD.load(Relaxed), store.stats().bytes.total());
+    let lease = store.lease();
+    for n in 0..PAGES {
+        let path = format!("/n/{n}/");
+        let key = format!("http://example.org{path}");
+        let stored = stored(lines);
+        let content = |bytes: usize| Bytes::from(vec![b'x'; bytes].into_boxed_slice());
+        let coded = codings.iter().map(|coding| (*coding, content(400))).collect();
+        let made_from = dependencies(&stored, &store, site, &path);
+        let page = StoredPage::with_forms(stored, content(CONTENT_BYTES), coded);
+        store.insert(store.key(key.as_bytes()), 0, &made_from, &lease, page).expect("no change");
+    }
+    let real = HELD.load(Relaxed) - before;
+    (real / PAGES, (store.stats().bytes.total() - counted) / PAGES)
+}
+
+#[test]
+fn pages_are_counted_with_what_they_take() {
+    let few = [
+        ("content-type", "text/html; charset=utf-8"),
+        ("cache-control", "max-age=36000"),
+        ("etag", "\"0123456789abcdef\""),
+        ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ];
+    let tagged = [&few[..], &[("cache-groups", "\"news\", \"news:4\", \"comments\"")]].concat();
+    let many = [
+        &tagged[..],
+        &[
+            ("last-modified", "Sun, 06 Nov 1994 08:00:00 GMT"),
+            ("vary", "accept-language"),
+            ("surrogate-control", "max-age=600"),
+            ("x-powered-by", "PHP/8.2"),
+            ("content-language", "de"),
+            ("link", "</style.css>; rel=preload; as=style"),
+            ("x-frame-options", "SAMEORIGIN"),
+        ],
+    ]
+    .concat();
+    for (name, lines, codings) in [
+        ("few", &few[..], &[][..]),
+        ("tagged", &tagged, &[]),
+        ("many", &many, &[]),
+        ("coded", &few, &[Coding::Gzip, Coding::Brotli]),
+    ] {
+        let (real, counted) = page_of(lines, codings);
+        println!("{name}: {real} bytes held, {counted} counted");
+        assert!(real as f64 <= counted as f64 * 1.02, "{name}: {real} held, {counted} counted");
+        assert!(counted as f64 <= real as f64 * 1.1, "{name}: {real} held, {counted} counted");
+        if name == "few" {
+            let lines: usize = lines.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+            let beyond = real - CONTENT_BYTES - lines;
+            assert!(beyond <= BEYOND_BYTES, "{beyond} bytes beyond content and header lines");
+        }
+    }
+}
