@@ -1,5 +1,6 @@
-//! Time limits on waiting for a client, of which a connection asks thousands of times and which hardly ever
-//! come to anything. They bound how long something takes and decide nothing about a page.
+//! Time limits on waiting for a client: a connection asks for them thousands of times, and hardly ever
+//! do they come to anything. They bound how long something takes, are kept by tokio's timers, and decide
+//! nothing about a page.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,6 @@
 //! A client that says nothing for a while and goes on: what was let go of meanwhile is there again, and
-//! requests that are plain hits and others follow each other on one connection in any order.
+//! requests that are plain hits and others follow each other on one connection in any order. That a
+//! client rests is told by the counter `connections_rested`; nothing here sleeps.
 
 mod common;
 
