@@ -166,7 +166,7 @@ pub fn keep_plain(site: &Site, page: &SharedPage) {
         return;
     }
     let plain = Plain::Kept(payload.content());
-    let both = StoredPage::restored(payload.stored.clone(), plain, payload.forms.contents());
+    let both = StoredPage::restored(payload.response(), plain, payload.forms.contents());
     if let Err(reason) = site.store.replace_payload(page, both) {
         tracing::debug!(event = "plain-not-kept", reason = reason.as_str());
     }
