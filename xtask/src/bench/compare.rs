@@ -121,7 +121,7 @@ pub fn run(measure: &Measure, amount: &Amount, binary: &Path) -> Result<(String,
 }
 
 /// Waits, within a bound, until what php-fpm still had to do is done: it must not count for the next.
-fn let_php_finish(ground: &Ground) {
+pub fn let_php_finish(ground: &Ground) {
     let bound = Deadline::after(Duration::from_secs(60));
     let mut seen = usize::MAX;
     while seen != ground.pages.php.requests() && !bound.passed() {

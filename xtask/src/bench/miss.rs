@@ -4,7 +4,7 @@
 //! php-fpm together, for the same PHP answers both; and, over a single connection, how long a request takes.
 //! That each was rendered is seen in php-fpm's own log. In turn, round by round, like everything here.
 
-use super::compare::two_cores;
+use super::compare::{let_php_finish, two_cores};
 use super::figures::{Round, Series, Spread, shown};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
@@ -123,8 +123,11 @@ fn one_round(
     let mut load = Load::new(server.address, page.target, connections, Until::Requests(requests));
     load.core = Some(ground.load_core);
     load.targets = (0..requests).map(|n| format!("{}?{name}-{n}", page.target)).collect();
+    // It notes a request when it is done with it, which is after the answer.
+    let_php_finish(ground);
     let (before, rendered) = (server.cpu_seconds(), ground.pages.php.requests());
     let report = load.run().map_err(|error| format!("bench: {error}"))?;
+    let_php_finish(ground);
     let used = server.cpu_seconds() - before;
     let rendered = ground.pages.php.requests() - rendered;
     if report.requests != requests || rendered as u64 != requests {
