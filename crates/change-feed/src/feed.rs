@@ -196,6 +196,7 @@ impl Rule {
 
     /// Touches the tags for one row.
     fn touch<'a>(&self, touched: &mut Touched, mut value: impl FnMut(&str) -> Filling<'a>) {
+        touched.by_table(&self.table);
         for template in &self.tags {
             let room = match template.fill(&mut value) {
                 Ok(tag) if template.is_constant() => {
@@ -214,6 +215,7 @@ impl Rule {
 
     /// Touches what stands for any row.
     fn touch_any(&self, touched: &mut Touched) {
+        touched.by_table(&self.table);
         for template in &self.tags {
             if let Ok(tag) = template.fill(|_| Filling::Unknown) {
                 touched.add(&tag);

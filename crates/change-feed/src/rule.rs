@@ -193,6 +193,16 @@ impl Rules {
         self.all.iter().any(touches)
     }
 
+    /// The tables whose changed rows could touch this tag, each with the tag as its rule has it.
+    pub fn touching(&self, tag: &str) -> impl Iterator<Item = (&str, String)> {
+        self.all.iter().filter_map(move |rule| {
+            let template = rule.tags.iter().find(|template| template.could_make(tag));
+            let written = template.map(Template::written);
+            let any_row = || rule.any_row.iter().find(|own| *own == tag).cloned();
+            Some((&*rule.table, written.or_else(any_row)?))
+        })
+    }
+
     /// Holds them against a schema.
     ///
     /// # Errors

@@ -89,6 +89,16 @@ impl Template {
         })
     }
 
+    /// As it was written.
+    pub(crate) fn written(&self) -> String {
+        let brace = |text: &str| text.replace('{', "{{").replace('}', "}}");
+        let part = |part: &Part| match part {
+            Part::Text(text) => brace(text),
+            Part::Column(column) => format!("{{{column}}}"),
+        };
+        self.parts.iter().map(part).collect()
+    }
+
     /// Whether it is the same for every row.
     pub fn is_constant(&self) -> bool {
         self.columns().next().is_none()

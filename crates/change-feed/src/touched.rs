@@ -7,11 +7,14 @@ use std::collections::BTreeSet;
 
 /// How many tags of single rows one transaction may touch before its rules say it for any row.
 pub const TAGS_MAX: usize = 10_000;
+/// How many tables are named.
+const TABLES_MAX: usize = 8;
 
 /// What one transaction touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Touched {
     tags: BTreeSet<String>,
+    tables: BTreeSet<String>,
     rows: usize,
     everything: bool,
 }
@@ -29,6 +32,19 @@ impl Touched {
     /// The tags, each once, in order.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(String::as_str)
+    }
+
+    /// The tables whose rules touched something, for explanations: 8 at most, and none where every page
+    /// is touched for another reason.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().map(String::as_str)
+    }
+
+    /// Notes a table whose rule touches something.
+    pub(crate) fn by_table(&mut self, table: &str) {
+        if self.tables.len() < TABLES_MAX && !self.tables.contains(table) {
+            self.tables.insert(table.to_owned());
+        }
     }
 
     /// Whether every page is touched.

@@ -169,3 +169,22 @@ fn proposals_can_be_used() {
     ));
     assert_eq!(Row::insert(&[]).kind, RowKind::Insert);
 }
+
+#[test]
+fn it_is_told_whose_rules_touched_something_and_whose_could() {
+    let rules = [comments(), rule("news", &["news", "news:{id}"]), rule("votes", &["votes"])];
+    let feed = feed(&rules, &news());
+    let mut touched = Touched::default();
+    feed.row("comments", &Row::insert(&[("id", "1"), ("news_id", "4")]), &mut touched);
+    assert_eq!(touched.tables().collect::<Vec<_>>(), ["comments"]);
+    feed.table("news", &mut touched);
+    assert_eq!(touched.tables().collect::<Vec<_>>(), ["comments", "news"]);
+
+    let rules = Rules::compile(&rules).expect("rules");
+    let could = |tag: &str| -> Vec<String> {
+        rules.touching(tag).map(|(table, tag)| format!("{table} {tag}")).collect()
+    };
+    assert_eq!(could("news:4"), ["comments news:{news_id}", "news news:{id}"]);
+    assert_eq!(could("votes"), ["votes votes"]);
+    assert!(could("nothing").is_empty());
+}

@@ -15,9 +15,10 @@ use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
 use crate::page::{Marked, Payload};
 use crate::places::Leaving;
-use crate::rewarm::{self, Touched};
+use crate::rewarm::{self, Rewarm, Touched};
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
+use crate::told::Teller;
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,15 +61,34 @@ impl<P: Payload> Store<P> {
     /// The same, with the time of the change in milliseconds of the caller's clock, for the pages that it
     /// marks: [`Page::marked`](crate::Page::marked) gives it back.
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
+        self.change_by(change, strength, now_ms, Teller::nobody())
+    }
+
+    pub(crate) fn change_by(
+        &self,
+        change: &Change<'_>,
+        strength: Strength,
+        now_ms: u64,
+        teller: Teller<'_, P>,
+    ) -> Applied {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
-        self.shared.sweep(index, &ids, Sweep::new(number, strength, now_ms))
+        self.shared.sweep(index, &ids, Sweep::new(number, strength, now_ms, teller))
     }
 
     /// Applies a change that may not be visible yet to the renders that begin now (settling), and keeps it
     /// open. [`settle`](Self::settle) it when it is shown to be visible.
     pub fn open(&self, change: &Change<'_>, strength: Strength) -> Opened {
+        self.open_by(change, strength, Teller::nobody())
+    }
+
+    pub(crate) fn open_by(
+        &self,
+        change: &Change<'_>,
+        strength: Strength,
+        teller: Teller<'_, P>,
+    ) -> Opened {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
@@ -79,7 +99,7 @@ impl<P: Payload> Store<P> {
             ids.clone()
         };
         index.open(&open_ids);
-        let applied = self.shared.sweep(index, &ids, Sweep::new(number, strength, 0));
+        let applied = self.shared.sweep(index, &ids, Sweep::new(number, strength, 0, teller));
         let registry = Arc::clone(&self.shared) as Arc<dyn Registry>;
         Opened { applied, ids: open_ids, registry }
     }
@@ -105,19 +125,30 @@ impl<P: Payload> Store<P> {
 }
 
 /// A change on its way through the pages.
-#[derive(Debug)]
-pub(crate) struct Sweep<P> {
+pub(crate) struct Sweep<'t, P> {
     pub(crate) applied: Applied,
     strength: Strength,
     now_ms: u64,
     /// What is worth rendering anew of the batch.
-    pub(crate) worth: Vec<Touched<P>>,
+    worth: Vec<Touched<P>>,
+    teller: Teller<'t, P>,
 }
 
-impl<P> Sweep<P> {
-    pub(crate) fn new(number: Number, strength: Strength, now_ms: u64) -> Self {
+impl<'t, P: Payload> Sweep<'t, P> {
+    pub(crate) fn new(
+        number: Number,
+        strength: Strength,
+        now_ms: u64,
+        teller: Teller<'t, P>,
+    ) -> Self {
         let applied = Applied { number, dropped: 0, marked: 0 };
-        Self { applied, strength, now_ms, worth: Vec::new() }
+        Self { applied, strength, now_ms, worth: Vec::new(), teller }
+    }
+
+    /// Hands over what was touched until now. Not under the index lock.
+    pub(crate) fn hand_over(&mut self, rewarm: &Rewarm) {
+        rewarm.add(&mut self.worth);
+        self.teller.tell(self.applied.number);
     }
 }
 
@@ -137,7 +168,7 @@ impl<P: Payload> Shared<P> {
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         ids: &[Id],
-        mut sweep: Sweep<P>,
+        mut sweep: Sweep<'_, P>,
     ) -> Applied {
         let mut leaving = Leaving::new();
         let mut looked_at = 0;
@@ -149,29 +180,31 @@ impl<P: Payload> Shared<P> {
                     looked_at = 0;
                     position += 1;
                     drop(index);
-                    self.rewarm.add(&mut sweep.worth);
+                    sweep.hand_over(&self.rewarm);
                     leaving.clear();
                     yield_now();
                     index = self.lock_as_sweeper();
                     continue;
                 }
                 looked_at += 1;
-                self.touch(&mut index, at, &mut sweep, &mut leaving);
+                self.touch(&mut index, at, Some(*id), &mut sweep, &mut leaving);
             }
         }
         // What a small change left is buried with it; a large one is acknowledged first (`places.rs`).
         index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
-        self.rewarm.add(&mut sweep.worth);
+        sweep.hand_over(&self.rewarm);
         sweep.applied
     }
 
-    /// Drops or marks the page at `at`, if it is there and began before the sweep's change.
+    /// Drops or marks the page at `at`, if it is there and began before the sweep's change; `name` is that
+    /// by which it was found.
     pub(crate) fn touch(
         &self,
         index: &mut Index<P>,
         at: u32,
-        sweep: &mut Sweep<P>,
+        name: Option<Id>,
+        sweep: &mut Sweep<'_, P>,
         leaving: &mut Leaving<P>,
     ) {
         let place = index.pages.get(at);
@@ -182,6 +215,7 @@ impl<P: Payload> Shared<P> {
         if sweep.strength == Strength::Drop || !page.is_marked() {
             let worth = rewarm::worth(&self.limits, place);
             sweep.worth.extend(worth.map(|worth| (Arc::clone(page), worth)));
+            sweep.teller.note(page, name);
         }
         match sweep.strength {
             Strength::Drop => {

@@ -6,7 +6,7 @@
 //! render holds a [`Lease`], the clock's value when it began; [`Store::insert`] checks and inserts in one
 //! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling),
 //! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index),
-//! `owners.rs` (private pages), `rewarm.rs`, `restore.rs` (what outlives the process), `evict.rs`, `fill.rs` (collapse).
+//! `owners.rs` (private pages), `rewarm.rs`, `told.rs` (what a change touched), `restore.rs` (what outlives the process), `evict.rs`, `fill.rs` (collapse).
 //!
 //! No sockets, no clock, no logging, no `unsafe`. Times come in as arguments. It knows nothing of HTTP: keys
 //! and tags are bytes, what is stored is the caller's [`Payload`]. Every structure is bounded by [`Limits`].
@@ -37,6 +37,7 @@ mod store;
 mod sync;
 mod table;
 mod tags;
+mod told;
 mod validate;
 
 pub use budget::{
@@ -47,10 +48,11 @@ pub use fill::{Alone, Arrived, FillLimits, FillStats, Fills, Follower, Leader, T
 pub use lease::{Lease, Number};
 pub use list::Listing;
 pub use names::{Change, Dependencies, Site, Strength, Target};
-pub use page::{Audience, Candidates, Key, KeyBuf, Marked, Page, Payload};
+pub use page::{Audience, Candidates, Key, KeyBuf, Marked, Page, Payload, SERVED_MAX};
 pub use places::Tidied;
 pub use predicate::Touches;
 pub use refused::{NotStored, Refused};
 pub use restore::{Found, NotRestored, Restoring, Stay, Walk, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
+pub use told::{Name, TOLD_MAX, Told};

@@ -10,7 +10,7 @@ use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// What a page holds for the caller.
 pub trait Payload: Send + Sync + 'static {
@@ -81,6 +81,9 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 /// The number at which a page's count of uses stays.
 const USES_MAX: u8 = 3;
 
+/// The number at which a page's count of requests stays.
+pub const SERVED_MAX: u16 = u16::MAX;
+
 /// A stored response.
 pub struct Page<P> {
     key: Box<[u8]>,
@@ -93,6 +96,8 @@ pub struct Page<P> {
     slot: AtomicU32,
     /// 0 to 3, for the eviction.
     uses: AtomicU8,
+    /// How many requests it has answered; stays at the top.
+    served: AtomicU16,
     /// The number of the soft invalidation that touched it first, 0 for none; never taken back.
     marked: Mark,
     /// The caller's time of that; written before the mark.
@@ -111,6 +116,7 @@ impl<P: Payload> Page<P> {
             payload,
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
+            served: AtomicU16::new(0),
             marked: Mark::new(0),
             marked_at_ms: AtomicU64::new(0),
         }
@@ -179,6 +185,22 @@ impl<P> Page<P> {
 
     pub(crate) fn set_uses(&self, uses: u8) {
         self.uses.store(uses, Ordering::Relaxed);
+    }
+
+    /// Counts a request that is answered with it. Not exact under contention, as a load and a store: it is
+    /// for people to read, and nothing is decided by it.
+    pub fn serve(&self) {
+        let served = self.served.load(Ordering::Relaxed);
+        self.served.store(served.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// How many requests it has answered, about; [`SERVED_MAX`] stands for as many or more.
+    pub fn served(&self) -> u16 {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_served(&self, served: u16) {
+        self.served.store(served, Ordering::Relaxed);
     }
 
     pub(crate) fn slot(&self) -> u32 {

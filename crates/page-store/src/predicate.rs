@@ -19,6 +19,7 @@ use crate::places::Leaving;
 use crate::refused::Refused;
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
+use crate::told::Teller;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -101,6 +102,17 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         now_ms: u64,
     ) -> Applied {
+        self.change_where_by(site, touches, strength, now_ms, Teller::nobody())
+    }
+
+    pub(crate) fn change_where_by(
+        &self,
+        site: Site,
+        touches: &Touches<P>,
+        strength: Strength,
+        now_ms: u64,
+        teller: Teller<'_, P>,
+    ) -> Applied {
         let shared = &self.shared;
         let mut index = shared.lock();
         let number = shared.next_number(&mut index);
@@ -109,7 +121,8 @@ impl<P: Payload> Store<P> {
         index.counters.changes += 1;
         index.counters.changes_by_predicate += 1;
         index.prune();
-        shared.sweep_where(index, site, touches, Sweep::new(number, strength, now_ms))
+        let sweep = Sweep::new(number, strength, now_ms, teller);
+        shared.sweep_where(index, site, touches, sweep)
     }
 }
 
@@ -147,7 +160,7 @@ impl<P: Payload> Shared<P> {
         mut index: MutexGuard<'s, Index<P>>,
         site: Site,
         touches: &Touches<P>,
-        mut sweep: Sweep<P>,
+        mut sweep: Sweep<'_, P>,
     ) -> Applied {
         let all = everything(site, &self.seeds);
         let mut position = usize::MAX;
@@ -163,21 +176,21 @@ impl<P: Payload> Shared<P> {
                 batch.extend(before.map(Arc::clone));
             }
             drop(index);
-            self.rewarm.add(&mut sweep.worth);
+            sweep.hand_over(&self.rewarm);
             leaving.clear();
             batch.retain(|page: &Arc<Page<P>>| touches(page));
             yield_now();
             index = self.lock_as_sweeper();
             for page in batch.drain(..) {
                 if let Some(at) = self.place_of(&index, &page) {
-                    self.touch(&mut index, at, &mut sweep, &mut leaving);
+                    self.touch(&mut index, at, None, &mut sweep, &mut leaving);
                 }
                 leaving.push(page);
             }
         }
         index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
-        self.rewarm.add(&mut sweep.worth);
+        sweep.hand_over(&self.rewarm);
         sweep.applied
     }
 

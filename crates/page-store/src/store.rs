@@ -91,6 +91,11 @@ impl<P: Payload> Store<P> {
         self.shared.shards.hit(key)
     }
 
+    /// The pages stored under `key`, none of them counted as used: for whoever only looks.
+    pub fn peek(&self, key: Key<'_>) -> Candidates<P> {
+        self.shared.shards.pages(key)
+    }
+
     /// The clock's value, without a lock: the arrival stamp of a request. Read it when the request arrives,
     /// before anything is looked up. Read after a change was acknowledged, it is at least that change's
     /// number. Every number it returns is of a change that all later leases and insertions know of.
@@ -281,6 +286,7 @@ impl<P: Payload> Shared<P> {
             return Err(NotReplaced::TooLarge);
         }
         new.set_uses(old.uses());
+        new.set_served(old.served());
         index.swap(old, new);
         self.shards.swap(old, new);
         Ok(())

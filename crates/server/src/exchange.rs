@@ -188,14 +188,15 @@ async fn get(
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     let shared = site.shared(&target);
-    let (plan, key) = plan(site, &request, shared.as_ref().unwrap_or(&target), visitor);
+    let (method, headers) = (request.method(), request.headers());
+    let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(&target), visitor);
     if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
         (plan.handling, &site.config.private)
     {
         return private::answer(site, copies, request, target, visitor, plan).await;
     }
     if let Handling::Bypass(because) = plan.handling {
-        return bypass(site, request, target, visitor, because).await;
+        return bypass(site, request, target, visitor, (&plan, because)).await;
     }
     let target = shared.unwrap_or(target);
     let facts = read_facts(request.method(), request.headers());
@@ -238,15 +239,16 @@ fn may_refresh(site: &Site) -> bool {
 }
 
 /// What the rules make of a request, and the key of the copy that would answer it.
-fn plan(
-    site: &Arc<Site>,
-    request: &Request<Incoming>,
+pub fn plan(
+    site: &Site,
+    method: &Method,
+    headers: &HeaderMap,
     target: &Target,
     visitor: &Visitor,
 ) -> (Plan, Vec<u8>) {
     let rules = &site.config.rules;
-    let fields = AsSent(request.headers());
-    let view = view_of(target, request.method(), &fields, visitor);
+    let fields = AsSent(headers);
+    let view = view_of(target, method, &fields, visitor);
     let plan = rules.plan(&view, site.load(), site.clock.now().0);
     let mut key = Vec::with_capacity(128);
     target.write_key(&mut key);
@@ -260,8 +262,10 @@ async fn bypass(
     request: Request<Incoming>,
     target: Target,
     visitor: &Visitor,
-    because: BypassBecause,
+    (plan, because): (&Plan, BypassBecause),
 ) -> Response<ResponseBody> {
+    let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(request.headers()));
+    site.why.bypassed(&target, because.as_str(), &cookies);
     let patience = match because {
         BypassBecause::SessionCookie => Patience::ToTheHead,
         _ => Patience::WhileAsked,
@@ -313,19 +317,37 @@ fn ask(
 
 /// What is stored under a key, and what is to be done with a request for it.
 pub fn decide_on(
-    site: &Arc<Site>,
+    site: &Site,
     facts: &RequestFacts<'_>,
     headers: &HeaderMap,
     plan: &Plan,
     key: &[u8],
 ) -> (Candidates<StoredPage>, Verdict) {
-    let (candidates, verdict) = decide_under(site, facts, headers, plan, key);
+    decide_by(site, facts, headers, (plan, key), |site, key| {
+        site.store.candidates(site.store.key(key))
+    })
+}
+
+/// The same, with what is stored found by `look`.
+pub fn decide_by(
+    site: &Site,
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    (plan, key): (&Plan, &[u8]),
+    look: impl Fn(&Site, &[u8]) -> Candidates<StoredPage>,
+) -> (Candidates<StoredPage>, Verdict) {
+    let under = |key: &[u8]| {
+        let candidates = look(site, key);
+        let verdict = decide_among(site, facts, headers, plan, &candidates);
+        (candidates, verdict)
+    };
+    let (candidates, verdict) = under(key);
     if matches!(verdict, Verdict::Reuse { .. }) {
         return (candidates, verdict);
     }
     // A page that says `no-vary` is kept once, under the key without vary cookies.
     let Some(plain) = key_without_vary(key) else { return (candidates, verdict) };
-    let (others, other) = decide_under(site, facts, headers, plan, &plain);
+    let (others, other) = under(&plain);
     let is_for_all = others.iter().all(|page| page.payload().stored.says_no_vary());
     let is_better = matches!(other, Verdict::Reuse { .. }) || candidates.as_slice().is_empty();
     match is_for_all && is_better {
@@ -334,15 +356,14 @@ pub fn decide_on(
     }
 }
 
-/// What is stored under just this key, and what is to be done with a request for it.
-fn decide_under(
-    site: &Arc<Site>,
+/// What is to be done with a request, where these are stored.
+fn decide_among(
+    site: &Site,
     facts: &RequestFacts<'_>,
     headers: &HeaderMap,
     plan: &Plan,
-    key: &[u8],
-) -> (Candidates<StoredPage>, Verdict) {
-    let candidates = site.store.candidates(site.store.key(key));
+    candidates: &Candidates<StoredPage>,
+) -> Verdict {
     let listed = candidates
         .iter()
         .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
@@ -350,8 +371,7 @@ fn decide_under(
     let fields = AsSent(headers);
     let planned = Planned::new(rules, *plan, &fields);
     let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    let verdict = restrict(rules, plan, facts, candidates.as_slice(), verdict);
-    (candidates, verdict)
+    restrict(rules, plan, facts, candidates.as_slice(), verdict)
 }
 
 /// What the plan leaves of a verdict: see [`SiteRules::may_use`].
@@ -405,6 +425,7 @@ pub fn hit(
     page: &SharedPage,
 ) -> Response<ResponseBody> {
     site.counters.hits.add();
+    page.serve();
     from_store(site, facts, page, None)
 }
 
@@ -415,6 +436,7 @@ fn stale_hit(
     because: StaleBecause,
 ) -> Response<ResponseBody> {
     site.counters.stale_hits.add();
+    page.serve();
     let detail = match because {
         StaleBecause::WhileRevalidate => "stale-while-revalidate",
         StaleBecause::MaxStale => "max-stale",

@@ -162,7 +162,7 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
 /// What the target means. Scripts answer the page's normal path, for whatever they answer is stored
 /// by it. But files are called what they are called; and a directory that has lost its slash to the
 /// normal form must not be redirected to it for ever.
-fn route_of(files: &FilesConfig, target: &Target) -> Route {
+pub fn route_of(files: &FilesConfig, target: &Target) -> Route {
     let normal = route(files, target.path());
     match (&target.written, normal) {
         (None, normal) => normal,
@@ -269,6 +269,7 @@ pub async fn send_following(
     let mut target = request.target.clone();
     let (host, scheme, version) = (request.host.clone(), request.scheme, request.version);
     let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
+    let method = request.method.clone();
     let reached = request.reached.clone();
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
@@ -278,7 +279,7 @@ pub async fn send_following(
             Err(Unsent::Redirected(path)) => path,
             Ok(response) => {
                 let place = || format!("{scheme}://{host}{target}");
-                litespeed::take_in(site, place, &headers, &response.headers);
+                litespeed::take_in(site, (&method, place), &headers, &response.headers);
                 return Ok(response);
             }
             unsent => return unsent,

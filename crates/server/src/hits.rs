@@ -175,6 +175,7 @@ impl Hits {
                 let (head, coding) = form(&asked.facts, page.payload(), answer)?;
                 site.counters.requests.add();
                 site.counters.hits.add();
+                page.serve();
                 let is_get = asked.kind == Method::Get;
                 Some((Held::Page(page.clone()), Plain { head, coding, is_get, now, instant }))
             }

@@ -10,7 +10,8 @@
 use crate::config::Dialects;
 use crate::private;
 use crate::site::Site;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
+use crate::why::Cause;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, Purged, Scope, Staleness,
     VARY_VALUE_FIELD, has_esi, read_purges,
@@ -52,10 +53,10 @@ pub fn give_vary_value(dialects: &Dialects, plan: &Plan, headers: &mut HeaderMap
 }
 
 /// Takes in what a response of the origin says has changed, for everybody, or for whoever sent the lines
-/// of `request`. `place` is its address, for the log.
+/// of `request`. `method` and `place`, its address, are for the log and for explanations.
 pub fn take_in(
     site: &Site,
-    place: impl FnOnce() -> String,
+    (method, place): (&Method, impl Fn() -> String),
     request: &HeaderMap,
     headers: &HeaderMap,
 ) {
@@ -69,7 +70,8 @@ pub fn take_in(
         Err(reason) => {
             let reason = reason.as_str();
             tracing::error!(event = "change-unreadable", url = place(), reason);
-            site.change(&[Changed::Everything], Strength::Drop, "response");
+            let by = Cause::response(method, &place());
+            site.change(&[Changed::Everything], Strength::Drop, by);
             return;
         }
     };
@@ -79,7 +81,7 @@ pub fn take_in(
     {
         let own = purges.iter().filter(|purge| purge.staleness == staleness);
         private::purged(site, request, own, strength);
-        apply(site, &purges, staleness, strength);
+        apply(site, &purges, staleness, strength, || Cause::response(method, &place()));
     }
 }
 
@@ -112,7 +114,13 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
 }
 
 /// Applies the public purges of one strength as one change.
-fn apply(site: &Site, purges: &[Purge], staleness: Staleness, strength: Strength) {
+fn apply(
+    site: &Site,
+    purges: &[Purge],
+    staleness: Staleness,
+    strength: Strength,
+    by: impl Fn() -> Cause,
+) {
     let form = site.config.rules.form();
     let concerned = |purge: &&Purge| purge.staleness == staleness && purge.scope == Scope::Public;
     // Pages are stored by the normal form of their address.
@@ -132,7 +140,7 @@ fn apply(site: &Site, purges: &[Purge], staleness: Staleness, strength: Strength
     let urls = urls.iter().map(|url| Changed::Url(url.as_bytes()));
     let changed: Vec<Changed<'_>> = others.chain(urls).collect();
     if !changed.is_empty() {
-        site.change(&changed, strength, "response");
+        site.change(&changed, strength, by());
     }
 }
 

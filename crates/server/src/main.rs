@@ -34,6 +34,12 @@ fn main() -> ExitCode {
         Command::Invalidate(args) => invalidate(&args),
         Command::Doctor(args) => return doctor(&args),
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
+        Command::Explain(args) => {
+            once(async { client::explain(&args).await.and_then(|text| say(&text)) })
+        }
+        Command::Offenders(args) => {
+            once(async { client::offenders(&args).await.and_then(|text| say(&text)) })
+        }
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }

@@ -27,6 +27,10 @@ pub enum Command {
     Check(CheckArgs),
     /// Drop pages from the memory of a running Pagewell
     Invalidate(InvalidateArgs),
+    /// Say why a page is answered as it is: stored or not, made from what, dropped by what
+    Explain(ExplainArgs),
+    /// Show what keeps a site from being answered from memory: reasons, cookies, slow and restless pages
+    Offenders(OffendersArgs),
     /// Show the counters of a running Pagewell
     Stats(StatsArgs),
     /// Rules that say which pages a changed row of a database concerns
@@ -163,6 +167,50 @@ pub struct ControlArgs {
 #[derive(Args, Debug)]
 pub struct StatsArgs {
     /// As one JSON object of numbers; of several sites with those of each
+    #[arg(long)]
+    pub json: bool,
+    /// Where to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// `pagewell explain`
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("about").required(true))]
+pub struct ExplainArgs {
+    /// The page: a path with its query, or a whole URL
+    #[arg(value_name = "URL", group = "about")]
+    pub url: Option<String>,
+    /// Which pages are made from what this tag names, and what changed it last
+    #[arg(long, value_name = "TAG", group = "about")]
+    pub tag: Option<String>,
+    /// The last changes: when, who, what they named, what they dropped
+    #[arg(long, group = "about")]
+    pub changes: bool,
+    /// A cookie of the visitor who asks; may be given several times
+    #[arg(long = "cookie", value_name = "NAME=VALUE", requires = "url")]
+    pub cookies: Vec<String>,
+    /// Another header line of the request; may be given several times
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url")]
+    pub headers: Vec<String>,
+    /// The method of the request [default: GET]
+    #[arg(long, value_name = "METHOD", requires = "url")]
+    pub method: Option<String>,
+    /// The site of this host
+    #[arg(long, value_name = "HOST", conflicts_with = "changes")]
+    pub site: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// `pagewell offenders`
+#[derive(Args, Debug)]
+pub struct OffendersArgs {
+    /// As JSON
     #[arg(long)]
     pub json: bool,
     /// Where to call.

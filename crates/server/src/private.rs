@@ -22,6 +22,7 @@ use crate::render::{self, Ask, Ranges};
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
+use crate::why::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, Purged, Scope, Switch};
 use http_cache::status::{CacheStatus, Handled};
@@ -263,7 +264,7 @@ fn drop_all(site: &Site, request: &HeaderMap) {
 fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
     let changed: Vec<Changed<'_>> = names.iter().map(|name| Changed::Tag(name)).collect();
     if !changed.is_empty() {
-        site.change(&changed, strength, "owner");
+        site.change(&changed, strength, Cause::Visitor);
     }
 }
 

@@ -16,6 +16,8 @@ use crate::purger;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
+use crate::why::Cause;
+use crate::why::shown::cut;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -102,8 +104,10 @@ pub async fn answer(
     }
     let taken = purge.taken;
     let sites = sites(door, site, &purge);
+    let peer = visitor.peer.map(|peer| cut(&peer.ip().to_string()));
+    let by = Cause::Purge { method: cut(method.as_str()), peer };
     // A task of its own: it is carried out, whether or not its sender waits.
-    match tokio::spawn(carry_out(sites, purge)).await {
+    match tokio::spawn(carry_out(sites, purge, by)).await {
         Ok(Ok(done)) => told(method, done, taken),
         Ok(Err(Busy)) => {
             let text = "too many searches for expressions wait already; send tags or addresses";
@@ -144,7 +148,7 @@ fn sites(door: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
     if meant.is_empty() { vec![site.clone()] } else { meant }
 }
 
-async fn carry_out(sites: Vec<Arc<Site>>, purge: Purge) -> Result<Done, Busy> {
+async fn carry_out(sites: Vec<Arc<Site>>, purge: Purge, by: Cause) -> Result<Done, Busy> {
     let purge = Arc::new(purge);
     let mut done = Done::default();
     for site in sites {
@@ -156,11 +160,11 @@ async fn carry_out(sites: Vec<Arc<Site>>, purge: Purge) -> Result<Done, Busy> {
             }
             false => None,
         };
-        let (purge, of_site) = (purge.clone(), site.clone());
+        let (purge, of_site, by) = (purge.clone(), site.clone(), by.clone());
         // Dropping a million pages takes a while: not where visitors are served.
         let task = tokio::task::spawn_blocking(move || {
-            let hard = apply(&of_site, &purge.hard, Strength::Drop);
-            let soft = apply(&of_site, &purge.soft, Strength::Mark);
+            let hard = apply(&of_site, &purge.hard, Strength::Drop, &by);
+            let soft = apply(&of_site, &purge.soft, Strength::Mark, &by);
             [hard, soft]
         });
         match task.await {
@@ -180,7 +184,7 @@ impl Done {
 }
 
 /// Takes a purge in, at one site. All that has a name is one change.
-fn apply(site: &Arc<Site>, selected: &[Selected], strength: Strength) -> Done {
+fn apply(site: &Arc<Site>, selected: &[Selected], strength: Strength, by: &Cause) -> Done {
     let mut done = Done::default();
     let form = site.config.rules.form();
     let mut pages = Vec::new();
@@ -203,12 +207,12 @@ fn apply(site: &Arc<Site>, selected: &[Selected], strength: Strength) -> Done {
             Selected::Where(conditions) => match settled(&site.config.hosts, conditions) {
                 Settled::Nothing => {}
                 Settled::Everything => targets.push(Changed::Everything),
-                Settled::Search(conditions) => done.add(search(site, conditions, strength)),
+                Settled::Search(conditions) => done.add(search(site, conditions, strength, by)),
             },
         }
     }
     if !targets.is_empty() {
-        let applied = site.change(&targets, strength, "purge");
+        let applied = site.change(&targets, strength, by.clone());
         let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
         done.add(Done { number, dropped, marked });
     }
@@ -245,7 +249,7 @@ fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
 }
 
 /// Searches the pages of a site for those that the conditions hold for.
-fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength) -> Done {
+fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength, by: &Cause) -> Done {
     let hosts = site.config.hosts.clone();
     let touches = move |page: &Page<StoredPage>| {
         let Some((host, url)) = of_key(page.key().bytes()) else { return true };
@@ -257,7 +261,7 @@ fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength) -> Done 
         conditions.hold(&Described { host, aliases, url, content_type })
     };
     let touches: Touches<StoredPage> = Arc::new(touches);
-    let applied = site.change_where(&touches, strength, "purge");
+    let applied = site.change_where(&touches, strength, by.clone());
     let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
     Done { number, dropped, marked }
 }

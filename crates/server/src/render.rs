@@ -15,10 +15,11 @@
 mod collect;
 mod parts;
 mod revised;
+mod told;
 mod understood;
 
 pub use parts::Ranges;
-pub use understood::understand;
+pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
 use crate::exchange::{Visitor, decide_on};
@@ -191,7 +192,7 @@ pub async fn refresh(site: Arc<Site>, mut ask: Ask) {
         return;
     }
     ask.look_again(&candidates, verdict);
-    Render { site, ask, right, answer: None }.run(script).await;
+    Render::new(&site, ask, right, None).run(script).await;
 }
 
 /// Renders, unless the page was stored between the look-up and the turn. What is validated, and what
@@ -222,8 +223,7 @@ async fn rendered(
     right: Right,
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
-    let render = Render { site: site.clone(), ask, right, answer: Some(answer) };
-    tokio::spawn(render.run(script));
+    tokio::spawn(Render::new(site, ask, right, Some(answer)).run(script));
     match answered.await {
         Ok(response) => response,
         // The task has panicked, which is logged.
@@ -241,8 +241,7 @@ pub async fn kept_for_owner(
     status: CacheStatus<'static>,
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
-    let right = Right::Alone(lease);
-    let render = Render { site: site.clone(), ask, right, answer: Some(answer) };
+    let render = Render::new(site, ask, Right::Alone(lease), Some(answer));
     tokio::spawn(render.collect(stored, response, status));
     match answered.await {
         Ok(response) => response,
@@ -356,6 +355,8 @@ struct Render {
     right: Right,
     /// Where the visitor waits; none when nobody does.
     answer: Option<oneshot::Sender<Response<ResponseBody>>>,
+    /// When the origin was asked first, in milliseconds since 1970.
+    began_ms: Option<u64>,
 }
 
 /// When the request went out and the response came, and the header lines it went out with.
@@ -395,6 +396,7 @@ impl Render {
             self.ask.put_range(&mut headers);
         }
         let request_time = self.site.clock.now();
+        self.began_ms.get_or_insert(request_time.0);
         let site = self.site.clone();
         site.counters.renders.add();
         let target = self.ask.target.clone();
@@ -448,6 +450,7 @@ impl Render {
     fn unsent(self, unsent: Unsent) -> Attempt {
         match unsent {
             Unsent::Failed(failure) => {
+                self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
                 let response = on_failure(&self.site, &self.ask, failure);
                 self.give_up(response, Outcome::Failed(failure));
             }
@@ -517,6 +520,7 @@ impl Render {
             Err(reason) => {
                 self.understand(&mut response, None);
                 self.not_shareable();
+                self.tell_not_stored(reason, Some(response.status), &response.headers);
                 status.detail = Some(reason);
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
                     // It was rendered for nobody in particular: its session is not this visitor's.
@@ -534,26 +538,6 @@ impl Render {
     fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {
         understand(&self.site, &self.ask.method, &self.ask.headers, response, stored);
     }
-
-    /// Remembers for a while that requests for this page need not wait for each other.
-    fn not_shareable(&self) {
-        self.site.counters.not_stored.add();
-        if let Right::Lead(leader) = &self.right {
-            let until_ms = self.site.clock.now().0 + self.site.limits.solo.as_millis() as u64;
-            leader.not_shareable(until_ms);
-        }
-    }
-}
-
-/// Whether a response is one that goes on: server-sent events, or what the application asks not to
-/// be held back (nginx's word for it). Neither held nor stored, nor shared.
-pub fn is_stream(headers: &HeaderMap) -> bool {
-    let is = |name: &str, word: &[u8]| {
-        headers.get(name).is_some_and(|value| {
-            value.as_bytes().get(..word.len()).is_some_and(|v| v.eq_ignore_ascii_case(word))
-        })
-    };
-    is("content-type", b"text/event-stream") || is("x-accel-buffering", b"no")
 }
 
 /// What came of asking the origin once.

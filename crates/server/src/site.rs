@@ -16,7 +16,10 @@ use crate::sites::Neighbours;
 use crate::snapshot::Snapshots;
 use crate::static_files::StaticFiles;
 use crate::target::Target as UriTarget;
-use page_store::{Applied, Change, FillLimits, Fills, Opened, Store, Strength, Target, Touches};
+use crate::why::{Cause, Telling, Why};
+use page_store::{
+    Applied, Change, FillLimits, Fills, Opened, Store, Strength, Target, Told, Touches,
+};
 use site_rules::Load;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -62,6 +65,8 @@ pub struct Site {
     pub feeds: Vec<Arc<Feed>>,
     /// Tags of pages that no rule of theirs could touch.
     pub unheard: Unheard,
+    /// What it remembers to explain itself.
+    pub why: Why,
     /// The pages that outlive the process, where they do.
     pub snapshots: Option<Snapshots>,
     /// Places for connections.
@@ -110,6 +115,7 @@ impl Site {
             neighbours,
             searches: Searches::default(),
             unheard: Unheard::default(),
+            why: Why::new(config.memory_bytes, clock.now().0),
             feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
             snapshots: config.snapshot.clone().map(Snapshots::new),
             connections: Arc::new(Semaphore::new(limits.connections)),
@@ -151,22 +157,32 @@ impl Site {
     }
 
     /// Takes in a change: when this returns, nobody gets a page made from what was before.
-    pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: &'static str) -> Applied {
+    pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
         let change = Change { site: self.name, targets };
-        let applied = self.store.change_at(&change, strength, self.clock.now().0);
+        let (now_ms, kind) = (self.clock.now().0, by.kind());
+        let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
+        let applied = self.store.change_telling(&change, strength, now_ms, &mut |told| {
+            telling.page(&self.store, self.name, &told);
+        });
+        telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
             snapshots.note(targets);
         }
-        self.changed(&applied, targets.len(), by);
+        self.changed(&applied, targets.len(), kind);
         applied
     }
 
     /// Takes in a change that not every reader of the data sees yet: until it is settled nothing that
     /// depends on it is stored.
-    pub fn open(&self, targets: &[Target<'_>], by: &'static str) -> Opened {
+    pub fn open(&self, targets: &[Target<'_>], by: Cause) -> Opened {
         let change = Change { site: self.name, targets };
-        let opened = self.store.open(&change, Strength::Drop);
-        self.took(&opened.applied(), targets.len(), by);
+        let (now_ms, kind) = (self.clock.now().0, by.kind());
+        let mut telling = Telling::new(&self.why, by, targets, Strength::Drop, now_ms);
+        let opened = self.store.open_telling(&change, Strength::Drop, &mut |told| {
+            telling.page(&self.store, self.name, &told);
+        });
+        telling.end(&opened.applied());
+        self.took(&opened.applied(), targets.len(), kind);
         opened
     }
 
@@ -185,14 +201,18 @@ impl Site {
         &self,
         touches: &Touches<StoredPage>,
         strength: Strength,
-        by: &'static str,
+        by: Cause,
     ) -> Applied {
-        let now_ms = self.clock.now().0;
-        let applied = self.store.change_where(self.name, touches, strength, now_ms);
+        let (now_ms, kind) = (self.clock.now().0, by.kind());
+        let mut telling = Telling::new(&self.why, by, &[], strength, now_ms);
+        let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
+        let (store, name) = (&self.store, self.name);
+        let applied = store.change_where_telling(name, touches, strength, now_ms, &mut tell);
+        telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
             snapshots.note_everything();
         }
-        self.changed(&applied, 1, by);
+        self.changed(&applied, 1, kind);
         applied
     }
 

@@ -146,7 +146,12 @@ pub async fn pass(
     match origin.switch(outgoing).await {
         Err(unsent) => forward::failed(site, unsent, why),
         Ok(Switch::Refused(response)) => {
-            litespeed::take_in(site, || target.uri(), &head.headers, &response.headers);
+            litespeed::take_in(
+                site,
+                (&head.method, || target.uri()),
+                &head.headers,
+                &response.headers,
+            );
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status)
         }

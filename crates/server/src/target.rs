@@ -130,6 +130,11 @@ impl Target {
         }
     }
 
+    /// The URI by which the page is stored.
+    pub fn uri_of_page(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.host, self.page())
+    }
+
     /// The URI in one piece.
     pub fn uri(&self) -> String {
         format!("{}://{}{}", self.scheme, self.host, self.path_and_query)

@@ -11,7 +11,8 @@ use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::private;
 use crate::site::Site;
 use crate::target::Target;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use crate::why::Cause;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::{Failure, Method as Kind};
 use page_store::{Strength, Target as Changed};
 use site_rules::RequestView;
@@ -48,12 +49,13 @@ async fn write(
         Ok(response) => response,
         Err(unsent) => {
             if reached.may_have() && !matches!(unsent, Unsent::Failed(Failure::Refused)) {
-                invalidate(&site, &target, StatusCode::BAD_GATEWAY, &HeaderMap::new());
+                let (nothing, failed) = (HeaderMap::new(), StatusCode::BAD_GATEWAY);
+                invalidate(&site, (&head.method, &target), failed, &nothing);
             }
             return Err(unsent);
         }
     };
-    invalidate(&site, &target, response.status, &response.headers);
+    invalidate(&site, (&head.method, &target), response.status, &response.headers);
     let waited = committed(&site).await;
     let fields = AsSent(&head.headers);
     // The mark is for the page's host, by whichever alias the visitor came.
@@ -85,7 +87,12 @@ fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse)
 }
 
 /// Drops what an unsafe request changed, or may have changed.
-fn invalidate(site: &Arc<Site>, target: &Target, status: StatusCode, headers: &HeaderMap) {
+fn invalidate(
+    site: &Arc<Site>,
+    (method, target): (&Method, &Target),
+    status: StatusCode,
+    headers: &HeaderMap,
+) {
     let hosts = std::iter::once(&target.host).chain(site.config.hosts.same_as(&target.host));
     // `*` is no URI; what the response says of groups holds all the same.
     let urls: Vec<String> = target.uri().parse().map_or_else(
@@ -115,6 +122,6 @@ fn invalidate(site: &Arc<Site>, target: &Target, status: StatusCode, headers: &H
         }
     }
     if !changed.is_empty() {
-        site.change(&changed, Strength::Drop, "response");
+        site.change(&changed, Strength::Drop, Cause::response(method, &target.uri()));
     }
 }

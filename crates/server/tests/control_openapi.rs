@@ -38,16 +38,17 @@ fn wrong(document: &Value, schema: &Value, value: &Value) -> Option<String> {
         "enum",
         "minProperties",
         "description",
+        "anyOf",
     ];
     assert!(words.iter().all(|word| known.contains(word)), "a word that is not checked: {words:?}");
-    let is_type = match schema.get("type").and_then(Value::as_str) {
+    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        let all: Option<Vec<_>> = any.iter().map(|one| wrong(document, one, value)).collect();
+        return all.map(|all| all.join(", or "));
+    }
+    let is_type = match schema.get("type") {
         None => true,
-        Some("object") => value.is_object(),
-        Some("array") => value.is_array(),
-        Some("string") => value.is_string(),
-        Some("boolean") => value.is_boolean(),
-        Some("integer") => value.is_u64(),
-        Some(other) => panic!("a type that is not checked: {other}"),
+        Some(Value::Array(types)) => types.iter().any(|one| is_of_type(one, value)),
+        Some(one) => is_of_type(one, value),
     };
     if !is_type {
         return Some(format!("{value} is no {}", schema["type"]));
@@ -60,6 +61,18 @@ fn wrong(document: &Value, schema: &Value, value: &Value) -> Option<String> {
     let items = value.as_array().into_iter().flatten();
     let wrong_item = items.filter_map(|item| wrong(document, schema.get("items")?, item)).next();
     wrong_item.or_else(|| wrong_members(document, schema, value))
+}
+
+fn is_of_type(name: &Value, value: &Value) -> bool {
+    match name.as_str().expect("the name of a type") {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "null" => value.is_null(),
+        other => panic!("a type that is not checked: {other}"),
+    }
 }
 
 fn wrong_members(document: &Value, schema: &Value, value: &Value) -> Option<String> {
@@ -98,14 +111,30 @@ fn call(pagewell: &Pagewell, request: &Request) -> Response {
 }
 
 fn post(content: &str) -> Request {
-    let request = Request::new("POST", "/v1/invalidate").content(content.as_bytes());
+    post_to("/v1/invalidate", content)
+}
+
+fn post_to(path: &str, content: &str) -> Request {
+    let request = Request::new("POST", path).content(content.as_bytes());
     request.header("Content-Type", "application/json")
+}
+
+/// A call of a route that comes to 200.
+fn right(method: &'static str, path: &'static str) -> Request {
+    match path {
+        "/v1/explain" => post_to(path, r#"{"url":"/","headers":{"cookie":"a=b"}}"#),
+        _ if method == "POST" => {
+            post(r#"{"tags":["a"],"urls":["/a"],"prefixes":["/b/"],"soft":true}"#)
+        }
+        path => Request::new(method, path),
+    }
 }
 
 /// Calls that come to each status, besides those that come to 200: path, status, request.
 fn failing() -> Vec<(&'static str, u16, Request)> {
     let mut all = Vec::new();
-    for path in ["/v1/health", "/v1/stats", "/v1/unheard", "/metrics"] {
+    let looks = ROUTES.iter().filter(|(method, _)| *method == "GET");
+    for path in looks.map(|(_, path)| *path) {
         all.push((path, 403, Request::get(path).header("Host", "evil.test")));
         all.push((path, 405, Request::new("PUT", path)));
     }
@@ -115,6 +144,14 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
     all.push((path, 404, post(r#"{"all":true,"site":"nobody.test"}"#)));
     all.push((path, 405, Request::get(path)));
     all.push((path, 413, post(&format!("{{\"tags\":[\"{}\"]}}", "x".repeat(17 << 20)))));
+    all.push((path, 415, Request::new("POST", path).content(b"{}")));
+    let path = "/v1/explain";
+    let to = |content: &str| post_to(path, content);
+    all.push((path, 400, to("{}")));
+    all.push((path, 403, to(r#"{"url":"/"}"#).header("Host", "evil.test")));
+    all.push((path, 404, to(r#"{"url":"/","site":"nobody.test"}"#)));
+    all.push((path, 405, Request::get(path)));
+    all.push((path, 413, to(&format!("{{\"url\":\"/{}\"}}", "x".repeat(17 << 20)))));
     all.push((path, 415, Request::new("POST", path).content(b"{}")));
     all
 }
@@ -158,10 +195,7 @@ fn the_description_is_what_the_binary_does() {
     let (open, closed) = (site.serve(""), site.serve(&format!("admin_token_file = {token:?}\n")));
     let mut seen = BTreeSet::new();
     for (method, path) in ROUTES {
-        let request = match method {
-            "POST" => post(r#"{"tags":["a"],"urls":["/a"],"prefixes":["/b/"],"soft":true}"#),
-            method => Request::new(method, path),
-        };
+        let request = right(method, path);
         let right = call(&open, &request);
         assert_eq!(right.status, 200, "{path}: {}", right.text());
         check(&document, path, &right, &mut seen);
@@ -230,4 +264,49 @@ fn every_name_of_an_error_is_in_the_description() {
     ];
     let known: Vec<&str> = known.iter().map(|error| error.status().1).collect();
     assert_eq!(names, json!(known));
+}
+
+/// All that an explanation may hold is in the description: of a page that is kept, dropped, marked, never
+/// stored, passed on; of a tag; of changes and offenders when there are some.
+#[test]
+fn what_is_explained_is_as_described() {
+    let document = document();
+    let site = Site::new(&[
+        (
+            "kept.php",
+            "<?php keep(); header('Cache-Groups: \"a\"'); header('Vary: Accept'); echo 1;",
+        ),
+        ("never.php", "<?php session_start(); keep(); echo 1;"),
+    ]);
+    let rules = "[[rule]]\nname = \"kept\"\npath = \"/kept.php\"\nstore = \"1h\"\n";
+    let pagewell = site.serve(rules);
+    let mut seen = BTreeSet::new();
+    let mut look = |request: &Request, path: &str, has: &str| {
+        let response = call(&pagewell, request);
+        check(&document, path, &response, &mut seen);
+        assert!(response.text().contains(has), "{has} is not in {}", response.text());
+    };
+    let explain = |content: &str| post_to("/v1/explain", content);
+    let get = |path: &str| common::client(&pagewell).get(path).expect("an answer");
+    let kept = explain(r#"{"url":"/kept.php"}"#);
+    look(&explain(r#"{"url":"/"}"#), "/v1/explain", "nothing is remembered");
+    get("/kept.php");
+    get("/kept.php?utm_source=x&q=1");
+    look(&kept, "/v1/explain", r#""verdict":"hit""#);
+    look(&kept, "/v1/explain", r#""name":"kept""#);
+    look(&explain(r#"{"tag":"a"}"#), "/v1/explain", r#""pages_total":2"#);
+    call(&pagewell, &post(r#"{"tags":["a"],"soft":true}"#));
+    look(&kept, "/v1/explain", r#""how":"marked""#);
+    call(&pagewell, &post(r#"{"tags":["a"]}"#));
+    look(&kept, "/v1/explain", r#""how":"dropped""#);
+    get("/kept.php");
+    look(&kept, "/v1/explain", r#""unchanged":true"#);
+    look(&explain(r#"{"tag":"a"}"#), "/v1/explain", r#""kind":"control""#);
+    get("/never.php");
+    get("/never.php");
+    look(&explain(r#"{"url":"/never.php"}"#), "/v1/explain", "PHPSESSID");
+    let signed = Request::get("/never.php").header("Cookie", "PHPSESSID=0123456789abcdef");
+    common::client(&pagewell).send(&signed).expect("an answer");
+    look(&Request::get("/v1/changes"), "/v1/changes", r#""strength":"mark""#);
+    look(&Request::get("/v1/offenders"), "/v1/offenders", r#""effect":"bypass""#);
 }

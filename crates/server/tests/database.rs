@@ -16,6 +16,8 @@ mod elsewhere;
 mod faults;
 #[path = "database/proxy.rs"]
 mod proxy;
+#[path = "database/why.rs"]
+mod why;
 
 use common::{Site, cache_status, client, counter, is_hit, until};
 use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, StartReason};

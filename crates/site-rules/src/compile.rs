@@ -139,6 +139,8 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
         words.as_slice().iter().map(read).collect::<Result<Vec<_>, _>>()
     };
     Ok(Rule {
+        name: raw.name.as_deref().map(Into::into),
+        path_written: raw.path.as_slice().join(", ").into(),
         own_copies: stores && conditions.tell_visitors_apart(),
         conditions,
         response,

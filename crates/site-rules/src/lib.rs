@@ -36,6 +36,6 @@ pub use owner::{
     LITESPEED_OWNERS, NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART,
     OWNER_VALUE_BYTES_MIN, Owner, OwnerCookies,
 };
-pub use plan::{BypassBecause, Handling, Load, Plan, key_without_vary};
+pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
 pub use revise::{Ignored, Refusal, Revision};
 pub use view::{Peer, Planned, RequestView};

@@ -20,6 +20,9 @@ use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{Fields, Policy, StoredFacts};
 
+/// Among how many cookies those are looked for that a request is passed on for.
+const COOKIES_TOLD_MAX: usize = 64;
+
 /// How much the origin has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
@@ -95,6 +98,17 @@ pub(crate) struct Found {
     pub(crate) wrote: bool,
 }
 
+/// A rule, as explanations name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ruling<'r> {
+    /// Its place among the rules, counted from 1.
+    pub number: usize,
+    /// What it is called, where it is.
+    pub name: Option<&'r str>,
+    /// Its paths as they were written; empty where it is for all.
+    pub path: &'r str,
+}
+
 impl Plan {
     /// Whether the plan tells devices apart, and this visitor's is a phone or a tablet.
     pub fn is_mobile(&self) -> bool {
@@ -131,6 +145,38 @@ impl SiteRules {
             country: rule.country_header.as_ref().map(|header| country(view, header)),
             ..plain
         }
+    }
+
+    /// The rule that rules, where one does.
+    pub fn ruling_of(&self, plan: &Plan) -> Option<Ruling<'_>> {
+        let at = plan.rule?;
+        let rule = self.rules.get(at)?;
+        Some(Ruling { number: at + 1, name: rule.name.as_deref(), path: &rule.path_written })
+    }
+
+    /// The names of the cookies for whose sake a request bypasses the store; none where it does not, or
+    /// for another reason.
+    pub fn bypassing_cookies(&self, plan: &Plan, fields: &dyn Fields) -> Vec<Box<str>> {
+        let kind = match plan.handling {
+            Handling::Bypass(BypassBecause::SessionCookie) => CookieKind::Session,
+            Handling::Bypass(BypassBecause::UnknownCookie) => CookieKind::Unknown,
+            _ => return Vec::new(),
+        };
+        let rule = plan.rule.map(|at| &self.rules[at]);
+        let of_rule = |name: &[u8]| {
+            rule.is_some_and(|rule| rule.names_cookie(name) || rule.ignore_cookies.have(name))
+        };
+        let mut names: Vec<Box<str>> = Vec::new();
+        fields.values("cookie", &mut |line| {
+            for pair in pairs(line).take(COOKIES_TOLD_MAX) {
+                // Without a name the name would be the value.
+                let is_named = pair.written.contains(&b'=');
+                if is_named && self.lists.kind(pair.name) == kind && !of_rule(pair.name) {
+                    names.push(String::from_utf8_lossy(pair.name).into());
+                }
+            }
+        });
+        names
     }
 
     /// What is planned for a request without cookies at a site without rules.

@@ -17,6 +17,9 @@ use http_cache::{Fields, Policy};
 /// A rule as it is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
+    /// What it is called, and its paths, as they were written.
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) path_written: Box<str>,
     pub(crate) conditions: Conditions,
     pub(crate) response: Option<ResponseConditions>,
     pub(crate) bypass: bool,

@@ -2,14 +2,16 @@
 //! operator. It speaks HTTP/1.1 over TCP or a Unix socket, sends the token where one is given, and
 //! gives up after a bound.
 
-use super::{CALL_BYTES, Invalidate, Invalidated};
+use super::{CALL_BYTES, Explain, Invalidate, Invalidated};
+use crate::explain::text;
 use crate::figures;
-use crate::options::{ControlArgs, InvalidateArgs, StatsArgs};
+use crate::options::{ControlArgs, ExplainArgs, InvalidateArgs, OffendersArgs, StatsArgs};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
@@ -68,6 +70,73 @@ pub async fn stats(args: &StatsArgs) -> Result<String, String> {
     match args.json {
         true => serde_json::to_string_pretty(&value).map_err(|error| error.to_string()),
         false => Ok(table(&value)),
+    }
+}
+
+/// Carries out `pagewell explain`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn explain(args: &ExplainArgs) -> Result<String, String> {
+    if args.changes {
+        let answer = call_control(&args.control, Method::GET, "/v1/changes", Vec::new()).await?;
+        return shown(&answer, args.json, text::changes);
+    }
+    let call = Explain {
+        url: args.url.clone(),
+        method: args.method.clone(),
+        headers: lines(&args.headers, &args.cookies)?,
+        tag: args.tag.clone(),
+        site: args.site.clone(),
+    };
+    let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
+    let answer = call_control(&args.control, Method::POST, "/v1/explain", body).await?;
+    match args.tag {
+        Some(_) => shown(&answer, args.json, text::tag),
+        None => shown(&answer, args.json, text::url),
+    }
+}
+
+/// Carries out `pagewell offenders`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn offenders(args: &OffendersArgs) -> Result<String, String> {
+    let answer = call_control(&args.control, Method::GET, "/v1/offenders", Vec::new()).await?;
+    shown(&answer, args.json, text::offenders)
+}
+
+/// The header lines of a request from what was given for it.
+fn lines(headers: &[String], cookies: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let mut all = BTreeMap::new();
+    for line in headers {
+        let (name, value) =
+            line.split_once(':').ok_or_else(|| format!("--header {line}: write NAME: VALUE"))?;
+        all.insert(name.trim().to_ascii_lowercase(), value.trim().to_owned());
+    }
+    if let Some(bad) = cookies.iter().find(|cookie| !cookie.contains('=')) {
+        return Err(format!("--cookie {bad}: write NAME=VALUE"));
+    }
+    if !cookies.is_empty() {
+        let line: &mut String = all.entry("cookie".into()).or_default();
+        let given = std::mem::take(line);
+        let given = (!given.is_empty()).then_some(&given).into_iter();
+        *line = given.chain(cookies).map(String::as_str).collect::<Vec<_>>().join("; ");
+    }
+    Ok(all)
+}
+
+/// An answer as it is, or in words.
+fn shown(
+    answer: &[u8],
+    json: bool,
+    words: impl FnOnce(&serde_json::Value) -> String,
+) -> Result<String, String> {
+    let told: serde_json::Value =
+        serde_json::from_slice(answer).map_err(|error| error.to_string())?;
+    match json {
+        true => serde_json::to_string_pretty(&told).map_err(|error| error.to_string()),
+        false => Ok(words(&told).trim_end().to_owned()),
     }
 }
 

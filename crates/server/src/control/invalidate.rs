@@ -6,8 +6,11 @@
 
 use super::ControlError;
 use crate::site::Site;
+use crate::why::Cause;
+use crate::why::shown::cut;
 use page_store::{Applied, Strength, Target};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What a call names.
@@ -53,7 +56,9 @@ pub struct Invalidated {
 pub(super) fn invalidate(
     site: &Arc<Site>,
     call: &Invalidate,
+    peer: Option<SocketAddr>,
 ) -> Result<serde_json::Value, ControlError> {
+    let by = Cause::Control { peer: peer.map(|peer| cut(&peer.to_string())) };
     let lists = [&call.tags, &call.urls, &call.prefixes];
     if lists.iter().all(|list| list.is_empty()) && !call.all {
         let text = "name tags, urls, prefixes, or all: {\"tags\":[\"news:4\"]}";
@@ -76,7 +81,7 @@ pub(super) fn invalidate(
         .map(|host| site.named(host).ok_or_else(|| ControlError::SiteUnknown(host.to_owned())));
     let mut told = Invalidated { number: 0, dropped: 0, marked: 0 };
     for site in site.all_or(chosen.transpose()?) {
-        let applied = change(site, &targets, (&urls, &prefixes), strength);
+        let applied = change(site, &targets, (&urls, &prefixes), strength, by.clone());
         told.number = told.number.max(applied.number.get());
         told.dropped += applied.dropped;
         told.marked += applied.marked;
@@ -90,6 +95,7 @@ fn change(
     targets: &[Target<'_>],
     (urls, prefixes): (&[String], &[String]),
     strength: Strength,
+    by: Cause,
 ) -> Applied {
     let mut targets = targets.to_vec();
     // However they were written: the page is stored by its normal form.
@@ -98,7 +104,7 @@ fn change(
     let prefixes: Vec<_> = prefixes.iter().map(|path| form.normal(path).page).collect();
     targets.extend(urls.iter().map(|page| Target::Url(page.as_bytes())));
     targets.extend(prefixes.iter().map(|path| Target::Prefix(path.as_bytes())));
-    site.change(&targets, strength, "control")
+    site.change(&targets, strength, by)
 }
 
 /// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.

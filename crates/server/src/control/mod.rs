@@ -6,9 +6,11 @@
 //! send unasked.
 
 pub mod client;
+mod explain;
 mod invalidate;
 mod metrics;
 
+pub use explain::Explain;
 pub use invalidate::{Invalidate, Invalidated};
 use metrics::Format;
 
@@ -27,7 +29,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,11 +45,14 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) have the same.
-pub const ROUTES: [(&str, &str); 5] = [
+pub const ROUTES: [(&str, &str); 8] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/stats"),
     ("GET", "/v1/unheard"),
+    ("GET", "/v1/changes"),
+    ("GET", "/v1/offenders"),
     ("GET", "/metrics"),
+    ("POST", "/v1/explain"),
     ("POST", "/v1/invalidate"),
 ];
 
@@ -116,8 +121,11 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
         let (site, stop) = (site.clone(), stop.clone());
         async move {
             match accepted {
-                Accepted::Tcp(stream) => connection(stream, site, stop).await,
-                Accepted::Unix(stream) => connection(stream, site, stop).await,
+                Accepted::Tcp(stream) => {
+                    let peer = stream.peer_addr().ok();
+                    connection(stream, site, peer, stop).await;
+                }
+                Accepted::Unix(stream) => connection(stream, site, None, stop).await,
             }
             drop(place);
         }
@@ -134,11 +142,12 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
 async fn connection(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     site: Arc<Site>,
+    peer: Option<SocketAddr>,
     mut stop: watch::Receiver<bool>,
 ) {
     let service = service_fn(|request| {
         let site = site.clone();
-        async move { Ok::<_, Infallible>(answer(&site, request).await) }
+        async move { Ok::<_, Infallible>(answer(&site, request, peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -163,8 +172,12 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn answer(site: &Arc<Site>, request: Request<Incoming>) -> Response<ResponseBody> {
-    match call(site, request).await {
+async fn answer(
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    peer: Option<SocketAddr>,
+) -> Response<ResponseBody> {
+    match call(site, request, peer).await {
         Ok(Answer::Json(value)) => json(StatusCode::OK, value),
         Ok(Answer::Metrics(format)) => {
             let text = metrics::text(site, format);
@@ -214,18 +227,33 @@ enum Answer {
     Metrics(Format),
 }
 
-async fn call(site: &Arc<Site>, request: Request<Incoming>) -> Result<Answer, ControlError> {
+async fn call(
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    peer: Option<SocketAddr>,
+) -> Result<Answer, ControlError> {
     check_host(&request)?;
     check_token(&request, site.config.admin_token.as_deref())?;
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats(site))),
         ("/v1/unheard", &Method::GET) => Ok(Answer::Json(unheard(site))),
+        ("/v1/changes", &Method::GET) => Ok(Answer::Json(crate::explain::changes(site))),
+        ("/v1/offenders", &Method::GET) => Ok(Answer::Json(crate::explain::offenders(site))),
+        ("/v1/explain", &Method::POST) => {
+            let (site, call) = (site.clone(), read_json(request).await?);
+            // A site with files is asked which file or script is meant: that may wait for a disk.
+            let told = tokio::task::spawn_blocking(move || explain::explain(&site, &call));
+            told.await
+                .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
+                .map(Answer::Json)
+        }
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
             let (site, call) = (site.clone(), read_json(request).await?);
             // Dropping a million pages takes a while: not where visitors are served.
-            let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call));
+            let done =
+                tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
             done.await
                 .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
                 .map(Answer::Json)

@@ -18,6 +18,7 @@ use super::Feed;
 use super::settle::{Entry, Waiting};
 use super::source::{self, Aim, Broken, Connected, Position, Read, Stream, Then, Transaction};
 use crate::site::Site;
+use crate::why::Cause;
 use change_feed::Touched;
 use page_store::{Change, Opened, Strength, Target};
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl Follower {
 
     /// Changes may have been missed: every page goes.
     fn gap(&self, reason: &'static str) {
-        self.feed.gate.close(&self.site);
+        self.feed.gate.close(&self.site, self.feed.name());
         // Where it was closed already, pages of before the gap may be about to be put in.
         let site = self.site.name;
         let everything = Change { site, targets: &[Target::Everything] };
@@ -173,7 +174,7 @@ impl Follower {
         let Transaction { touched, mark, server } = transaction;
         if !touched.is_empty() {
             self.feed.progress().opened();
-            let opened = open(&self.site, touched).await;
+            let opened = open(&self.site, self.feed.name(), touched).await;
             counters.database_changes.add();
             counters.database_apply_us.set(began.elapsed().as_micros() as u64);
             let waiting = Waiting { opened, mark, since: Instant::now() };
@@ -190,18 +191,19 @@ impl Follower {
     }
 }
 
-async fn open(site: &Arc<Site>, touched: Touched) -> Opened {
+async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> Opened {
+    let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let targets: Vec<Target<'_>> =
             touched.tags().map(|tag| Target::Tag(tag.as_bytes())).collect();
-        return site.open(&targets, "database");
+        return site.open(&targets, by);
     }
     // Dropping a million pages takes a while: not where visitors are served.
-    let own = site.clone();
-    let opening = move || own.open(&[Target::Everything], "database");
+    let (own, again) = (site.clone(), by.clone());
+    let opening = move || own.open(&[Target::Everything], by);
     match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
         // It has panicked, or the server ends: here, then.
-        Err(_) => site.open(&[Target::Everything], "database"),
+        Err(_) => site.open(&[Target::Everything], again),
     }
 }

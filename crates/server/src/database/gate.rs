@@ -16,6 +16,8 @@ use super::barrier::count_lag;
 use super::source::Position;
 use crate::config::OnLag;
 use crate::site::Site;
+use crate::why::Cause;
+use crate::why::shown::cut;
 use page_store::{Opened, Target};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,19 +43,19 @@ struct Closed {
 }
 
 impl Gate {
-    /// Drops every page, and lets none in; nothing if that is so already.
-    pub fn close(&self, site: &Site) {
-        self.close_unless(site, || false);
+    /// Drops every page, and lets none in; nothing if that is so already. `name` is the database's.
+    pub fn close(&self, site: &Site, name: &str) {
+        self.close_unless(site, name, || false);
     }
 
     /// The same unless `followed`, which is asked under the lock: whoever begins to follow says so
     /// first, and looks at the gate afterwards.
-    fn close_unless(&self, site: &Site, followed: impl Fn() -> bool) -> Attempt {
+    fn close_unless(&self, site: &Site, name: &str, followed: impl Fn() -> bool) -> Attempt {
         let mut closed = self.lock();
         if closed.by.is_some() || followed() {
             return Attempt::NotNow;
         }
-        closed.by = Some(site.open(&[Target::Everything], "database"));
+        closed.by = Some(site.open(&[Target::Everything], Cause::Gap { database: cut(name) }));
         Attempt::Closed
     }
 
@@ -107,7 +109,9 @@ pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
         if followed.await.is_ok() {
             continue;
         }
-        if feed.gate.close_unless(&site, || feed.applied.borrow().is_some()) == Attempt::Closed {
+        if feed.gate.close_unless(&site, feed.name(), || feed.applied.borrow().is_some())
+            == Attempt::Closed
+        {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
             tracing::error!(event = "database-away", database, lag_max_ms);
         }
@@ -129,7 +133,7 @@ pub async fn measure(site: Arc<Site>, feed: Arc<Feed>) {
         }
         // More than that; how much, it will be known when nobody asks any more.
         count_lag(&site, lag_max + Duration::from_micros(1));
-        if feed.gate.close_unless(&site, || false) == Attempt::Closed {
+        if feed.gate.close_unless(&site, feed.name(), || false) == Attempt::Closed {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
             tracing::error!(event = "database-behind", database, lag_max_ms);
         }

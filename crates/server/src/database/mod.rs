@@ -147,7 +147,7 @@ impl Feed {
 
 /// Lets no page in until all of the site's databases are followed. [`start`] does it as well.
 pub fn close_gates(site: &Site) {
-    site.feeds.iter().for_each(|feed| feed.gate.close(site));
+    site.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
 }
 
 /// Begins to follow a site's databases. Until all are followed no page is stored.
@@ -170,7 +170,7 @@ async fn start_one(
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // Followed once is enough.
     let Some(questions) = questions else { return Ok(()) };
-    feed.gate.close(site);
+    feed.gate.close(site, feed.name());
     let first = source::connect(&feed.config, Aim::Follow).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");

@@ -12,6 +12,7 @@ use super::leases::Leases;
 use super::page_line;
 use crate::page::{SharedPage, StoredPage};
 use crate::site::Site;
+use crate::why::Cause;
 use bytes::Bytes;
 use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
 use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
@@ -170,7 +171,7 @@ impl Keeper {
             self.site.store.remove(page);
         }
         if let Some(url) = self.url(key) {
-            self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, "memcached");
+            self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, Cause::Memcached);
         }
         Edited::Done(None)
     }

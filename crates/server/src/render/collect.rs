@@ -14,12 +14,13 @@ use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
 use crate::private;
 use crate::serve;
+use crate::why::Content as Told;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
 use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
-use http_cache::{Failure, Forms, Stored};
+use http_cache::{Failure, Forms, NotStored, Stored};
 use site_rules::key_without_vary;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -73,6 +74,7 @@ impl Render {
                 }
             }
             Held::Failed(failure) => {
+                self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
                 let response = super::on_failure(&self.site, &self.ask, failure);
                 self.give_up(response, Outcome::Failed(failure));
             }
@@ -133,6 +135,7 @@ impl Render {
         reason: &'static str,
     ) {
         self.not_shareable();
+        self.tell_complete(&self.ask.key, &stored, Err(reason));
         stored.content_length = Some(content.len() as u64);
         status.detail = Some(reason);
         let now = self.site.clock.now();
@@ -151,7 +154,8 @@ impl Render {
         let site = &self.site;
         codings::prepare(site, &mut stored, content.len());
         stored.content_length = Some(content.len() as u64);
-        stored.set_own_etag(own_etag(xxh3_128(&content)));
+        let hash = xxh3_128(&content);
+        stored.set_own_etag(own_etag(hash));
         let path = self.ask.target.page();
         let mut made_from = dependencies(&stored, &site.store, site.name, path);
         if let Some(owner) = &self.ask.owner {
@@ -164,6 +168,7 @@ impl Render {
             false => None,
         };
         let key = site.store.key(plain.as_deref().unwrap_or(&self.ask.key));
+        let told = Told { variant, hash: hash as u64 };
         let coded = match stored.forms {
             Forms::One => Vec::new(),
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
@@ -172,6 +177,7 @@ impl Render {
         let page = codings::as_kept(StoredPage::with_forms(stored, content, coded));
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(page) => {
+                self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
                 site.unheard.note(&site.config.databases, page.payload().stored.tags.iter());
                 match self.ask.owner {
                     Some(_) => site.counters.private_stored.add(),
@@ -185,6 +191,8 @@ impl Render {
             }
             Err(not_stored) => {
                 site.counters.store_refused.add();
+                let stored = &not_stored.page.payload().stored;
+                self.tell_complete(key.bytes(), stored, Err(not_stored.reason.as_str()));
                 (not_stored.page, Some(not_stored.reason.as_str()))
             }
         }
@@ -222,7 +230,7 @@ impl Render {
             streaming.unsent.push_back(Bytes::copy_from_slice(content));
             if content.len() > self.site.limits.page_bytes {
                 streaming.content = None;
-                self.too_large();
+                self.too_large(&stored);
             }
         }
         match self.answer.take() {
@@ -240,8 +248,9 @@ impl Render {
         self.finish(stored, body, streaming).await;
     }
 
-    fn too_large(&self) {
+    fn too_large(&self, stored: &Stored) {
         self.not_shareable();
+        self.tell_complete(&self.ask.key, stored, Err(NotStored::TooLarge.as_str()));
         self.right.tell(Outcome::NotShareable);
     }
 
@@ -249,11 +258,12 @@ impl Render {
         loop {
             match streaming.step(&mut body).await {
                 Step::Going => {}
-                Step::TooLarge => self.too_large(),
+                Step::TooLarge => self.too_large(&stored),
                 Step::Left => return,
                 Step::Failed(failure) => {
                     // Its place at the origin is not kept at the pace of the visitor.
                     drop(body);
+                    self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
                     self.right.end(Outcome::Failed(failure));
                     return streaming.end(Some(failure)).await;
                 }
@@ -278,6 +288,8 @@ impl Render {
                         }
                         Some(_) => {
                             self.not_shareable();
+                            let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
+                            self.tell_complete(&self.ask.key, &stored, Err(reason));
                             self.right.end(Outcome::NotShareable);
                         }
                         None => drop(self),

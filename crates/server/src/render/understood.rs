@@ -42,3 +42,14 @@ pub fn understand(
     let body = std::mem::replace(&mut response.body, OriginBody::Nothing);
     response.body = OriginBody::Understood(Box::new(Understanding::new(body, coding)));
 }
+
+/// Whether a response is one that goes on: server-sent events, or what the application asks not to
+/// be held back (nginx's word for it). Neither held nor stored, nor shared.
+pub fn is_stream(headers: &HeaderMap) -> bool {
+    let is = |name: &str, word: &[u8]| {
+        headers.get(name).is_some_and(|value| {
+            value.as_bytes().get(..word.len()).is_some_and(|v| v.eq_ignore_ascii_case(word))
+        })
+    };
+    is("content-type", b"text/event-stream") || is("x-accel-buffering", b"no")
+}

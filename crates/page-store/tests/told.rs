@@ -1,0 +1,135 @@
+//! What a change tells of the pages it touched: each once, by which name, after it is gone, under no lock,
+//! and no more than there is room for.
+
+#![cfg(not(loom))]
+
+mod common;
+
+use common::SITE;
+use page_store::{
+    Change, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Target, Told, Touches,
+};
+use std::sync::Arc;
+
+struct Content;
+
+impl Payload for Content {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+fn store(sweep_pages: usize) -> Store<Content> {
+    Store::with_seed(Limits { sweep_pages, ..Limits::new(1 << 26) }, 1)
+}
+
+fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Arc<Page<Content>> {
+    let mut dependencies = store.dependencies(SITE, url.as_bytes());
+    for tag in tags {
+        dependencies.tag(tag.as_bytes());
+    }
+    let key = store.key(url.as_bytes());
+    store.insert(key, 0, &dependencies, &store.lease(), Content).expect("nothing changed")
+}
+
+/// What is told of a change: the page's key, the change's number, the name.
+type Said = Vec<(String, u64, Option<Name>)>;
+
+fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
+    let key = String::from_utf8_lossy(told.page.key().bytes()).into_owned();
+    (key, told.number.get(), told.name)
+}
+
+fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) -> Said {
+    let mut all = Said::new();
+    let change = Change { site: SITE, targets };
+    let applied = store.change_telling(&change, strength, 7, &mut |told| {
+        // Under no lock: whatever the caller does here, it waits for nobody.
+        assert!(store.stats().changes_remembered <= store.stats().names);
+        let stored = store.peek(told.page.key());
+        assert_eq!(stored.as_slice().is_empty(), strength == Strength::Drop, "after it is done");
+        all.push(said(&told));
+    });
+    assert!(all.iter().all(|(_, number, _)| *number == applied.number.get()));
+    store.validate();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
+fn keys(said: &Said) -> Vec<&str> {
+    said.iter().map(|(key, ..)| &**key).collect()
+}
+
+#[test]
+fn each_page_is_told_once_with_the_name_that_reached_it() {
+    for sweep_pages in [1, 2, 1_000] {
+        let store = store(sweep_pages);
+        put(&store, "/a", &["news", "news:4"]);
+        put(&store, "/b", &["news"]);
+        put(&store, "/c", &["other"]);
+        let targets = [Target::Tag(b"news"), Target::Tag(b"news:4"), Target::Url(b"/nobody")];
+        let told = change(&store, &targets, Strength::Drop);
+        assert_eq!(keys(&told), ["/a", "/b"]);
+        let names = |target: &Target<'_>| store.names(SITE, target);
+        assert_eq!(told[1].2, Some(names(&targets[0])[0]));
+        let either = [names(&targets[0]), names(&targets[1])].concat();
+        assert!(told[0].2.is_some_and(|name| either.contains(&name)));
+        assert!(change(&store, &targets, Strength::Drop).is_empty());
+    }
+}
+
+#[test]
+fn a_page_that_is_marked_already_is_not_told_again() {
+    let store = store(10);
+    put(&store, "/a", &["news"]);
+    let news = [Target::Tag(b"news")];
+    assert_eq!(keys(&change(&store, &news, Strength::Mark)), ["/a"]);
+    assert!(change(&store, &news, Strength::Mark).is_empty());
+    assert_eq!(keys(&change(&store, &news, Strength::Drop)), ["/a"]);
+}
+
+#[test]
+fn what_is_open_and_what_has_no_name_is_told_as_well() {
+    let store = store(2);
+    for url in ["/a", "/b", "/c"] {
+        put(&store, url, &["news"]);
+    }
+    let touches: Touches<Content> = Arc::new(|page| page.key().bytes() == b"/b");
+    let mut all = Said::new();
+    let mut tell = |told: Told<'_, Content>| all.push(said(&told));
+    store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);
+    let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
+    let opened = store.open_telling(&news, Strength::Drop, &mut tell);
+    store.settle(opened);
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(keys(&all), ["/a", "/b", "/c"]);
+    assert_eq!(all[1].2, None);
+    assert!(all[0].2.is_some());
+    store.validate();
+}
+
+#[test]
+fn a_flood_is_told_in_part() {
+    let store = store(100);
+    for at in 0..TOLD_MAX + 10 {
+        put(&store, &format!("/{at}"), &[]);
+    }
+    let told = change(&store, &[Target::Everything], Strength::Drop);
+    assert_eq!(told.len(), TOLD_MAX);
+}
+
+#[test]
+fn looking_is_no_use_and_serving_is_counted_to_the_end() {
+    let store = store(10);
+    let page = put(&store, "/a", &[]);
+    assert_eq!(store.peek(store.key(b"/a")).as_slice().len(), 1);
+    assert_eq!(page.served(), 0);
+    page.serve();
+    assert_eq!(page.served(), 1);
+    let page = store.replace_payload(&page, Content).expect("it is stored");
+    assert_eq!(page.served(), 1, "the same response in another form");
+    for _ in 0..100_000 {
+        page.serve();
+    }
+    assert_eq!(page.served(), page_store::SERVED_MAX);
+}

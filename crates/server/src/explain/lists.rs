@@ -1,0 +1,134 @@
+//! Lists for explanations: the pages of a tag, the last changes, and what happens too often. Each is
+//! bounded; of several sites they are put together.
+
+use super::{named, page};
+use crate::site::Site;
+use crate::why::changes::Named;
+use crate::why::offenders::{Counted, Slow, Top};
+use crate::why::remedies::remedy;
+use crate::why::{Change, shown};
+use page_store::{Strength, Target};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many pages of a tag are listed.
+const PAGES_MAX: usize = 100;
+
+/// The pages that are made from what a tag names, and what touched it last.
+pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
+    let (mut pages, mut total, mut rules) = (Vec::new(), 0, Vec::new());
+    let mut last: Option<(&Arc<Site>, Arc<Change>)> = None;
+    for site in door.all_or(chosen) {
+        let listed = site.store.pages(site.name, &Target::Tag(tag.as_bytes()), 0, PAGES_MAX);
+        total += listed.total;
+        let room = PAGES_MAX.saturating_sub(pages.len());
+        let now = site.clock.now();
+        pages.extend(listed.pages.iter().take(room).map(|page| {
+            let (key, stored) = (page.key().bytes(), &page.payload().stored);
+            json!({
+                "site": site.config.hosts.canonical,
+                "url": shown::masked(&shown::address_of(key)),
+                "stored_at_ms": stored.response_time.0,
+                "ttl_seconds": stored.ttl_seconds(now),
+            })
+        }));
+        rules.extend(page::rules_of(site, std::iter::once(tag.as_bytes())));
+        if let Some(change) = site.why.last_change_of(&Named::tag(tag.as_bytes()))
+            && last.as_ref().is_none_or(|(_, known)| known.at_ms <= change.at_ms)
+        {
+            last = Some((site, change));
+        }
+    }
+    let left_out = total.saturating_sub(pages.len());
+    json!({
+        "about": "tag",
+        "now_ms": door.clock.now().0,
+        "tag": shown::cut(tag),
+        "pages": pages,
+        "pages_total": total,
+        "pages_left_out": left_out,
+        "last_change": last.map(|(site, change)| change_of(site, &change)),
+        "rules": rules,
+    })
+}
+
+/// The last changes of all sites, the newest first.
+pub fn changes(door: &Arc<Site>) -> Value {
+    let of_site = |site: &Arc<Site>| {
+        let site = site.clone();
+        let all = site.why.changes();
+        all.into_iter()
+            .map(move |change| (change.at_ms, change_of(&site, &change)))
+            .collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = door.all_or(None).flat_map(of_site).collect();
+    // Stable: within a site the newest stays first where several have the same time.
+    all.sort_by(|one, other| other.0.cmp(&one.0));
+    let all: Vec<Value> = all.into_iter().map(|(_, change)| change).collect();
+    json!({ "now_ms": door.clock.now().0, "changes": all })
+}
+
+fn change_of(site: &Site, change: &Change) -> Value {
+    let (dropped, marked) = change.touched;
+    json!({
+        "number": change.number,
+        "at_ms": change.at_ms,
+        "site": site.config.hosts.canonical,
+        "strength": if change.strength == Strength::Drop { "drop" } else { "mark" },
+        "by": change.by.json(),
+        "names": change.names.iter().map(named).collect::<Vec<_>>(),
+        "names_left_out": change.names_left_out,
+        "dropped": dropped,
+        "marked": marked,
+    })
+}
+
+/// What happens too often, at all sites together.
+pub fn offenders(door: &Arc<Site>) -> Value {
+    let mut all = door.why.offenders();
+    door.all_or(None).skip(1).for_each(|site| all.merge(site.why.offenders()));
+    let since_ms = door.all_or(None).map(|site| site.why.since_ms).min();
+    json!({
+        "now_ms": door.clock.now().0,
+        "since_ms": since_ms,
+        "not_stored": each(&all.not_stored, by_reason),
+        "bypassed": each(&all.bypassed, by_reason),
+        "cookies": each(&all.cookies, |one| json!({ "name": one.name, "effect": one.kind })),
+        "parameters": each(&all.parameters, |one| json!({ "name": one.name })),
+        "dropped": each(&all.dropped, |one| {
+            json!({ "by": one.by.as_ref().map(|by| by.json()) })
+        }),
+        "slowest": all.slowest.iter().map(slow).collect::<Vec<_>>(),
+        "over_invalidation": {
+            "compared": all.compared,
+            "unchanged": all.compared_unchanged,
+            "pages": each(&all.unchanged, |_| json!({})),
+        },
+    })
+}
+
+/// A list, each entry with its count, its example and what `more` adds.
+fn each(top: &Top, more: impl Fn(&Counted) -> Value) -> Vec<Value> {
+    let entry = |one: &Counted| {
+        let mut value = more(one);
+        value["count"] = json!(one.count);
+        value["over"] = json!(one.over);
+        value["url"] = json!(one.url);
+        value
+    };
+    top.worst().into_iter().map(entry).collect()
+}
+
+fn by_reason(one: &Counted) -> Value {
+    json!({ "reason": one.name, "remedy": remedy(&one.name) })
+}
+
+fn slow(slow: &Slow) -> Value {
+    json!({
+        "url": slow.url,
+        "took_ms": slow.took_ms,
+        "at_ms": slow.at_ms,
+        "status": slow.status,
+        "stored": slow.stored,
+    })
+}

@@ -1,0 +1,188 @@
+//! Why a page is answered as it is: what the control interface and `pagewell explain` say of an address, a
+//! tag, the last changes, and what happens too often.
+//!
+//! An address is judged by the same functions that answer visitors (`exchange::plan`, `exchange::decide_by`),
+//! with a look that counts as no use. Nothing is changed, nothing rendered, and the origin is not asked; a
+//! site with files is asked which file or script an address means. What was before (the last render, the last
+//! drop) is remembered by [`crate::why`].
+//!
+//! | file | |
+//! |---|---|
+//! | `judge` | what would be done with a request |
+//! | `page` | what is stored, and what would drop it |
+//! | `sentence` | the same in a sentence |
+//! | `lists` | a tag's pages, the last changes, the offenders |
+//! | `text` | for the terminal |
+
+mod judge;
+mod lists;
+mod page;
+mod sentence;
+pub mod text;
+
+pub use lists::{changes, offenders, tag};
+
+use crate::exchange::{SaidBy, Visitor};
+use crate::origin::Besides;
+use crate::site::Site;
+use crate::target::Target;
+use crate::why::changes::Named;
+use crate::why::memory::{Entry, LastDrop, LastRender};
+use crate::why::remedies::remedy;
+use crate::why::{Outcome, shown};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use judge::judge;
+use serde_json::{Value, json};
+use site_rules::Peer;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A request that is to be explained.
+pub struct Asked {
+    /// The site that answers it.
+    pub site: Arc<Site>,
+    /// Its method.
+    pub method: Method,
+    /// Its header lines, with a host.
+    pub headers: HeaderMap,
+    /// What it is for, as it was written.
+    pub target: Target,
+}
+
+/// Why there is no such request.
+pub enum NotAsked {
+    /// It cannot be read: what is wrong.
+    Unreadable(String),
+    /// No site has this host.
+    SiteUnknown(String),
+}
+
+/// Reads a request from its parts. `url` is a path with its query, or whole; `chosen` is the site that was
+/// named, if one was.
+///
+/// # Errors
+/// See [`NotAsked`].
+pub fn asked(
+    door: &Arc<Site>,
+    chosen: Option<&Arc<Site>>,
+    url: &str,
+    method: Option<&str>,
+    lines: &BTreeMap<String, String>,
+) -> Result<Asked, NotAsked> {
+    let wrong = |what: &dyn std::fmt::Display| NotAsked::Unreadable(format!("{url:?}: {what}"));
+    let method = Method::from_bytes(method.unwrap_or("GET").as_bytes());
+    let method = method.map_err(|error| wrong(&error))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(&error))?;
+        headers.insert(name, HeaderValue::from_str(value).map_err(|error| wrong(&error))?);
+    }
+    let url = url.split('#').next().unwrap_or_default();
+    let uri: Uri = url.parse().map_err(|error| wrong(&error))?;
+    let (scheme, host) = match (uri.scheme_str(), uri.authority()) {
+        (Some("http"), Some(host)) => ("http", host.as_str().to_owned()),
+        (Some("https"), Some(host)) => ("https", host.as_str().to_owned()),
+        (None, None) if url.starts_with('/') => {
+            let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+            let by_host = named.and_then(|host| door.named(host));
+            let site = chosen.or(by_host).unwrap_or(door);
+            let (scheme, host) = where_it_is(site, url);
+            (scheme, named.map_or(host, str::to_owned))
+        }
+        _ => return Err(wrong(&"write a path, such as /news/4/, or a whole URL")),
+    };
+    let name = HeaderValue::from_str(&host).map_err(|error| wrong(&error))?;
+    headers.insert(header::HOST, name);
+    let target = Target::read(&uri, &headers, &host, scheme);
+    let target = target.map_err(|error| wrong(&error.as_str()))?;
+    let site = chosen.unwrap_or_else(|| door.for_host(&target.host)).clone();
+    if !site.config.hosts.have(&target.host) {
+        return Err(NotAsked::SiteUnknown(target.host));
+    }
+    Ok(Asked { site, method, headers, target })
+}
+
+/// By which scheme and host a path is most likely meant: those of a page that is stored for it, else the
+/// site's own, else those of the last render.
+fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
+    let page = site.config.rules.form().normal(path).page;
+    let url = page_store::Target::Url(page.as_bytes());
+    let stored = site.store.pages(site.name, &url, 0, 8).pages;
+    let of_key = |key: &[u8]| Target::of_key(key.split(|byte| *byte == b'\n').next()?);
+    if let Some(target) = stored.iter().find_map(|page| of_key(page.key().bytes())) {
+        return (target.scheme, target.host);
+    }
+    let own = site.config.hosts.canonical.clone();
+    match (site.why.last_host(), own) {
+        (Some((scheme, host)), None) => (scheme, host.into()),
+        (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own),
+        (_, own) => {
+            let scheme = if site.config.https_redirect.is_some() { "https" } else { "http" };
+            (scheme, own.unwrap_or_else(|| "localhost".into()))
+        }
+    }
+}
+
+/// Explains what is done with a request.
+pub fn url(asked: &Asked) -> Value {
+    let site = &asked.site;
+    let now = site.clock.now();
+    let judged = judge(asked);
+    let entry = judged.remembered.as_ref();
+    json!({
+        "about": "url",
+        "now_ms": now.0,
+        "site": site.config.hosts.canonical,
+        "url": judged.target.uri_of_page(),
+        "key": shown::parts_of(&judged.key),
+        "rule": judged.rule,
+        "verdict": judged.verdict,
+        "reason": judged.reason,
+        "sentence": sentence::of(&judged, now.0),
+        "remedy": judged.reason.and_then(remedy),
+        "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
+        "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),
+        "last_drop": entry.and_then(|entry| Some(last_drop(entry, entry.dropped.as_ref()?))),
+    })
+}
+
+fn last_render(entry: &Entry, render: &LastRender) -> Value {
+    let reason = match render.outcome {
+        Outcome::Stored(_) => None,
+        Outcome::NotStored(reason) => Some(reason),
+    };
+    json!({
+        "at_ms": render.at_ms,
+        "took_ms": render.took_ms,
+        "status": render.status,
+        "stored": reason.is_none(),
+        "reason": reason,
+        "remedy": reason.and_then(remedy),
+        "cookies": render.cookies,
+        "renders": entry.renders,
+        "not_stored": entry.not_stored,
+    })
+}
+
+fn last_drop(entry: &Entry, dropped: &LastDrop) -> Value {
+    json!({
+        "change": dropped.change,
+        "at_ms": dropped.at_ms,
+        "how": if dropped.is_mark { "marked" } else { "dropped" },
+        "by": dropped.by.json(),
+        "name": dropped.name.as_deref().map(named),
+        "unchanged": dropped.unchanged,
+        "drops": entry.drops,
+        "drops_unchanged": entry.drops_unchanged,
+    })
+}
+
+fn named(named: &Named) -> Value {
+    json!({ "kind": named.kind, "name": named.name })
+}
+
+/// Nobody in particular, by this scheme.
+fn visitor(scheme: &'static str) -> Visitor {
+    let (believed, said_by) = (Peer::Anybody, SaidBy::Socket);
+    Visitor { peer: None, local: None, believed, said_by, scheme, besides: Besides::default() }
+}

@@ -1,0 +1,99 @@
+//! A stored page, for explanations: since when and until when, made from what, by which render, how often
+//! served, and what would drop it.
+
+use super::judge::Judged;
+use crate::page::SharedPage;
+use crate::site::Site;
+use crate::why::{Outcome, shown};
+use http::header;
+use http_cache::Timestamp;
+use page_store::SERVED_MAX;
+use serde_json::{Value, json};
+
+/// How many tags of a page are listed.
+const TAGS_MAX: usize = 100;
+/// How many rules are listed that could produce its tags.
+const RULES_MAX: usize = 50;
+
+/// A page as it is now.
+pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
+    let stored = &page.payload().stored;
+    let content_type = stored.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.map(|value| shown::cut_bytes(value.as_bytes()));
+    let lasts_ms = i64::try_from(stored.lifetime_ms).unwrap_or(i64::MAX);
+    let age_ms = i64::try_from(stored.age_ms(now)).unwrap_or(i64::MAX);
+    let now_ms = i64::try_from(now.0).unwrap_or(i64::MAX);
+    let tags: Vec<_> = stored.tags.iter().take(TAGS_MAX).map(shown::cut_bytes).collect();
+    json!({
+        "stored_at_ms": stored.response_time.0,
+        "age_seconds": stored.age_seconds(now),
+        "fresh_until_ms": now_ms.saturating_add(lasts_ms).saturating_sub(age_ms),
+        "ttl_seconds": stored.ttl_seconds(now),
+        "lifetime_from": stored.lifetime_source.as_str(),
+        "status": stored.status.as_u16(),
+        "bytes": page.payload().plain.length(),
+        "content_type": content_type,
+        "tags": tags,
+        "tags_left_out": stored.tags.len().saturating_sub(TAGS_MAX),
+        "varies_by": stored.nominated.names().map(|name| name.as_str()).collect::<Vec<_>>(),
+        "variants": judged.variants,
+        "marked_at_ms": page.marked().map(|marked| marked.at_ms),
+        "render_ms": render_ms(page, judged),
+        "served": page.served(),
+        "served_at_least": page.served() == SERVED_MAX,
+        "dropped_by": {
+            "tags": tags,
+            "url": judged.target.page(),
+            "prefixes": prefixes(judged.target.page()),
+            "rules": rules_of(site, stored.tags.iter()),
+        },
+    })
+}
+
+/// How long its render took: all of it where that is remembered, else until its header section was there.
+fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
+    let stored = &page.payload().stored;
+    let last = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
+    let own = last.filter(|render| {
+        matches!(render.outcome, Outcome::Stored(_)) && render.at_ms >= stored.response_time.0
+    });
+    let head_ms = stored.response_time.0.saturating_sub(stored.request_time.0);
+    own.map_or(head_ms, |render| render.took_ms)
+}
+
+/// The directories that a path lies below, the deepest first, the root left out.
+fn prefixes(path_and_query: &str) -> Vec<&str> {
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    let ends = path.match_indices('/').map(|(at, _)| at + 1).filter(|end| *end > 1);
+    let mut all: Vec<_> = ends.map(|end| &path[..end]).collect();
+    all.reverse();
+    all.truncate(8);
+    all
+}
+
+/// The change rules whose rows could touch one of these tags.
+pub(super) fn rules_of<'t>(site: &Site, tags: impl Iterator<Item = &'t [u8]>) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for tag in tags.take(TAGS_MAX).filter_map(|tag| str::from_utf8(tag).ok()) {
+        for database in &site.config.databases {
+            for (table, written) in database.rules.touching(tag) {
+                let rule = json!({ "database": database.name, "table": table, "tag": written });
+                if all.len() < RULES_MAX && !all.contains(&rule) {
+                    all.push(rule);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_the_deepest_first() {
+        assert_eq!(prefixes("/news/4/?a=/b/"), ["/news/4/", "/news/"]);
+        assert!(prefixes("/a").is_empty() && prefixes("/").is_empty());
+    }
+}

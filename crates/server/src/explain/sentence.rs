@@ -1,0 +1,101 @@
+//! What would be done with a request, in a sentence or two for people.
+
+use super::judge::Judged;
+use crate::why::Outcome;
+use crate::why::memory::{Entry, LastRender};
+
+/// The sentence. `now_ms` is the time, in milliseconds since 1970.
+pub(super) fn of(judged: &Judged, now_ms: u64) -> String {
+    match judged.verdict {
+        "hit" => "It is answered from memory.".into(),
+        "stale" => {
+            let reason = judged.reason.unwrap_or_default();
+            format!(
+                "It is answered from memory though it is stale (`{reason}`), while it is rendered anew."
+            )
+        }
+        "answered" => format!(
+            "Pagewell answers it itself (`{}`): the origin is not asked, and no page is stored.",
+            judged.reason.unwrap_or_default()
+        ),
+        "bypass" => {
+            let because = because(judged, judged.reason.unwrap_or_default());
+            match judged.may_be_private {
+                true => format!(
+                    "It is answered from its visitor's own copy or passed on to the origin, and the answer \
+                     may be kept for its visitor alone: {because}."
+                ),
+                false => format!(
+                    "It is passed on to the origin, and the answer is not stored: {because}."
+                ),
+            }
+        }
+        _ => render(judged, now_ms),
+    }
+}
+
+/// Why a request is passed on.
+fn because(judged: &Judged, reason: &str) -> String {
+    match (reason, &judged.cookies[..]) {
+        ("session-cookie", [name, ..]) => {
+            format!("the request has the cookie `{name}`, which counts as a session's (`{reason}`)")
+        }
+        ("unknown-cookie", [name, ..]) => {
+            format!("the request has the cookie `{name}`, which is on no list (`{reason}`)")
+        }
+        ("rule", _) => "a rule says so (`rule`)".into(),
+        ("method", _) => "its method is neither GET nor HEAD (`method`)".into(),
+        _ => format!("`{reason}`"),
+    }
+}
+
+fn render(judged: &Judged, now_ms: u64) -> String {
+    let next = "The next request has it rendered.";
+    if judged.page.is_some() {
+        let reason = judged.reason.unwrap_or_default();
+        return format!("A page is there, but is not used as it is (`{reason}`). {next}");
+    }
+    let Some(entry) = &judged.remembered else {
+        return format!("Nothing is in memory, and nothing is remembered of it. {next}");
+    };
+    match &entry.render {
+        Some(last) => match last.outcome {
+            Outcome::NotStored(reason) => not_stored(entry, last, reason),
+            Outcome::Stored(_) => gone(entry, Some(last), now_ms) + next,
+        },
+        None => gone(entry, None, now_ms) + next,
+    }
+}
+
+fn not_stored(entry: &Entry, last: &LastRender, reason: &str) -> String {
+    let each = match (entry.not_stored, entry.renders) {
+        (1, 1) => "its one render was not stored".to_owned(),
+        (not, all) if not == all => format!("none of its {all} renders was stored"),
+        (not, all) => format!("{not} of its {all} renders were not stored"),
+    };
+    match (&last.cookies[..], reason) {
+        ([name, ..], "set-cookie") => {
+            let often = if entry.not_stored == entry.renders { " on every response" } else { "" };
+            format!(
+                "It is rendered for each request: it sets the cookie `{name}`{often} (`set-cookie`); {each}."
+            )
+        }
+        _ => format!(
+            "It is rendered for each request: the last answer was not stored (`{reason}`); {each}."
+        ),
+    }
+}
+
+/// It was stored, and is not any more.
+fn gone(entry: &Entry, last: Option<&LastRender>, now_ms: u64) -> String {
+    let dropped = entry.dropped.as_ref().filter(|dropped| !dropped.is_mark);
+    let stored_ms = last.map_or(0, |last| last.at_ms);
+    match dropped {
+        Some(dropped) if dropped.at_ms >= stored_ms => {
+            let ago = now_ms.saturating_sub(dropped.at_ms) / 1000;
+            let (change, by) = (dropped.change, dropped.by.text());
+            format!("Nothing is in memory: {by} dropped it {ago} s ago (change {change}). ")
+        }
+        _ => "Nothing is in memory any more, and no change dropped it: it was evicted for space, or removed. ".into(),
+    }
+}

@@ -1,0 +1,302 @@
+//! Explanations for the terminal, made from what the control interface answers. Control characters in what
+//! others wrote (URLs, tags) are not printed. A field that is not there is left out.
+
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The width of the names on the left.
+const NAME_WIDTH: usize = 12;
+
+/// What `pagewell explain URL` prints.
+pub fn url(told: &Value) -> String {
+    let mut out = Page::default();
+    out.plain(&text(&told["url"]));
+    out.row(&text(&told["verdict"]), &text(&told["sentence"]));
+    out.row("what to do", &text(&told["remedy"]));
+    out.row("key", &list(&told["key"], "\n"));
+    if told["rule"].is_object() {
+        let rule = &told["rule"];
+        let name = [text(&rule["number"]), text(&rule["name"]), text(&rule["path"])];
+        out.row("rule", &name.join(" "));
+    }
+    if told["page"].is_object() {
+        page(&mut out, &told["page"], now(told));
+    }
+    if told["last_render"].is_object() {
+        out.row("last render", &last_render(&told["last_render"], now(told)));
+    }
+    if told["last_drop"].is_object() {
+        out.row("last drop", &last_drop(&told["last_drop"], now(told)));
+    }
+    out.text
+}
+
+fn page(out: &mut Page, page: &Value, now_ms: u64) {
+    let at_least = if page["served_at_least"] == true { "at least " } else { "" };
+    out.row(
+        "page",
+        &format!(
+            "{}, {} bytes, {}; stored {} by a render of {} ms; served {at_least}{} times",
+            text(&page["status"]),
+            text(&page["bytes"]),
+            text(&page["content_type"]),
+            ago(&page["stored_at_ms"], now_ms),
+            text(&page["render_ms"]),
+            text(&page["served"]),
+        ),
+    );
+    let ttl = page["ttl_seconds"].as_i64().unwrap_or_default();
+    let source = text(&page["lifetime_from"]);
+    out.row(
+        "fresh",
+        &match ttl {
+            ..=0 => format!("no, since {} s ({source})", -ttl),
+            ttl => format!("for another {ttl} s ({source})"),
+        },
+    );
+    if !page["marked_at_ms"].is_null() {
+        out.row(
+            "marked",
+            &format!("{}, to be used as stale only", ago(&page["marked_at_ms"], now_ms)),
+        );
+    }
+    let more = match page["tags_left_out"].as_u64() {
+        Some(more) if more > 0 => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    out.row("made from", &(list(&page["tags"], ", ") + &more));
+    out.row("varies by", &list(&page["varies_by"], ", "));
+    let by = &page["dropped_by"];
+    let prefixes = list(&by["prefixes"], ", ");
+    let prefixes =
+        if prefixes.is_empty() { prefixes } else { format!(", of the prefixes {prefixes}") };
+    let mut drops =
+        format!("a change of one of its tags, of the URL {}{prefixes}", text(&by["url"]));
+    for rule in by["rules"].as_array().into_iter().flatten() {
+        let _ = write!(drops, "\n{}", rule_text(rule));
+    }
+    out.row("dropped by", &drops);
+}
+
+fn rule_text(rule: &Value) -> String {
+    let (table, database) = (text(&rule["table"]), text(&rule["database"]));
+    format!("a row of table {table} in the database {database}, as {}", text(&rule["tag"]))
+}
+
+fn last_render(render: &Value, now_ms: u64) -> String {
+    let outcome = match render["stored"] == true {
+        true => "stored".to_owned(),
+        false => format!("not stored ({})", text(&render["reason"])),
+    };
+    let status =
+        if render["status"].is_null() { "no answer".into() } else { text(&render["status"]) };
+    let (ago, took) = (ago(&render["at_ms"], now_ms), text(&render["took_ms"]));
+    let counts = [text(&render["not_stored"]), text(&render["renders"])];
+    let cookies = list(&render["cookies"], ", ");
+    let cookies = if cookies.is_empty() { cookies } else { format!("; sets {cookies}") };
+    format!(
+        "{ago}: {status}, {took} ms, {outcome}{cookies}; {} of {} not stored",
+        counts[0], counts[1]
+    )
+}
+
+fn last_drop(dropped: &Value, now_ms: u64) -> String {
+    let name = &dropped["name"];
+    let name = match name.is_object() {
+        true => format!(", {}", name_text(name)),
+        false => String::new(),
+    };
+    let same = match dropped["unchanged"].as_bool() {
+        Some(true) => "; the content was the same afterwards",
+        Some(false) => "; the content was another afterwards",
+        None => "",
+    };
+    let (ago, how) = (ago(&dropped["at_ms"], now_ms), text(&dropped["how"]));
+    let (by, change) = (text(&dropped["by"]["text"]), text(&dropped["change"]));
+    format!("{ago}: {how} by {by} (change {change}{name}){same}")
+}
+
+fn name_text(name: &Value) -> String {
+    format!("{} {}", text(&name["kind"]), text(&name["name"])).trim_end().to_owned()
+}
+
+/// What `pagewell explain --tag` prints.
+pub fn tag(told: &Value) -> String {
+    let mut out = Page::default();
+    let (tag, total) = (text(&told["tag"]), text(&told["pages_total"]));
+    out.plain(&format!("{tag}: {total} {}", if total == "1" { "page" } else { "pages" }));
+    for page in told["pages"].as_array().into_iter().flatten() {
+        let ago = ago(&page["stored_at_ms"], now(told));
+        out.plain(&format!("  {}  stored {ago}", text(&page["url"])));
+    }
+    if told["pages_left_out"].as_u64().is_some_and(|more| more > 0) {
+        out.plain(&format!("  and {} more", text(&told["pages_left_out"])));
+    }
+    if told["last_change"].is_object() {
+        out.row("last change", &change(&told["last_change"], now(told)));
+    }
+    for rule in told["rules"].as_array().into_iter().flatten() {
+        out.row("changed by", &rule_text(rule));
+    }
+    out.text
+}
+
+/// What `pagewell explain --changes` prints.
+pub fn changes(told: &Value) -> String {
+    let all = told["changes"].as_array().into_iter().flatten();
+    let lines: Vec<_> = all.map(|one| change(one, now(told))).collect();
+    match lines.is_empty() {
+        true => "no change since the start\n".into(),
+        false => lines.join("\n") + "\n",
+    }
+}
+
+fn change(change: &Value, now_ms: u64) -> String {
+    let names: Vec<_> = change["names"].as_array().into_iter().flatten().map(name_text).collect();
+    let more = match change["names_left_out"].as_u64() {
+        Some(more) if more > 0 => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    format!(
+        "{}  {}  by {}: {}{more}; {} dropped, {} marked",
+        text(&change["number"]),
+        ago(&change["at_ms"], now_ms),
+        text(&change["by"]["text"]),
+        names.join(", "),
+        text(&change["dropped"]),
+        text(&change["marked"]),
+    )
+}
+
+/// What `pagewell offenders` prints.
+pub fn offenders(told: &Value) -> String {
+    let mut out = Page::default();
+    let mut section = |title: &str, of: &Value, line: &dyn Fn(&Value) -> String| {
+        let rows = of.as_array().map(Vec::as_slice).unwrap_or_default();
+        if rows.is_empty() {
+            return;
+        }
+        out.plain(title);
+        for row in rows {
+            out.plain(&line(row));
+        }
+        out.plain("");
+    };
+    let counted = |row: &Value, name: String| {
+        let about = if row["over"] == 0 { "" } else { "~" };
+        let count = format!("{about}{}", text(&row["count"]));
+        format!("{count:>10}  {name}  e.g. {}", text(&row["url"]))
+    };
+    let with_remedy = |row: &Value| {
+        let line = counted(row, text(&row["reason"]));
+        match row["remedy"].is_null() {
+            true => line,
+            false => format!("{line}\n            {}", text(&row["remedy"])),
+        }
+    };
+    section("Renders that were not stored", &told["not_stored"], &with_remedy);
+    section("Requests that were passed on", &told["bypassed"], &with_remedy);
+    section("Cookies in the way", &told["cookies"], &|row| {
+        counted(row, format!("{} ({})", text(&row["name"]), text(&row["effect"])))
+    });
+    section(
+        "Parameters of addresses that nothing was in memory for",
+        &told["parameters"],
+        &|row| counted(row, text(&row["name"])),
+    );
+    section("Pages dropped most", &told["dropped"], &|row| {
+        format!(
+            "{:>10}  {}  last by {}",
+            text(&row["count"]),
+            text(&row["url"]),
+            text(&row["by"]["text"])
+        )
+    });
+    section("Slowest renders", &told["slowest"], &|row| {
+        format!("{:>7} ms  {}", text(&row["took_ms"]), text(&row["url"]))
+    });
+    let over = &told["over_invalidation"];
+    section("Pages dropped though their content stayed the same", &over["pages"], &|row| {
+        format!("{:>10}  {}", text(&row["count"]), text(&row["url"]))
+    });
+    let (compared, unchanged) = (text(&over["compared"]), text(&over["unchanged"]));
+    out.plain(&format!("{unchanged} of {compared} drops that could be compared were for nothing."));
+    out.text
+}
+
+fn now(told: &Value) -> u64 {
+    told["now_ms"].as_u64().unwrap_or_default()
+}
+
+/// How long ago a moment was.
+fn ago(at_ms: &Value, now_ms: u64) -> String {
+    let seconds = now_ms.saturating_sub(at_ms.as_u64().unwrap_or(now_ms)) / 1000;
+    match seconds {
+        0..=119 => format!("{seconds} s ago"),
+        120..=7_199 => format!("{} min ago", seconds / 60),
+        7_200..=172_799 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// A value as text, without control characters; nothing for null.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.chars().filter(|letter| !letter.is_control()).collect(),
+        other => other.to_string(),
+    }
+}
+
+fn list(values: &Value, between: &str) -> String {
+    let all: Vec<_> = values.as_array().into_iter().flatten().map(text).collect();
+    all.join(between)
+}
+
+/// Lines with names on the left.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn plain(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// A row; its further lines stand below its first. One without a value is left out.
+    fn row(&mut self, name: &str, value: &str) {
+        let mut name = name;
+        for line in value.lines() {
+            let _ = writeln!(self.text, "  {name:<NAME_WIDTH$} {line}");
+            name = "";
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_others_wrote_cannot_move_the_cursor() {
+        assert_eq!(text(&json!("/a\u{1b}[2Jb\n")), "/a[2Jb");
+    }
+
+    #[test]
+    fn rows_without_a_value_are_left_out() {
+        let mut page = Page::default();
+        page.row("nothing", &text(&Value::Null));
+        page.row("two", "one\nother");
+        assert_eq!(page.text, "  two          one\n               other\n");
+    }
+
+    #[test]
+    fn a_moment_is_told_by_what_matters() {
+        let ago = |seconds: u64| ago(&json!(1_000), 1_000 + seconds * 1_000);
+        assert_eq!([ago(0), ago(119), ago(120)], ["0 s ago", "119 s ago", "2 min ago"]);
+        assert_eq!([ago(7_200), ago(200_000)], ["2 h ago", "2 days ago"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! How a render begins, and what it tells of itself for explanations (`why`): how it ended, how long it took, which cookies
+//! stood in the way. After the fact, and without a say in anything. Private copies tell nothing.
+
+use super::{Ask, Render, Right};
+use crate::body::ResponseBody;
+use crate::site::Site;
+use crate::why::shown::cut;
+use crate::why::{Content, Outcome, Rendered};
+use http::{HeaderMap, Response, header};
+use http_cache::{ForwardReason, Stored};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// How many cookies of a response are told.
+const COOKIES_MAX: usize = crate::why::memory::COOKIES_MAX;
+
+impl Render {
+    /// A render that is about to begin.
+    pub(super) fn new(
+        site: &Arc<Site>,
+        ask: Ask,
+        right: Right,
+        answer: Option<oneshot::Sender<Response<ResponseBody>>>,
+    ) -> Render {
+        Render { site: site.clone(), ask, right, answer, began_ms: None }
+    }
+
+    /// Remembers for a while that requests for this page need not wait for each other.
+    pub(super) fn not_shareable(&self) {
+        self.site.counters.not_stored.add();
+        if let Right::Lead(leader) = &self.right {
+            let until_ms = self.site.clock.now().0 + self.site.limits.solo.as_millis() as u64;
+            leader.not_shareable(until_ms);
+        }
+    }
+
+    /// It was not stored.
+    pub(super) fn tell_not_stored(
+        &self,
+        reason: &'static str,
+        status: Option<http::StatusCode>,
+        headers: &HeaderMap,
+    ) {
+        self.tell(&self.ask.key, Outcome::NotStored(reason), status, cookies_set(headers));
+    }
+
+    /// It is complete, and was stored under `key`, or refused for a reason.
+    pub(super) fn tell_complete(
+        &self,
+        key: &[u8],
+        stored: &Stored,
+        content: Result<Content, &'static str>,
+    ) {
+        let outcome = content.map_or_else(Outcome::NotStored, Outcome::Stored);
+        self.tell(key, outcome, Some(stored.status), Vec::new());
+    }
+
+    fn tell(
+        &self,
+        key: &[u8],
+        outcome: Outcome,
+        status: Option<http::StatusCode>,
+        cookies: Vec<Box<str>>,
+    ) {
+        if self.ask.owner.is_some() {
+            return;
+        }
+        let now_ms = self.site.clock.now().0;
+        let began_ms = self.began_ms.unwrap_or(now_ms);
+        let is_new = matches!(self.ask.why, ForwardReason::UriMiss | ForwardReason::Miss);
+        self.site.why.rendered(Rendered {
+            key,
+            target: &self.ask.target,
+            times: (began_ms, now_ms),
+            status: status.map(|status| status.as_u16()),
+            cookies,
+            outcome,
+            is_new,
+        });
+    }
+}
+
+/// The names of the cookies that a response sets.
+fn cookies_set(headers: &HeaderMap) -> Vec<Box<str>> {
+    let name = |value: &http::HeaderValue| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        // Without a name the name would be the value.
+        text.split(';').next()?.split_once('=').map(|(name, _)| cut(name.trim()))
+    };
+    let mut names = Vec::new();
+    for name in headers.get_all(header::SET_COOKIE).iter().filter_map(name) {
+        if names.len() < COOKIES_MAX && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

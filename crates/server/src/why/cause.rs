@@ -1,0 +1,118 @@
+//! Who made a change: the answer to "what dropped this page?". A cause goes with a change from where it is
+//! made to the memory of changes, and decides nothing.
+
+use super::shown::{cut, masked};
+use serde_json::{Value, json};
+
+/// How many tables of one transaction are named.
+pub const TABLES_MAX: usize = 8;
+
+/// Who made a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A call of the control interface.
+    Control {
+        /// From where; none over a Unix socket.
+        peer: Option<Box<str>>,
+    },
+    /// A response of the site to this request: a write, or one that says what has changed.
+    Response {
+        /// The request's method.
+        method: Box<str>,
+        /// Its address, without values in its query.
+        url: Box<str>,
+    },
+    /// A request to purge, where visitors are served.
+    Purge {
+        /// Its method.
+        method: Box<str>,
+        /// From where.
+        peer: Option<Box<str>>,
+    },
+    /// A transaction of a database.
+    Database {
+        /// The database's name.
+        database: Box<str>,
+        /// The tables whose rows it changed, [`TABLES_MAX`] at most.
+        tables: Vec<Box<str>>,
+    },
+    /// A database is not followed: nobody knows what changes.
+    Gap {
+        /// The database's name.
+        database: Box<str>,
+    },
+    /// The memcached port.
+    Memcached,
+    /// A visitor whose own copies these are: he has written, signed in or out.
+    Visitor,
+}
+
+impl Cause {
+    /// By a response to this request.
+    pub fn response(method: &http::Method, url: &str) -> Cause {
+        Cause::Response { method: cut(method.as_str()), url: masked(url) }
+    }
+
+    /// By a transaction that changed these tables.
+    pub fn database<'t>(database: &str, tables: impl Iterator<Item = &'t str>) -> Cause {
+        let tables = tables.take(TABLES_MAX).map(cut).collect();
+        Cause::Database { database: cut(database), tables }
+    }
+
+    /// Its kind, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Cause::Control { .. } => "control",
+            Cause::Response { .. } => "response",
+            Cause::Purge { .. } => "purge",
+            Cause::Database { .. } => "database",
+            Cause::Gap { .. } => "gap",
+            Cause::Memcached => "memcached",
+            Cause::Visitor => "visitor",
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let from = |peer: &Option<Box<str>>| match peer {
+            Some(peer) => format!(" from {peer}"),
+            None => String::new(),
+        };
+        match self {
+            Cause::Control { peer } => format!("a call of the control interface{}", from(peer)),
+            Cause::Response { method, url } => format!("the response to {method} {url}"),
+            Cause::Purge { method, peer } => format!("a {method} request{}", from(peer)),
+            Cause::Database { database, tables } => match &tables[..] {
+                [] => format!("the database {database}"),
+                [table] => format!("the database {database}: table {table}"),
+                tables => format!("the database {database}: tables {}", tables.join(", ")),
+            },
+            Cause::Gap { database } => format!("the database {database} was not followed"),
+            Cause::Memcached => "the memcached port".into(),
+            Cause::Visitor => "the visitor whose copy it was".into(),
+        }
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let mut value = json!({ "kind": self.kind(), "text": self.text() });
+        match self {
+            Cause::Control { peer } => value["peer"] = json!(peer),
+            Cause::Response { method, url } => {
+                value["method"] = json!(method);
+                value["url"] = json!(url);
+            }
+            Cause::Purge { method, peer } => {
+                value["method"] = json!(method);
+                value["peer"] = json!(peer);
+            }
+            Cause::Database { database, tables } => {
+                value["database"] = json!(database);
+                value["tables"] = json!(tables);
+            }
+            Cause::Gap { database } => value["database"] = json!(database),
+            Cause::Memcached | Cause::Visitor => {}
+        }
+        value
+    }
+}

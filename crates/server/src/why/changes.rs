@@ -1,0 +1,169 @@
+//! The last changes of a site: the number, when, who, what it named, what it touched. A ring: the oldest
+//! is forgotten for the newest.
+
+use super::cause::Cause;
+use super::shown::cut_bytes;
+use page_store::{Strength, Target};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How many changes are remembered.
+pub const CHANGES_MAX: usize = 256;
+/// How many names of one change are shown.
+pub const NAMES_MAX: usize = 8;
+/// How many of its names a change is found by.
+const FOUND_BY_MAX: usize = 64;
+
+/// A change that was made.
+#[derive(Debug)]
+pub struct Change {
+    /// Its number.
+    pub number: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// Who.
+    pub by: Arc<Cause>,
+    /// Whether pages were dropped or marked.
+    pub strength: Strength,
+    /// What it named, [`NAMES_MAX`] at most.
+    pub names: Vec<Named>,
+    /// How many more.
+    pub names_left_out: usize,
+    /// How many pages it dropped, and marked.
+    pub touched: (u64, u64),
+    /// Hashes of its names.
+    found_by: Vec<u64>,
+}
+
+/// What a change names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// A tag, a URL and so on.
+    pub kind: &'static str,
+    /// The name; empty for everything, and for what is a visitor's own.
+    pub name: Box<str>,
+}
+
+impl Named {
+    /// A tag.
+    pub fn tag(tag: &[u8]) -> Named {
+        Named { kind: "tag", name: cut_bytes(tag) }
+    }
+
+    /// What an expression found.
+    pub fn expression() -> Named {
+        Named { kind: "expression", name: Box::default() }
+    }
+
+    /// What a change of this target names.
+    pub fn of(target: &Target<'_>) -> Named {
+        let named = |kind, name: &[u8]| Named { kind, name: cut_bytes(name) };
+        match target {
+            // The server's own names for what is a visitor's (`private`): no tag of a page's begins so.
+            Target::Tag([0, ..])
+            | Target::Owner(_)
+            | Target::OwnerTag { .. }
+            | Target::OwnerUrl { .. } => named("owner", b""),
+            Target::Tag(tag) => Named::tag(tag),
+            Target::Url(url) => {
+                named("url", super::shown::masked(&String::from_utf8_lossy(url)).as_bytes())
+            }
+            Target::Path(path) => named("path", path),
+            Target::Prefix(prefix) => named("prefix", prefix),
+            Target::Everything => named("everything", b""),
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        xxh3_64(self.name.as_bytes()) ^ xxh3_64(self.kind.as_bytes())
+    }
+}
+
+impl Change {
+    /// A change of these targets; none of an expression.
+    pub fn new(number: u64, at_ms: u64, by: Arc<Cause>, targets: &[Target<'_>]) -> Change {
+        let names: Vec<_> = match targets {
+            [] => vec![Named::expression()],
+            targets => targets.iter().take(NAMES_MAX).map(Named::of).collect(),
+        };
+        let found_by = targets.iter().take(FOUND_BY_MAX).map(|one| Named::of(one).hash());
+        Change {
+            number,
+            at_ms,
+            by,
+            strength: Strength::Drop,
+            names_left_out: targets.len().saturating_sub(NAMES_MAX),
+            names,
+            touched: (0, 0),
+            found_by: found_by.collect(),
+        }
+    }
+}
+
+/// The last changes, the oldest first.
+#[derive(Default)]
+pub(super) struct Changes {
+    ring: VecDeque<Arc<Change>>,
+}
+
+impl Changes {
+    pub(super) fn add(&mut self, change: Arc<Change>) {
+        if self.ring.len() >= CHANGES_MAX {
+            self.ring.pop_front();
+        }
+        self.ring.push_back(change);
+    }
+
+    pub(super) fn newest_first(&self) -> Vec<Arc<Change>> {
+        self.ring.iter().rev().cloned().collect()
+    }
+
+    pub(super) fn last_of(&self, named: &Named) -> Option<Arc<Change>> {
+        let everything = Named::of(&Target::Everything).hash();
+        let hashes = [named.hash(), everything];
+        let is_of = |change: &&Arc<Change>| change.found_by.iter().any(|one| hashes.contains(one));
+        self.ring.iter().rev().find(is_of).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(number: u64, targets: &[Target<'_>]) -> Arc<Change> {
+        Arc::new(Change::new(number, 0, Arc::new(Cause::Memcached), targets))
+    }
+
+    #[test]
+    fn the_oldest_is_forgotten() {
+        let mut changes = Changes::default();
+        for number in 0..1000 {
+            changes.add(change(number, &[Target::Tag(b"a")]));
+        }
+        let all = changes.newest_first();
+        assert_eq!((all.len(), all[0].number), (CHANGES_MAX, 999));
+    }
+
+    #[test]
+    fn the_last_of_a_name_is_found_also_as_everything() {
+        let mut changes = Changes::default();
+        let many: Vec<String> = (0..20).map(|at| format!("t:{at}")).collect();
+        let many: Vec<_> = many.iter().map(|tag| Target::Tag(tag.as_bytes())).collect();
+        changes.add(change(1, &[Target::Everything]));
+        changes.add(change(2, &many));
+        changes.add(change(3, &[Target::Url(b"t:19")]));
+        let last = |tag: &[u8]| changes.last_of(&Named::tag(tag)).map(|change| change.number);
+        assert_eq!(last(b"t:19"), Some(2), "beyond what is shown");
+        assert_eq!(last(b"other"), Some(1));
+        let shown = changes.newest_first()[1].clone();
+        assert_eq!((shown.names.len(), shown.names_left_out), (NAMES_MAX, 12));
+    }
+
+    #[test]
+    fn what_is_a_visitors_own_is_not_named() {
+        let own = Named::of(&Target::Tag(b"\0owner 1234"));
+        assert_eq!(own, Named { kind: "owner", name: "".into() });
+        assert_eq!(&*Named::of(&Target::Url(b"/x?q=1")).name, "/x?q=…");
+    }
+}

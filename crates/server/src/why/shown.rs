@@ -1,0 +1,136 @@
+//! How keys, addresses and names are shown: cut at a bound, no value of a cookie, and none in a query but
+//! in the address that was asked about.
+
+/// The longest text that is remembered, in bytes.
+pub const TEXT_BYTES: usize = 256;
+/// In the place of what is not shown.
+const HIDDEN: &str = "…";
+
+/// A text, cut where it is too long.
+pub fn cut(text: &str) -> Box<str> {
+    if text.len() <= TEXT_BYTES {
+        return text.into();
+    }
+    let most = TEXT_BYTES - HIDDEN.len();
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    format!("{}{HIDDEN}", &text[..end]).into()
+}
+
+/// Bytes as text, cut.
+pub fn cut_bytes(bytes: &[u8]) -> Box<str> {
+    // What is cut off need not be read.
+    let bytes = &bytes[..bytes.len().min(2 * TEXT_BYTES)];
+    cut(&String::from_utf8_lossy(bytes))
+}
+
+/// An address without the values in its query: `/search?q=…`.
+pub fn masked(url: &str) -> Box<str> {
+    let Some((path, query)) = url.split_once('?') else { return cut(url) };
+    let mut out = String::with_capacity(path.len() + 1 + query.len().min(TEXT_BYTES));
+    out.push_str(path);
+    let mut before = '?';
+    for name in parameters(query) {
+        out.push(before);
+        out.push_str(name.0);
+        out.push_str(name.1);
+        before = '&';
+        if out.len() > TEXT_BYTES {
+            break;
+        }
+    }
+    cut(&out)
+}
+
+/// The names in a query, each with what stands for its value.
+fn parameters(query: &str) -> impl Iterator<Item = (&str, &'static str)> {
+    query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, "")) => (name, "="),
+        Some((name, _)) => (name, "=…"),
+        // A word without a value may be one.
+        None if pair.len() > 32 => (&pair[..0], HIDDEN),
+        None => (pair, ""),
+    })
+}
+
+/// The names of the parameters in an address.
+pub fn names_in_query(path_and_query: &str) -> impl Iterator<Item = &str> {
+    let query = path_and_query.split_once('?').map_or("", |(_, query)| query);
+    let names = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name);
+    names.filter(|name| !name.is_empty())
+}
+
+/// The address in a key (`Target::write_key`), with the values in its query.
+pub fn address_of(key: &[u8]) -> String {
+    let address = key.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    String::from_utf8_lossy(address).into_owned()
+}
+
+/// What a key is made of: the address, and what the rules tell copies apart by, without values of cookies.
+pub fn parts_of(key: &[u8]) -> Vec<String> {
+    let mut parts = key.split(|byte| *byte == b'\n');
+    let mut all = vec![cut(&String::from_utf8_lossy(parts.next().unwrap_or_default())).into()];
+    all.extend(parts.map(part));
+    all
+}
+
+/// The names of the cookies in a key.
+pub fn cookies_in(key: &[u8]) -> impl Iterator<Item = String> {
+    key.split(|byte| *byte == b'\n').skip(1).filter_map(|part| {
+        let (kind, cookie) = str::from_utf8(part).ok()?.split_once(' ')?;
+        let is_cookie = matches!(kind, "cookie" | "session" | "vary");
+        // Without a name the name would be the value.
+        let (name, _) = cookie.split_once('=')?;
+        is_cookie.then(|| cut(name).into())
+    })
+}
+
+fn part(part: &[u8]) -> String {
+    let text = String::from_utf8_lossy(part);
+    match text.split_once(' ') {
+        Some(("rule" | "device" | "language" | "country", _)) | None => cut(&text).into(),
+        Some((kind, pair)) => match pair.split_once('=').filter(|_| kind != "owner") {
+            Some((name, _)) => format!("{kind} {}={HIDDEN}", cut(name)),
+            None => format!("{kind} {HIDDEN}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_values_are_shown() {
+        assert_eq!(&*masked("http://a/x?q=secret&page=&flag"), "http://a/x?q=…&page=&flag");
+        assert_eq!(&*masked(&format!("/x?{}", "s".repeat(40))), "/x?…");
+        assert_eq!(&*masked("http://a/x"), "http://a/x");
+        let key = b"http://a/x?q=1\nrule 2\ncookie lang=de\nsession s=secret\ncookie secret\nowner s=secret\ndevice phone";
+        let parts = [
+            "http://a/x?q=1",
+            "rule 2",
+            "cookie lang=…",
+            "session s=…",
+            "cookie …",
+            "owner …",
+            "device phone",
+        ];
+        assert_eq!(parts_of(key), parts);
+        assert_eq!(cookies_in(key).collect::<Vec<_>>(), ["lang", "s"]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_between_letters() {
+        let long = "ä".repeat(400);
+        let cut = cut(&long);
+        assert!(cut.len() <= TEXT_BYTES && cut.ends_with('…'), "{}", cut.len());
+        assert!(masked(&format!("/x?{}", "a=b&".repeat(1000))).len() <= TEXT_BYTES);
+        assert!(cut_bytes(&[0xff; 4000]).len() <= TEXT_BYTES);
+    }
+
+    #[test]
+    fn parameters_have_names() {
+        let names: Vec<_> = names_in_query("/x?a=1&b=&c&=d").collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(names_in_query("/x").count(), 0);
+    }
+}

@@ -1,0 +1,98 @@
+//! One change on its way into the memory: it is begun before the change, hears of each page after the
+//! page is gone, and is ended before the change is acknowledged.
+//!
+//! What a change names is only looked up when it has touched something. Of a flood of pages the store
+//! tells the first `page_store::TOLD_MAX`, and [`COUNTED_MAX`] of these count among the offenders.
+
+use super::changes::{Change, Named};
+use super::memory::LastDrop;
+use super::{Cause, Why, shown};
+use crate::page::StoredPage;
+use page_store::{Applied, Name, Site, Store, Strength, Target, Told};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Pages of one change that count among those dropped most.
+const COUNTED_MAX: usize = 256;
+
+/// A change that is being made.
+pub struct Telling<'a> {
+    why: &'a Why,
+    by: Arc<Cause>,
+    targets: &'a [Target<'a>],
+    strength: Strength,
+    at_ms: u64,
+    /// The targets by the names that the store has for them, once a page was touched.
+    known: Option<HashMap<Name, usize>>,
+    /// Their texts, once they are needed.
+    named: HashMap<usize, Arc<Named>>,
+    pages: usize,
+}
+
+impl<'a> Telling<'a> {
+    /// Begins; `targets` is empty for a change by an expression.
+    pub fn new(
+        why: &'a Why,
+        by: Cause,
+        targets: &'a [Target<'a>],
+        strength: Strength,
+        at_ms: u64,
+    ) -> Telling<'a> {
+        let (known, named) = (None, HashMap::new());
+        Telling { why, by: Arc::new(by), targets, strength, at_ms, known, named, pages: 0 }
+    }
+
+    /// Takes in a page that the change has touched.
+    pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &Told<'_, StoredPage>) {
+        let key = told.page.key().bytes();
+        if told.page.payload().stored.is_private() || told.page.payload().item.is_some() {
+            return;
+        }
+        let name = match told.name {
+            Some(name) => self.name(store, site, name),
+            None => Some(self.expression()),
+        };
+        self.pages += 1;
+        let dropped = LastDrop {
+            change: told.number.get(),
+            at_ms: self.at_ms,
+            is_mark: self.strength == Strength::Mark,
+            by: self.by.clone(),
+            name,
+            unchanged: None,
+            content: None,
+        };
+        let url = (self.pages <= COUNTED_MAX).then(|| shown::masked(&shown::address_of(key)));
+        let mut inner = self.why.lock();
+        inner.memory.dropped(key, told.page.variant(), dropped);
+        if let Some(url) = url {
+            inner.offenders.dropped(&url, &self.by);
+        }
+    }
+
+    /// Ends: the change is remembered.
+    pub fn end(self, applied: &Applied) {
+        let Applied { number, dropped, marked } = *applied;
+        let mut change = Change::new(number.get(), self.at_ms, self.by, self.targets);
+        change.strength = self.strength;
+        change.touched = (dropped, marked);
+        self.why.lock().changes.add(Arc::new(change));
+    }
+
+    fn name(&mut self, store: &Store<StoredPage>, site: Site, name: Name) -> Option<Arc<Named>> {
+        let targets = self.targets;
+        let known = self.known.get_or_insert_with(|| {
+            let names = |(at, target): (usize, &Target<'_>)| {
+                store.names(site, target).into_iter().map(move |name| (name, at))
+            };
+            targets.iter().enumerate().flat_map(names).collect()
+        });
+        let at = *known.get(&name)?;
+        let named = self.named.entry(at).or_insert_with(|| Arc::new(Named::of(&targets[at])));
+        Some(named.clone())
+    }
+
+    fn expression(&mut self) -> Arc<Named> {
+        self.named.entry(usize::MAX).or_insert_with(|| Arc::new(Named::expression())).clone()
+    }
+}

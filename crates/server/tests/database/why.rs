@@ -1,0 +1,35 @@
+//! A page that a row has dropped is explained by the row's table, and by the rules that could drop it.
+
+use super::*;
+
+fn ask(pagewell: &Pagewell, content: &str) -> serde_json::Value {
+    let request = Request::new("POST", "/v1/explain").content(content.as_bytes());
+    let request = request.header("Content-Type", "application/json");
+    let mut control = harness::Client::new(pagewell.admin().clone());
+    let told = control.send(&request).expect("an answer").text();
+    serde_json::from_str(&told).expect("JSON")
+}
+
+#[test]
+fn a_page_that_a_row_has_dropped_is_explained_by_its_table() {
+    let paper = Paper::new(&[]);
+    let pagewell = paper.serve("");
+    stored(&pagewell, "/show.php?id=1");
+    stored(&pagewell, "/thread.php?id=1");
+    let told = ask(&pagewell, r#"{"url":"/show.php?id=1"}"#);
+    let rule = serde_json::json!({ "database": "paper", "table": "news", "tag": "news:{id}" });
+    assert_eq!(told["verdict"], "hit");
+    assert_eq!(told["page"]["dropped_by"]["rules"][0], rule, "{told}");
+    paper.sql("UPDATE news SET title = 'another' WHERE id = 1");
+    shows(&pagewell, "/show.php?id=1", "title=another");
+    let told = ask(&pagewell, r#"{"url":"/show.php?id=1"}"#);
+    let dropped = &told["last_drop"];
+    assert_eq!(dropped["by"]["kind"], "database", "{told}");
+    assert_eq!(dropped["by"]["database"], "paper");
+    assert_eq!(dropped["by"]["tables"], serde_json::json!(["news"]));
+    assert_eq!(dropped["name"], serde_json::json!({ "kind": "tag", "name": "news:1" }));
+    assert_eq!(
+        ask(&pagewell, r#"{"url":"/thread.php?id=1"}"#)["last_drop"],
+        serde_json::Value::Null
+    );
+}
