@@ -78,9 +78,12 @@ impl<P: Payload> Store<P> {
     }
 }
 
+/// Who is told of each page.
+type Tell<'t, P> = &'t mut dyn FnMut(Told<'_, P>);
+
 /// What is to be told, and to whom.
 pub(crate) struct Teller<'t, P> {
-    tell: Option<&'t mut dyn FnMut(Told<'_, P>)>,
+    tell: Option<Tell<'t, P>>,
     waiting: Vec<(Arc<Page<P>>, Option<Name>)>,
     left: usize,
 }
@@ -91,7 +94,7 @@ impl<'t, P> Teller<'t, P> {
         Self { tell: None, waiting: Vec::new(), left: 0 }
     }
 
-    fn to(tell: &'t mut dyn FnMut(Told<'_, P>)) -> Self {
+    fn to(tell: Tell<'t, P>) -> Self {
         Self { tell: Some(tell), waiting: Vec::new(), left: TOLD_MAX }
     }
 

@@ -264,14 +264,25 @@ async fn bypass(
     visitor: &Visitor,
     (plan, because): (&Plan, BypassBecause),
 ) -> Response<ResponseBody> {
-    let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(request.headers()));
-    site.why.bypassed(&target, because.as_str(), &cookies);
+    tell_bypassed(site, request.headers(), &target, plan, because.as_str());
     let patience = match because {
         BypassBecause::SessionCookie => Patience::ToTheHead,
         _ => Patience::WhileAsked,
     };
     let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()), patience };
     forward::pass_bypassed(site, request, target, visitor, why, None).await
+}
+
+/// Tells that a request is passed on, and by which cookies, for explanations.
+pub fn tell_bypassed(
+    site: &Site,
+    headers: &HeaderMap,
+    target: &Target,
+    plan: &Plan,
+    reason: &'static str,
+) {
+    let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
+    site.why.bypassed(target, reason, &cookies);
 }
 
 /// A request as the rules see it.

@@ -188,13 +188,13 @@ pub struct ExplainArgs {
     #[arg(long, group = "about")]
     pub changes: bool,
     /// A cookie of the visitor who asks; may be given several times
-    #[arg(long = "cookie", value_name = "NAME=VALUE", requires = "url")]
+    #[arg(long = "cookie", value_name = "NAME=VALUE", conflicts_with_all = ["tag", "changes"])]
     pub cookies: Vec<String>,
     /// Another header line of the request; may be given several times
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "url")]
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["tag", "changes"])]
     pub headers: Vec<String>,
     /// The method of the request [default: GET]
-    #[arg(long, value_name = "METHOD", requires = "url")]
+    #[arg(long, value_name = "METHOD", conflicts_with_all = ["tag", "changes"])]
     pub method: Option<String>,
     /// The site of this host
     #[arg(long, value_name = "HOST", conflicts_with = "changes")]

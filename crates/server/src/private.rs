@@ -13,7 +13,7 @@
 
 use crate::body::ResponseBody;
 use crate::config::PrivateCopies;
-use crate::exchange::{Visitor, view_of};
+use crate::exchange::{Visitor, tell_bypassed, view_of};
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::origin::OriginResponse;
@@ -62,6 +62,7 @@ pub async fn answer(
     let owner = match site.config.rules.owner(&copies.cookies, &AsSent(headers)) {
         Ok(owner) => Arc::new(owner),
         Err(reason) => {
+            tell_bypassed(site, headers, &target, &plan, reason.as_str());
             let why = passed_on(reason.as_str());
             return forward::pass_bypassed(site, request, target, visitor, why, None).await;
         }
@@ -71,6 +72,7 @@ pub async fn answer(
     if let Some(response) = from_store(site, &facts, headers, &plan, &key) {
         return response;
     }
+    tell_bypassed(site, headers, &target, &plan, BypassBecause::SessionCookie.as_str());
     let keep = (request.method() == Method::GET).then(|| Keep {
         owner,
         key,
