@@ -1,5 +1,6 @@
-//! `POST /v1/explain`: why an address is answered as it is, or what a tag is in. Changes nothing and renders
-//! nothing. What is explained how is in [`crate::explain`]; here a call is read and held against the sites.
+//! `POST /v1/explain`: why an address is answered as it is, or what a tag is in.
+//! Changes nothing and renders nothing. What is explained how is in [`crate::explain`];
+//! here a call is read and held against the sites.
 
 use super::ControlError;
 use crate::explain::{self, NotAsked};

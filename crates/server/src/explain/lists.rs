@@ -1,5 +1,6 @@
-//! Lists for explanations: the pages of a tag, the last changes, and what happens too often. Each is
-//! bounded; of several sites they are put together.
+//! Lists for explanations: the pages of a tag, the last changes, and
+//! what happens too often. Each is bounded; of several sites they are
+//! put together.
 
 use super::{named, page};
 use crate::site::Site;
@@ -63,7 +64,7 @@ pub fn changes(door: &Arc<Site>) -> Value {
     };
     let mut all: Vec<_> = door.all_or(None).flat_map(of_site).collect();
     // Stable: within a site the newest stays first where several have the same time.
-    all.sort_by(|one, other| other.0.cmp(&one.0));
+    all.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
     let all: Vec<Value> = all.into_iter().map(|(_, change)| change).collect();
     json!({ "now_ms": door.clock.now().0, "changes": all })
 }

@@ -1,5 +1,6 @@
-//! A stored page, for explanations: since when and until when, made from what, by which render, how often
-//! served, and what would drop it.
+//! A stored page, for explanations: since when and until when, made
+//! from what, by which render, how often served, and what would drop
+//! it.
 
 use super::judge::Judged;
 use crate::page::SharedPage;

@@ -1,4 +1,6 @@
-//! What would be done with a request, in a sentence or two for people.
+//! What would be done with a request, in a sentence or two for people: the verdict, and why it is
+//! that one today. Names stand in back-quotes, as the manual has them; what to do about them is
+//! `why::remedies`'s.
 
 use super::judge::Judged;
 use crate::why::Outcome;

@@ -1,5 +1,6 @@
-//! Explanations for the terminal, made from what the control interface answers. Control characters in what
-//! others wrote (URLs, tags) are not printed. A field that is not there is left out.
+//! Explanations for the terminal, made from what the control interface answers. Control
+//! characters in what others wrote (URLs, tags) are not printed. A field that is not
+//! there is left out.
 
 use serde_json::Value;
 use std::fmt::Write;

@@ -1,5 +1,6 @@
-//! How a render begins, and what it tells of itself for explanations (`why`): how it ended, how long it took, which cookies
-//! stood in the way. After the fact, and without a say in anything. Private copies tell nothing.
+//! How a render begins, and what it tells of itself for explanations (`why`): how it
+//! ended, how long it took, which cookies stood in the way. After the fact, and without
+//! a say in anything. Private copies tell nothing.
 
 use super::{Ask, Render, Right};
 use crate::body::ResponseBody;

@@ -1,5 +1,6 @@
-//! Who made a change: the answer to "what dropped this page?". A cause goes with a change from where it is
-//! made to the memory of changes, and decides nothing.
+//! Who made a change: the answer to "what dropped this page?". A cause goes
+//! with a change from where it is made to the memory of changes, and decides
+//! nothing.
 
 use super::shown::{cut, masked};
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
-//! The last changes of a site: the number, when, who, what it named, what it touched. A ring: the oldest
-//! is forgotten for the newest.
+//! The last changes of a site: the number, when, who, what it
+//! named, what it touched. A ring: the oldest is forgotten for
+//! the newest.
 
 use super::cause::Cause;
 use super::shown::cut_bytes;

@@ -1,5 +1,6 @@
-//! How keys, addresses and names are shown: cut at a bound, no value of a cookie, and none in a query but
-//! in the address that was asked about.
+//! How keys, addresses and names are shown: cut at a bound, no value of
+//! a cookie, and none in a query but in the address that was asked
+//! about.
 
 /// The longest text that is remembered, in bytes.
 pub const TEXT_BYTES: usize = 256;
