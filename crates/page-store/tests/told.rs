@@ -56,7 +56,7 @@ fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) ->
     all
 }
 
-fn keys(said: &Said) -> Vec<&str> {
+fn keys(said: &[(String, u64, Option<Name>)]) -> Vec<&str> {
     said.iter().map(|(key, ..)| &**key).collect()
 }
 
