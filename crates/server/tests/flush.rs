@@ -8,6 +8,7 @@ use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{Address, resolve};
 use pagewell::server::Server;
+use pagewell::why::Cause;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -116,7 +117,7 @@ impl Running {
     /// The data changes, and then all pages.
     fn flush(&self, strength: Strength) -> u64 {
         let truth = self.origin.truth.fetch_add(1, SeqCst) + 1;
-        self.server.site().change(&[Target::Everything], strength, "test");
+        self.server.site().change(&[Target::Everything], strength, Cause::Memcached);
         truth
     }
 
