@@ -19,8 +19,7 @@ const RULES_MAX: usize = 50;
 /// A page as it is now.
 pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
     let stored = &page.payload().stored;
-    let content_type = stored.headers.get(header::CONTENT_TYPE);
-    let content_type = content_type.map(|value| shown::cut_bytes(value.as_bytes()));
+    let content_type = page.payload().field(&header::CONTENT_TYPE).map(shown::cut_bytes);
     let lasts_ms = i64::try_from(stored.lifetime_ms).unwrap_or(i64::MAX);
     let age_ms = i64::try_from(stored.age_ms(now)).unwrap_or(i64::MAX);
     let now_ms = i64::try_from(now.0).unwrap_or(i64::MAX);

@@ -8,7 +8,7 @@ use crate::site::Site;
 use crate::why::shown::cut;
 use crate::why::{Content, Outcome, Rendered};
 use http::{HeaderMap, Response, header};
-use http_cache::{ForwardReason, Stored};
+use http_cache::{ForwardReason, StoredFacts};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -49,7 +49,7 @@ impl Render {
     pub(super) fn tell_complete(
         &self,
         key: &[u8],
-        stored: &Stored,
+        stored: &StoredFacts,
         content: Result<Content, &'static str>,
     ) {
         let outcome = content.map_or_else(Outcome::NotStored, Outcome::Stored);
