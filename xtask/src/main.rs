@@ -7,6 +7,7 @@
 mod bench;
 mod demo;
 mod docs;
+mod port;
 mod root;
 mod rows;
 mod tidy;

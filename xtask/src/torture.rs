@@ -12,7 +12,6 @@ pub mod chance;
 mod judge;
 mod manner;
 mod origin;
-mod port;
 mod reader;
 mod renders;
 mod report;
@@ -24,10 +23,11 @@ mod stamp;
 mod victim;
 mod writer;
 
+use crate::port::Port;
 use crate::root::{self, Profile};
+use crate::rows::Kind;
 use manner::By;
 use origin::Origin;
-use port::Port;
 use report::Figures;
 use run::Run;
 use script::Faults;
@@ -63,6 +63,9 @@ const SHORT: [(By, u64); 6] = [
 const SHORT_ROWS_SECONDS: u64 = 4;
 /// For how long the short form looks for an outdated answer of a binary without its lease check, at most.
 const SHORT_FOUND_SECONDS: u64 = 20;
+/// How many transactions a second are made in a database where an outdated page has to be found: so few
+/// that it stays until it is known to be outdated, and is asked for once more.
+const ROWS_FOUND_RATE: Rate = Rate::PerSecond(40);
 /// How many changes a second the short form makes: enough to be in every render's way, and few enough
 /// for pages to live.
 const SHORT_RATE: Rate = Rate::PerSecond(400);
@@ -96,8 +99,9 @@ pub struct Amount {
     #[arg(long, value_enum, conflicts_with_all = ["by", "faults", "short", "without_lease_check"])]
     beside: Option<Other>,
     /// Changes are made in a database and read from its change stream
-    #[arg(long, conflicts_with_all = ["by", "beside", "short", "json"])]
-    database: bool,
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mariadb",
+          conflicts_with_all = ["by", "beside", "short", "json"])]
+    database: Option<Kind>,
     /// Cut and refuse at the origin, leave as a reader, kill Pagewell and start it anew
     #[arg(long)]
     faults: bool,
@@ -176,8 +180,12 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     }
     let lease_check =
         if amount.without_lease_check { LeaseCheck::LeftOut } else { LeaseCheck::Kept };
-    if amount.database {
-        println!("{}", rows::torture(amount, lease_check, WRONG_MAX)?);
+    if let Some(kind) = amount.database {
+        let line = match (lease_check, amount.writes_per_second) {
+            (LeaseCheck::LeftOut, Rate::Max) => found_in_rows(amount, kind),
+            _ => rows::torture(amount, kind, lease_check, WRONG_MAX),
+        };
+        println!("{}", line?);
         return Ok(());
     }
     let figures = match amount.beside {
@@ -220,7 +228,7 @@ fn short(amount: &Amount) -> Result<(), String> {
         }
     }
     let rows = Amount { seconds: SHORT_ROWS_SECONDS, faults: true, ..amount.clone() };
-    println!("{}", rows::torture(&rows, LeaseCheck::Kept, WRONG_MAX)?);
+    println!("{}", rows::torture(&rows, Kind::Mariadb, LeaseCheck::Kept, WRONG_MAX)?);
     let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..amount };
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;
     figures.verdict()?;
@@ -229,6 +237,12 @@ fn short(amount: &Amount) -> Result<(), String> {
         figures.first_wrong_seconds.unwrap_or(figures.seconds)
     );
     Ok(())
+}
+
+/// Changes in a database, without the lease check: until the first outdated page.
+fn found_in_rows(amount: &Amount, kind: Kind) -> Result<String, String> {
+    let slowly = Amount { writes_per_second: ROWS_FOUND_RATE, ..amount.clone() };
+    rows::torture(&slowly, kind, LeaseCheck::LeftOut, 1)
 }
 
 fn binary(lease_check: LeaseCheck) -> Result<PathBuf, String> {

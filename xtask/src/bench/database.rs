@@ -10,7 +10,7 @@
 
 use super::{machine, write};
 use crate::root::{self, Profile};
-use crate::rows::Rows;
+use crate::rows::{Kind, Rows, Wanted};
 use harness::{Client, Histogram, Request, Stopwatch, cpu};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +27,9 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 /// How much is measured.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Amount {
+    /// Which database
+    #[arg(long, value_enum, default_value = "mariadb")]
+    of: Kind,
     /// How many pages are in memory
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pages: u32,
@@ -53,7 +56,14 @@ pub struct Amount {
 /// What did not start, or a page that was not dropped.
 pub fn run(amount: &Amount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
-    let rows = Rows::start(&binary, amount.pages as usize, "1G", "barrier = \"60s\"")?;
+    let rows = Rows::start(&Wanted {
+        binary: &binary,
+        kind: amount.of,
+        items: amount.pages as usize,
+        memory: "1G",
+        more: "barrier = \"60s\"",
+        last: "",
+    })?;
     println!("bench: {} pages are brought into memory …", amount.pages);
     fill(&rows, amount.pages as usize)?;
     let (times, late) = lag(&rows, amount)?;
@@ -76,6 +86,7 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     );
     let figures = json!({
         "machine": machine(),
+        "database": format!("{:?}", amount.of).to_lowercase(),
         "pages": amount.pages,
         "changes_per_second": amount.per_second,
         "changes": times.count(),
@@ -93,7 +104,7 @@ pub fn run(amount: &Amount) -> Result<(), String> {
 }
 
 fn client(rows: &Rows) -> Client {
-    Client::new(rows.pagewell.address().clone()).host(HOST)
+    Client::new(rows.address().clone()).host(HOST)
 }
 
 /// Asks for all pages until they are there.
@@ -171,14 +182,17 @@ struct Followed {
 }
 
 fn throughput(rows: &Rows, amount: &Amount) -> Result<Followed, String> {
-    let (pid, core) = (rows.pagewell.pid(), cpu::cores().first().copied().unwrap_or_default());
+    let (pid, core) = (rows.pid(), cpu::cores().first().copied().unwrap_or_default());
     cpu::bind(pid, core).map_err(|error| format!("bench: core {core}: {error}"))?;
     let transactions = amount.rows.div_ceil(amount.of_a_transaction);
     let next = AtomicUsize::new(0);
     let (clock, cpu_before) = (Stopwatch::start(), cpu::seconds(pid));
+    let rows_of = match amount.of {
+        Kind::Mariadb => format!("seq_1_to_{}", amount.of_a_transaction),
+        Kind::Postgres => format!("generate_series(1, {}) AS seq", amount.of_a_transaction),
+    };
     let statement = format!(
-        "INSERT INTO other (item, body) SELECT seq, 'a comment of some words' FROM seq_1_to_{}",
-        amount.of_a_transaction
+        "INSERT INTO other (item, body) SELECT seq, 'a comment of some words' FROM {rows_of}"
     );
     each(WRITERS, |_| {
         let mut sql = rows.sql()?;

@@ -10,7 +10,7 @@
 //! It is held a little before it answers with a page, now and then: so that changes come between.
 
 use super::sql::Sql;
-use super::{OF_A_PAGE, items_of};
+use super::{Kind, OF_A_PAGE, items_of};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -31,6 +31,7 @@ pub struct Origin {
 }
 
 struct Shared {
+    kind: Kind,
     socket: PathBuf,
     items: usize,
     stopping: AtomicBool,
@@ -42,11 +43,12 @@ impl Origin {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn start(socket: &Path, items: usize) -> Result<Origin, String> {
+    pub fn start(kind: Kind, socket: &Path, items: usize) -> Result<Origin, String> {
         let fault = |error: std::io::Error| format!("origin: {error}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let shared = Arc::new(Shared {
+            kind,
             socket: socket.to_owned(),
             items,
             stopping: AtomicBool::new(false),
@@ -133,7 +135,7 @@ fn answer(
 ) -> Result<String, String> {
     let mut connection = || match sql.take() {
         Some(connection) => Ok(connection),
-        None => Sql::open(&shared.socket),
+        None => Sql::open(shared.kind, &shared.socket),
     };
     let number = |start: &str| path.strip_prefix(start).and_then(|rest| rest.parse::<usize>().ok());
     if let (Some(page), "GET") = (number("/p/"), method) {

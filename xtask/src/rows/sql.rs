@@ -1,28 +1,27 @@
-//! A small blocking connection to MariaDB over its Unix socket, for statements.
+//! A small blocking connection to a database over its Unix socket, for statements.
 //!
-//! The bytes are those of `mysql_replication::wire`. Reads are bounded in time. Whatever goes wrong is
-//! a sentence: nobody here can do anything about it.
+//! Reads are bounded in time. Whatever goes wrong is a sentence: nobody here can do anything about it.
 
-use bytes::BytesMut;
-use mysql_replication::wire::login::{Account, Channel, Login, LoginStep};
-use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+mod mariadb;
+mod postgres;
+
+use super::Kind;
 use std::path::Path;
 use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-const PACKET_BYTES: usize = 16 << 20;
 const READ_BYTES: usize = 16 << 10;
 
+/// The first two values of a row.
+type Row = (Option<String>, Option<String>);
+
 /// A connection as `writer` to the database `items`.
-pub struct Sql {
-    socket: UnixStream,
-    packets: PacketReader,
-    input: BytesMut,
-    piece: Vec<u8>,
+pub enum Sql {
+    /// To MariaDB.
+    MariaDb(mariadb::Connection),
+    /// To PostgreSQL.
+    Postgres(postgres::Connection),
 }
 
 impl Sql {
@@ -30,23 +29,10 @@ impl Sql {
     ///
     /// # Errors
     /// Why it could not.
-    pub fn open(socket: &Path) -> Result<Sql, String> {
-        let socket = UnixStream::connect(socket).map_err(|error| format!("MariaDB: {error}"))?;
-        socket.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
-        let (packets, input) = (PacketReader::new(PACKET_BYTES), BytesMut::new());
-        let mut sql = Sql { socket, packets, input, piece: vec![0; READ_BYTES] };
-        let word = |text: &str| text.to_owned();
-        let account =
-            Account { user: word("writer"), password: word("secret"), database: word("items") };
-        let mut login = Login::new(account, Channel::Local, 1 << 24);
-        loop {
-            let packet = sql.receive()?;
-            match login.read(&packet).map_err(|error| error.to_string())? {
-                LoginStep::Send(bytes) => sql.send(&bytes)?,
-                LoginStep::Wait => {}
-                LoginStep::StartTls(_) => return Err("MariaDB: TLS was not asked for".into()),
-                LoginStep::Done => return Ok(sql),
-            }
+    pub fn open(kind: Kind, socket: &Path) -> Result<Sql, String> {
+        match kind {
+            Kind::Mariadb => mariadb::Connection::open(socket).map(Sql::MariaDb),
+            Kind::Postgres => postgres::Connection::open(socket).map(Sql::Postgres),
         }
     }
 
@@ -54,15 +40,10 @@ impl Sql {
     ///
     /// # Errors
     /// What the server says, or the network.
-    pub fn run(&mut self, statement: &str) -> Result<Rows, String> {
-        self.send(&query(statement))?;
-        let mut reading = Query::new(QueryLimits::default());
-        loop {
-            let packet = self.receive()?;
-            let read = reading.read(&packet);
-            if let Some(rows) = read.map_err(|error| format!("{statement}: {error}"))? {
-                return Ok(rows);
-            }
+    pub fn run(&mut self, statement: &str) -> Result<Vec<Row>, String> {
+        match self {
+            Sql::MariaDb(connection) => connection.run(statement),
+            Sql::Postgres(connection) => connection.run(statement),
         }
     }
 
@@ -71,28 +52,9 @@ impl Sql {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn numbers(&mut self, statement: &str) -> Result<Vec<(usize, u64)>, String> {
-        let rows = self.run(statement)?;
-        let number = |row, column| rows.text(row, column).and_then(|text| text.parse::<u64>().ok());
-        let pair = |row| Some((usize::try_from(number(row, 0)?).ok()?, number(row, 1)?));
-        let all: Option<Vec<_>> = (0..rows.rows.len()).map(pair).collect();
+        let number = |text: &Option<String>| text.as_ref()?.parse::<u64>().ok();
+        let pair = |row: &Row| Some((usize::try_from(number(&row.0)?).ok()?, number(&row.1)?));
+        let all: Option<Vec<_>> = self.run(statement)?.iter().map(pair).collect();
         all.ok_or_else(|| format!("{statement}: no numbers"))
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.socket.write_all(bytes).map_err(|error| format!("MariaDB: {error}"))
-    }
-
-    fn receive(&mut self) -> Result<Packet, String> {
-        loop {
-            let packet = self.packets.read(&mut self.input);
-            if let Some(packet) = packet.map_err(|refusal| refusal.to_string())? {
-                return Ok(packet);
-            }
-            match self.socket.read(&mut self.piece) {
-                Ok(0) => return Err("MariaDB has closed a connection".into()),
-                Ok(len) => self.input.extend_from_slice(&self.piece[..len]),
-                Err(error) => return Err(format!("MariaDB: {error}")),
-            }
-        }
     }
 }

@@ -6,10 +6,10 @@
 //! and how many of one page run at once.
 
 use super::chance::Chance;
-use super::port::Port;
 use super::renders::Renders;
 use super::script::{Asked, Faults, Step, perform};
 use super::site::Site;
+use crate::port::Port;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

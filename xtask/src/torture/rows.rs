@@ -1,25 +1,33 @@
 //! The torture of changes that are read from a database (`--database`).
 //!
-//! Writers change rows straight in MariaDB, by transactions of one to three rows, some rolled back; none
+//! Writers change rows straight in MariaDB or PostgreSQL, by transactions of one to three rows, some rolled back; none
 //! of them tells Pagewell. Another asks the database what is committed, sends a request that writes
 //! nothing through Pagewell, and when that is answered, everything he had seen is applied: from then on
 //! no page may show less. Others write through Pagewell, and must find at least what they were answered
 //! on the very next page. Readers hold each page against what was applied when they asked. With faults
-//! the stream is cut again and again.
+//! the stream is cut again and again, and Pagewell is killed and started anew: with the pages of its
+//! last snapshot, while the writers go on.
 
 use super::chance::Chance;
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};
-use crate::rows::{Rows, items_of};
-use harness::{Address, Client, Deadline, Request};
+use crate::rows::{Kind, Rows, Wanted, items_of};
+use harness::{Client, Deadline, Request, Response};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
 /// How many write through Pagewell.
 const THROUGH: usize = 2;
-/// How often the stream is cut, with faults.
+/// How often the stream is cut, with faults; and after how many cuts Pagewell is killed.
 const CUT_EVERY: Duration = Duration::from_millis(400);
+const CUTS_A_LIFE: u64 = 7;
+/// A run of so many seconds has to have seen pages of an earlier life, if there are no more transactions
+/// than so many a second: of more every page has changed since the snapshot.
+const WARM_SECONDS: u64 = 10;
+const WARM_RATE: u32 = 10;
+const SNAPSHOT: &str = "[snapshot]\ndirectory = \"DIRECTORY/snapshots\"\nevery = \"1s\"";
 const HOST: &str = "torture.test";
 
 /// A run under way: the truth, and what was seen.
@@ -40,14 +48,39 @@ struct Run<'a> {
     synced: AtomicU64,
     late: AtomicU64,
     cuts: AtomicU64,
+    /// Held while Pagewell is killed and started anew; and how often that was.
+    dying: Mutex<()>,
+    deaths: AtomicU64,
+    /// Of all lives together.
+    gaps: AtomicU64,
+    restored: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// Somebody who asks Pagewell, and in which of its lives he has begun to.
+struct Visitor {
+    client: Client,
+    born: u64,
 }
 
 /// Tortures; returns a line that says what was found.
 ///
 /// # Errors
 /// Outdated answers; or none, without the lease check; or what kept it from showing anything.
-pub fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<String, String> {
-    let rows = Rows::start(&binary(lease_check)?, amount.items, "64M", "barrier = \"20s\"")?;
+pub fn torture(
+    amount: &Amount,
+    kind: Kind,
+    lease_check: LeaseCheck,
+    enough: u64,
+) -> Result<String, String> {
+    let rows = Rows::start(&Wanted {
+        binary: &binary(lease_check)?,
+        kind,
+        items: amount.items,
+        memory: "64M",
+        more: "barrier = \"20s\"",
+        last: if amount.faults { SNAPSHOT } else { "" },
+    })?;
     let zero = || AtomicU64::new(0);
     let run = Run {
         rows: &rows,
@@ -64,6 +97,11 @@ pub fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<
         synced: zero(),
         late: zero(),
         cuts: zero(),
+        dying: Mutex::new(()),
+        deaths: zero(),
+        gaps: zero(),
+        restored: zero(),
+        refused: zero(),
     };
     thread::scope(|scope| {
         let mut all = Vec::new();
@@ -81,7 +119,7 @@ pub fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<
         }
         all.push(scope.spawn(|| run.sync()));
         if amount.faults {
-            all.push(scope.spawn(|| run.cut()));
+            all.push(scope.spawn(|| run.disturb()));
         }
         for one in all {
             one.join().map_err(|_| "torture: somebody panicked".to_owned())??;
@@ -100,20 +138,42 @@ impl Run<'_> {
         self.outdated.load(SeqCst) + self.own_outdated.load(SeqCst)
     }
 
-    fn client(&self) -> Client {
-        let address: Address = self.rows.pagewell.address().clone();
-        Client::new(address).host(HOST)
+    fn visitor(&self) -> Visitor {
+        let born = self.deaths.load(SeqCst);
+        Visitor { client: Client::new(self.rows.address().clone()).host(HOST), born }
+    }
+
+    /// The answer to a request; none where Pagewell died meanwhile, or was dead.
+    fn ask(&self, visitor: &mut Visitor, request: &Request) -> Result<Option<Response>, String> {
+        self.until_it_lives();
+        let deaths = self.deaths.load(SeqCst);
+        if visitor.born != deaths {
+            *visitor = self.visitor();
+        }
+        let error = match visitor.client.send(request) {
+            Ok(response) => return Ok(Some(response)),
+            Err(error) => error,
+        };
+        self.until_it_lives();
+        match self.deaths.load(SeqCst) == deaths {
+            true => Err(format!("torture: {error}")),
+            false => Ok(None),
+        }
+    }
+
+    fn until_it_lives(&self) {
+        drop(self.dying.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Asks for pages, and holds each against what was applied before.
     fn read(&self, number: usize) -> Result<(), String> {
         let mut chance = Chance::new(self.amount.seed, 1000 + number as u64);
-        let mut client = self.client();
+        let mut visitor = self.visitor();
         while !self.is_over() {
             let page = chance.below(self.amount.pages);
             let items = items_of(page, self.amount.items);
             let known = items.map(|item| (item, self.applied[item].load(SeqCst)));
-            if self.is_less(&mut client, page, &known)? {
+            if self.is_less(&mut visitor, page, &known)? {
                 self.outdated.fetch_add(1, SeqCst);
             }
         }
@@ -123,12 +183,12 @@ impl Run<'_> {
     /// Whether a page shows less than what is known of some of its items.
     fn is_less(
         &self,
-        client: &mut Client,
+        visitor: &mut Visitor,
         page: usize,
         known: &[(usize, u64)],
     ) -> Result<bool, String> {
         let target = format!("/p/{page}");
-        let response = client.get(&target).map_err(|error| format!("torture: {error}"))?;
+        let Some(response) = self.ask(visitor, &Request::get(&target))? else { return Ok(false) };
         let text = response.text();
         if response.status != 200 {
             return Err(format!("torture: {target}: {} {text}", response.status));
@@ -172,25 +232,25 @@ impl Run<'_> {
     /// Writes through Pagewell, and looks at the page at once.
     fn write_through(&self, number: usize) -> Result<(), String> {
         let mut chance = Chance::new(self.amount.seed, 2000 + number as u64);
-        let mut client = self.client();
+        let mut visitor = self.visitor();
         while !self.is_over() {
             let page = chance.below(self.amount.pages);
             let item = items_of(page, self.amount.items)[0];
-            let response = client.send(&Request::form(&format!("/w/{item}"), ""));
-            let response = response.map_err(|error| format!("torture: {error}"))?;
+            let request = Request::form(&format!("/w/{item}"), "");
+            let Some(response) = self.ask(&mut visitor, &request)? else { continue };
             if self.is_late(&response) {
                 continue;
             }
             let now = response.text().parse().map_err(|_| format!("/w/: {}", response.text()))?;
             self.own.fetch_add(1, SeqCst);
-            if self.is_less(&mut client, page, &[(item, now)])? {
+            if self.is_less(&mut visitor, page, &[(item, now)])? {
                 self.own_outdated.fetch_add(1, SeqCst);
             }
         }
         Ok(())
     }
 
-    fn is_late(&self, response: &harness::Response) -> bool {
+    fn is_late(&self, response: &Response) -> bool {
         let status = response.header("cache-status").unwrap_or_default();
         let is_late = response.status != 200 || status.contains("changes-late");
         if is_late {
@@ -201,11 +261,11 @@ impl Run<'_> {
 
     /// Takes the truth from the database, and says so once Pagewell has applied it.
     fn sync(&self) -> Result<(), String> {
-        let (mut sql, mut client) = (self.rows.sql()?, self.client());
+        let (mut sql, mut visitor) = (self.rows.sql()?, self.visitor());
         while !self.is_over() {
             let committed = sql.numbers("SELECT id, n FROM item")?;
-            let response = client.send(&Request::form("/sync", ""));
-            if self.is_late(&response.map_err(|error| format!("torture: {error}"))?) {
+            let response = self.ask(&mut visitor, &Request::form("/sync", ""))?;
+            if response.is_none_or(|response| self.is_late(&response)) {
                 continue;
             }
             for (item, n) in committed {
@@ -218,45 +278,69 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Cuts the stream.
-    fn cut(&self) -> Result<(), String> {
-        const STREAMS: &str =
-            "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'";
-        while !self.is_over() {
+    /// Cuts the stream, and now and then kills Pagewell.
+    fn disturb(&self) -> Result<(), String> {
+        for round in 1.. {
             sleep(CUT_EVERY);
-            let found = self.rows.database.sql(STREAMS).map_err(|error| error.to_string())?;
-            for id in found.split_whitespace() {
-                // It may have gone by itself.
-                if self.rows.database.sql(&format!("KILL {id}")).is_ok() {
-                    self.cuts.fetch_add(1, SeqCst);
-                }
+            if self.is_over() {
+                break;
             }
+            if round % CUTS_A_LIFE == 0 {
+                self.kill()?;
+            } else {
+                self.cuts.fetch_add(self.rows.database.cut()?, SeqCst);
+            }
+        }
+        Ok(())
+    }
+
+    fn kill(&self) -> Result<(), String> {
+        self.take_counters()?;
+        let _dying = self.dying.lock().unwrap_or_else(PoisonError::into_inner);
+        self.deaths.fetch_add(1, SeqCst);
+        self.rows.kill()
+    }
+
+    /// Adds what this life has counted.
+    fn take_counters(&self) -> Result<(), String> {
+        for (name, all) in [
+            ("database_gaps", &self.gaps),
+            ("snapshot_pages", &self.restored),
+            ("store_refused", &self.refused),
+        ] {
+            all.fetch_add(self.rows.counter(name)?, SeqCst);
         }
         Ok(())
     }
 
     fn verdict(&self, lease_check: LeaseCheck) -> Result<String, String> {
         let get = |count: &AtomicU64| count.load(SeqCst);
-        let unsettled = self.rows.counter("store_refused")?;
+        self.take_counters()?;
         let line = format!(
             "torture by the database {:>7} answers, {} from memory; {} transactions, {} times known \
-             to be applied, {} writes through Pagewell; {} renders, {unsettled} not stored; {} cuts, \
-             {} late; {} outdated, {} outdated for their writer; leases {}",
+             to be applied, {} writes through Pagewell; {} renders, {} not stored; {} cuts, {} late; \
+             {} times killed, {} pages taken up; {} outdated, {} outdated for their writer; leases {}",
             get(&self.answers),
             get(&self.hits),
             get(&self.commits),
             get(&self.synced),
             get(&self.own),
             self.rows.origin.renders(),
+            get(&self.refused),
             get(&self.cuts),
             get(&self.late),
+            get(&self.deaths),
+            get(&self.restored),
             get(&self.outdated),
             get(&self.own_outdated),
             lease_check.as_str(),
         );
-        let gaps = self.rows.counter("database_gaps")?;
+        let gaps = get(&self.gaps);
+        let is_slow = matches!(self.amount.writes_per_second, Rate::PerSecond(0..=WARM_RATE));
+        let has_to_be = self.amount.faults && is_slow && self.amount.seconds >= WARM_SECONDS;
+        let is_warm = !has_to_be || get(&self.restored) > 0;
         let met = [&self.answers, &self.hits, &self.commits, &self.synced, &self.own];
-        let has_met = met.iter().all(|count| get(count) > 0);
+        let has_met = is_warm && met.iter().all(|count| get(count) > 0);
         match (lease_check, self.wrong()) {
             (LeaseCheck::Kept, 0) if has_met && gaps == 0 => Ok(line),
             (LeaseCheck::Kept, 0) => Err(format!("{line}: it met nothing, or {gaps} gaps")),

@@ -5,9 +5,9 @@
 
 use super::manner::By;
 use super::origin::Origin;
-use super::port::Port;
 use super::run::Run;
 use super::site::SOFT_FOR;
+use crate::port::Port;
 use harness::{Deadline, Pagewell, PrivateDir, StartError, StartReason, Wait};
 use std::collections::BTreeMap;
 use std::fs;
