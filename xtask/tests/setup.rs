@@ -105,19 +105,21 @@ fn what_is_missing_is_listed_by_package() {
     machine.has_demo_parts();
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
-        "libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
+        "chromium chromium-driver libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
          php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client \
          valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     machine.has("nginx", "echo 'configure arguments: --with-stream --with-stream_ssl_module' >&2");
     machine.has("h2load", FOUND);
+    machine.has("chromium", FOUND);
     let rest = format!(
-        "memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
+        "chromium-driver memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
          postgresql python3-prometheus-client valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     // Its libraries are asked for with `php -r`.
+    machine.has("chromedriver", FOUND);
     machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
     let rest = format!(
         "memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \

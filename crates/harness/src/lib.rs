@@ -12,6 +12,7 @@
 
 mod address;
 mod apache;
+mod browser;
 mod client;
 mod clock;
 pub mod cpu;
@@ -36,6 +37,7 @@ mod port;
 mod postgres;
 mod process;
 mod reply;
+mod terminal;
 mod traffic_server;
 mod users;
 mod varnish;
@@ -43,6 +45,7 @@ mod wordpress;
 
 pub use address::{Address, Stream, free_port};
 pub use apache::{Apache, ApacheConf};
+pub use browser::{Browser, BrowserError, key};
 pub use client::{Client, ClientError, Request};
 pub use clock::{Deadline, Stopwatch};
 pub use directory::{PrivateDir, suits_servers};
@@ -64,6 +67,7 @@ pub use postgres::{Postgres, PostgresOptions};
 pub use process::{Process, Stopped, Wait};
 pub use reply::Response;
 pub use rustix::process::Signal;
+pub use terminal::Terminal;
 pub use traffic_server::TrafficServer;
 pub use users::{Account, am_root};
 pub use varnish::Varnish;

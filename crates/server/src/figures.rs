@@ -2,6 +2,10 @@
 //! and how it is read. The control interface, the metrics and the manual read the same table; the
 //! counters of `counters` come first in each of them.
 
+mod process;
+
+pub use process::{OfTheProcess, PROCESS, of_this_process};
+
 use crate::counters::Counters;
 use crate::doctor::kernel_counts;
 use crate::site::Site;
@@ -177,7 +181,9 @@ pub fn of_the_kernel() -> impl Iterator<Item = (&'static str, u64)> {
 /// Whether a figure is the same for every site of the process.
 #[must_use]
 pub fn of_the_process(name: &str) -> bool {
-    name == UPTIME || KERNEL.iter().any(|row| row.name == name)
+    name == UPTIME
+        || KERNEL.iter().any(|row| row.name == name)
+        || PROCESS.iter().any(|row| row.name == name)
 }
 
 /// How long the process runs.
@@ -194,7 +200,9 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
         (name, help, kind)
     });
     let figures = FIGURES.iter().map(|figure| (figure.name, figure.help, figure.kind));
-    counted.chain(figures).chain(KERNEL.iter().map(|row| (row.name, row.help, row.kind)))
+    let kernel = KERNEL.iter().map(|row| (row.name, row.help, row.kind));
+    let process = PROCESS.iter().map(|row| (row.name, row.help, row.kind));
+    counted.chain(figures).chain(kernel).chain(process)
 }
 
 /// A site's figures now, in the order of [`all`].
@@ -202,7 +210,7 @@ pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
     let store = site.store.stats();
     let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));
     let figures = FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)));
-    counted.chain(figures).chain(of_the_kernel()).collect()
+    counted.chain(figures).chain(of_the_kernel()).chain(of_this_process()).collect()
 }
 
 #[cfg(test)]

@@ -369,7 +369,8 @@ fn calls_that_are_not_understood_change_nothing() {
         ("POST", "/v1/stats", 405),
         ("DELETE", "/v1/health", 405),
         ("GET", "/v2/stats", 404),
-        ("GET", "/", 404),
+        ("GET", "/index.html", 404),
+        ("POST", "/", 405),
     ] {
         let response = call(&pagewell, Request::new(method, path));
         assert_eq!(response.status, status, "{method} {path}");

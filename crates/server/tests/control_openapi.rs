@@ -6,7 +6,7 @@ mod common;
 
 use common::Site;
 use harness::{Client, Pagewell, Request, Response};
-use pagewell::control::ROUTES;
+use pagewell::control::{ROUTES, STREAMS};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -122,6 +122,8 @@ fn post_to(path: &str, content: &str) -> Request {
 /// A call of a route that comes to 200.
 fn right(method: &'static str, path: &'static str) -> Request {
     match path {
+        // It would not end.
+        "/v1/live" => Request::get("/v1/live?events=1"),
         "/v1/explain" => post_to(path, r#"{"url":"/","headers":{"cookie":"a=b"}}"#),
         _ if method == "POST" => {
             post(r#"{"tags":["a"],"urls":["/a"],"prefixes":["/b/"],"soft":true}"#)
@@ -138,6 +140,7 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
         all.push((path, 403, Request::get(path).header("Host", "evil.test")));
         all.push((path, 405, Request::new("PUT", path)));
     }
+    all.push(("/v1/live", 400, Request::get("/v1/live?events=few")));
     let path = "/v1/invalidate";
     all.push((path, 400, post("{}")));
     all.push((path, 403, post(r#"{"all":true}"#).header("Host", "evil.test")));
@@ -208,6 +211,7 @@ fn the_description_is_what_the_binary_does() {
         assert_eq!(response.status, status, "{path}: {}", response.text());
         check(&document, path, &response, &mut seen);
     }
+    unready(&document, &site, &mut seen);
     for (path, methods) in paths {
         for (_, operation) in methods.as_object().expect("methods") {
             for status in operation["responses"].as_object().expect("responses").keys() {
@@ -218,6 +222,24 @@ fn the_description_is_what_the_binary_does() {
             }
         }
     }
+}
+
+/// Calls of one that is not ready, and of one to which as many listen as may.
+fn unready(document: &Value, site: &Site, seen: &mut BTreeSet<(String, String)>) {
+    let port = harness::free_port().expect("a port");
+    let pagewell = site.serve(&format!(
+        "[[database]]\nurl = \"mysql://a:b@127.0.0.1:{port}/x\"\n\
+         [[change]]\ntable = \"news\"\ntags = [\"news\"]\n"
+    ));
+    let response = call(&pagewell, &Request::get("/v1/ready"));
+    check(document, "/v1/ready", &response, seen);
+    let mut listening: Vec<_> = (0..STREAMS).map(|_| common::Raw::to(pagewell.admin())).collect();
+    for stream in &mut listening {
+        stream.send("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.until("event: figures");
+    }
+    let response = call(&pagewell, &Request::get("/v1/live"));
+    check(document, "/v1/live", &response, seen);
 }
 
 #[test]
@@ -254,6 +276,7 @@ fn every_name_of_an_error_is_in_the_description() {
         document()["components"]["schemas"]["Refused"]["properties"]["error"]["enum"].clone();
     let known = [
         E::HostRefused,
+        E::CrossSite,
         E::TokenRefused,
         E::NotFound,
         E::Method("GET"),
@@ -261,6 +284,7 @@ fn every_name_of_an_error_is_in_the_description() {
         E::Unreadable(String::new()),
         E::SiteUnknown(String::new()),
         E::TooLarge,
+        E::StreamsFull,
     ];
     let known: Vec<&str> = known.iter().map(|error| error.status().1).collect();
     assert_eq!(names, json!(known));

@@ -8,7 +8,8 @@ mod common;
 
 use common::{Site, binary, client, counter, is_hit, until};
 use harness::{
-    MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, Signal, StartReason, Wait,
+    Client, MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, Signal, StartReason,
+    Wait,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -477,4 +478,25 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
     assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
     assert_eq!(get(&pagewell, &show(4)).text(), "title=x");
     assert_eq!(counter(&pagewell, "database_gaps"), 1);
+}
+
+#[test]
+fn it_is_ready_when_all_of_it_is_there() {
+    let mut paper = Paper::new();
+    let pagewell = paper.serve();
+    stored(&pagewell, &show(1));
+    stop(pagewell);
+    paper.database.stop();
+    let pagewell = paper.serve();
+    let ready = || {
+        let answer = Client::new(pagewell.admin().clone()).get("/v1/ready").expect("an answer");
+        (answer.status, answer.text())
+    };
+    let (status, told) = ready();
+    assert_eq!(status, 503);
+    let reasons = r#""reasons":["snapshot-loading","database-not-followed"]"#;
+    assert!(told.contains(reasons), "{told}");
+    paper.database.start_again().expect("MariaDB starts again");
+    until("it is ready", || ready().0 == 200);
+    assert!(is_hit(&get(&pagewell, &show(1))), "{}", pagewell.log());
 }

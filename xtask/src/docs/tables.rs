@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory};
 use pagewell::config::HIDDEN;
 use pagewell::config::table::{LIMITS, OPTIONS, OptionRow};
 use pagewell::counters::Counters;
-use pagewell::figures::{FIGURES, KERNEL};
+use pagewell::figures::{FIGURES, KERNEL, PROCESS};
 use pagewell::options::CommandLine;
 use std::fmt::Write as _;
 
@@ -155,6 +155,9 @@ pub fn counters() -> String {
         let _ = writeln!(page, "| `{}` | {} |", figure.name, cell(figure.help));
     }
     for row in &KERNEL {
+        let _ = writeln!(page, "| `{}` | {} |", row.name, cell(row.help));
+    }
+    for row in &PROCESS {
         let _ = writeln!(page, "| `{}` | {} |", row.name, cell(row.help));
     }
     page.push_str(READING);

@@ -2,13 +2,18 @@
 //! operator. It speaks HTTP/1.1 over TCP or a Unix socket, sends the token where one is given, and
 //! gives up after a bound.
 
+mod follow;
+
+pub use follow::{Followed, follow};
+
 use super::{CALL_BYTES, Explain, Invalidate, Invalidated};
 use crate::explain::text;
 use crate::figures;
 use crate::options::{ControlArgs, ExplainArgs, InvalidateArgs, OffendersArgs, StatsArgs};
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::collections::BTreeMap;
@@ -160,22 +165,47 @@ pub async fn unheard(args: &ControlArgs) -> Result<Vec<String>, String> {
     serde_json::from_value(value["tags"].take()).map_err(|error| error.to_string())
 }
 
+/// What a path of the control interface tells; none where it has no such path.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn tell(args: &ControlArgs, path: &str) -> Result<Option<serde_json::Value>, String> {
+    let asked = ask(args, Method::GET, path, Vec::new());
+    let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
+    match status {
+        StatusCode::OK => serde_json::from_slice(&body).map(Some).map_err(|e| e.to_string()),
+        StatusCode::NOT_FOUND => Ok(None),
+        _ => Err(refused(args, status, &body)),
+    }
+}
+
 async fn call_control(
     args: &ControlArgs,
     method: Method,
     path: &str,
     body: Vec<u8>,
 ) -> Result<Bytes, String> {
-    let asked = tokio::time::timeout(ANSWER, exchange(args, method, path, body)).await;
+    let asked = ask(args, method, path, body);
+    let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
+    if status == StatusCode::OK { Ok(body) } else { Err(refused(args, status, &body)) }
+}
+
+/// What comes in time.
+async fn within<T>(
+    args: &ControlArgs,
+    asked: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let asked = tokio::time::timeout(ANSWER, asked).await;
     asked.map_err(|_| format!("{} did not answer within {ANSWER:?}", args.admin))?
 }
 
-async fn exchange(
+/// Sends a call, and waits for the beginning of its answer.
+async fn ask(
     args: &ControlArgs,
     method: Method,
     path: &str,
     body: Vec<u8>,
-) -> Result<Bytes, String> {
+) -> Result<Response<Incoming>, String> {
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -203,22 +233,31 @@ async fn exchange(
             over(TokioIo::new(stream), request).await
         }
     };
-    let (status, body) = answer.map_err(|error| format!("{}: {error}", args.admin))?;
-    if status == StatusCode::OK {
-        return Ok(body);
-    }
-    let told: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-    let explanation = told.get("explanation").and_then(|text| text.as_str());
-    Err(format!("{}: {status}: {}", args.admin, explanation.unwrap_or("no explanation was given")))
+    answer.map_err(|error| format!("{}: {error}", args.admin))
 }
 
-async fn over<IO>(io: IO, request: Request<Full<Bytes>>) -> hyper::Result<(StatusCode, Bytes)>
+async fn whole(
+    args: &ControlArgs,
+    answer: Response<Incoming>,
+) -> Result<(StatusCode, Bytes), String> {
+    let status = answer.status();
+    let body = answer.into_body().collect().await;
+    let body = body.map_err(|error| format!("{}: {error}", args.admin))?;
+    Ok((status, body.to_bytes()))
+}
+
+/// A refusal in words.
+fn refused(args: &ControlArgs, status: StatusCode, body: &[u8]) -> String {
+    let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let explanation = told.get("explanation").and_then(|text| text.as_str());
+    format!("{}: {status}: {}", args.admin, explanation.unwrap_or("no explanation was given"))
+}
+
+async fn over<IO>(io: IO, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>>
 where
     IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
     let (mut sender, connection) = http1::handshake(io).await?;
     tokio::spawn(connection);
-    let response = sender.send_request(request).await?;
-    let status = response.status();
-    Ok((status, response.into_body().collect().await?.to_bytes()))
+    sender.send_request(request).await
 }

@@ -1,21 +1,28 @@
-//! The control interface, on the admin address: invalidation, counters, health.
+//! The control interface, on the admin address: invalidation, counters, health, the dashboard.
 //!
-//! It listens where only this machine reaches it, or asks for a token. Against a browser that was
-//! lured into calling it: a Host that is a name (rather than `localhost` or an address) is refused,
-//! and what changes anything has to come as `application/json`, which a page of another site cannot
-//! send unasked.
+//! It listens where only this machine reaches it, or asks for a token; who may call it, and what keeps
+//! a lured browser out, is in `caller`. What changes anything has to come as `application/json`, which
+//! a page of another site cannot send unasked.
 
+mod caller;
 pub mod client;
+mod dashboard;
 mod explain;
 mod invalidate;
+mod live;
 mod metrics;
+mod ready;
+mod stats;
 
+pub(crate) use caller::same;
+pub use dashboard::FILES;
 pub use explain::Explain;
 pub use invalidate::{Invalidate, Invalidated};
+use live::Live;
+pub use live::STREAMS;
 use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
-use crate::figures::{self, UPTIME};
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::site::Site;
 use bytes::Bytes;
@@ -27,9 +34,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 #[cfg(feature = "settable-clock")]
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,9 +50,12 @@ const CONNECTIONS: u32 = 256;
 const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
-/// description of the interface (`control-openapi.json`) have the same.
-pub const ROUTES: [(&str, &str); 8] = [
+/// description of the interface (`control-openapi.json`) have the same. The files of the dashboard
+/// ([`FILES`]) are there besides.
+pub const ROUTES: [(&str, &str); 10] = [
     ("GET", "/v1/health"),
+    ("GET", "/v1/ready"),
+    ("GET", "/v1/live"),
     ("GET", "/v1/stats"),
     ("GET", "/v1/unheard"),
     ("GET", "/v1/changes"),
@@ -61,6 +70,8 @@ pub const ROUTES: [(&str, &str); 8] = [
 pub enum ControlError {
     /// Host is a name that anybody could have pointed here.
     HostRefused,
+    /// A browser says that a page of another origin calls.
+    CrossSite,
     /// The token is missing or wrong.
     TokenRefused,
     /// No such path.
@@ -75,6 +86,8 @@ pub enum ControlError {
     SiteUnknown(String),
     /// The call is too long, or took too long to arrive.
     TooLarge,
+    /// As many listen to the figures as may.
+    StreamsFull,
 }
 
 impl ControlError {
@@ -82,6 +95,7 @@ impl ControlError {
     pub fn status(&self) -> (StatusCode, &'static str) {
         match self {
             ControlError::HostRefused => (StatusCode::FORBIDDEN, "host-refused"),
+            ControlError::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
             ControlError::TokenRefused => (StatusCode::UNAUTHORIZED, "token-refused"),
             ControlError::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             ControlError::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
@@ -89,6 +103,7 @@ impl ControlError {
             ControlError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable"),
             ControlError::SiteUnknown(_) => (StatusCode::NOT_FOUND, "site-unknown"),
             ControlError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            ControlError::StreamsFull => (StatusCode::SERVICE_UNAVAILABLE, "streams-full"),
         }
     }
 
@@ -96,6 +111,9 @@ impl ControlError {
         match self {
             ControlError::HostRefused => {
                 "call the control interface as localhost or by its address".into()
+            }
+            ControlError::CrossSite => {
+                "a page of another site calls: open the dashboard here".into()
             }
             ControlError::TokenRefused => {
                 "send Authorization: Bearer and the token of admin_token_file".into()
@@ -109,23 +127,32 @@ impl ControlError {
             ControlError::Unreadable(what) => what.clone(),
             ControlError::SiteUnknown(host) => format!("no site has the host {host:?}"),
             ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
+            ControlError::StreamsFull => format!("{STREAMS} listen already"),
         }
     }
+}
+
+/// What a call is about.
+struct Control {
+    site: Arc<Site>,
+    live: Live,
+    stop: watch::Receiver<bool>,
 }
 
 /// Serves the control interface until told to stop, and the calls that are there then have been
 /// answered.
 pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
-    accept_each(&listener, places.clone(), stop.clone(), |accepted, place| {
-        let (site, stop) = (site.clone(), stop.clone());
+    let control = Arc::new(Control { site, live: Live::default(), stop: stop.clone() });
+    accept_each(&listener, places.clone(), stop, |accepted, place| {
+        let control = control.clone();
         async move {
             match accepted {
                 Accepted::Tcp(stream) => {
                     let peer = stream.peer_addr().ok();
-                    connection(stream, site, peer, stop).await;
+                    connection(stream, control, peer).await;
                 }
-                Accepted::Unix(stream) => connection(stream, site, None, stop).await,
+                Accepted::Unix(stream) => connection(stream, control, None).await,
             }
             drop(place);
         }
@@ -141,13 +168,13 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
 
 async fn connection(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    site: Arc<Site>,
+    control: Arc<Control>,
     peer: Option<SocketAddr>,
-    mut stop: watch::Receiver<bool>,
 ) {
+    let mut stop = control.stop.clone();
     let service = service_fn(|request| {
-        let site = site.clone();
-        async move { Ok::<_, Infallible>(answer(&site, request, peer).await) }
+        let control = control.clone();
+        async move { Ok::<_, Infallible>(answer(&control, request, peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -173,15 +200,26 @@ async fn told(stop: &mut watch::Receiver<bool>) {
 }
 
 async fn answer(
-    site: &Arc<Site>,
+    control: &Arc<Control>,
     request: Request<Incoming>,
     peer: Option<SocketAddr>,
 ) -> Response<ResponseBody> {
-    match call(site, request, peer).await {
+    match call(control, request, peer).await {
         Ok(Answer::Json(value)) => json(StatusCode::OK, value),
+        Ok(Answer::NotReady(value)) => json(StatusCode::SERVICE_UNAVAILABLE, value),
         Ok(Answer::Metrics(format)) => {
-            let text = metrics::text(site, format);
-            with_content(StatusCode::OK, format.media_type(), text)
+            let text = metrics::text(&control.site, format);
+            with_content(StatusCode::OK, format.media_type(), Content::Whole(text.into()).into())
+        }
+        Ok(Answer::Live(body)) => {
+            with_content(StatusCode::OK, HeaderValue::from_static("text/event-stream"), body)
+        }
+        Ok(Answer::Dashboard(file)) => {
+            let body = Content::Whole(Bytes::from_static(file.content)).into();
+            let media_type = HeaderValue::from_static(file.media_type);
+            let mut response = with_content(StatusCode::OK, media_type, body);
+            dashboard::guard(response.headers_mut());
+            response
         }
         Err(error) => {
             let (status, name) = error.status();
@@ -204,15 +242,16 @@ async fn answer(
 }
 
 fn json(status: StatusCode, value: serde_json::Value) -> Response<ResponseBody> {
-    with_content(status, HeaderValue::from_static("application/json"), format!("{value}\n"))
+    let body = Content::Whole(format!("{value}\n").into()).into();
+    with_content(status, HeaderValue::from_static("application/json"), body)
 }
 
 fn with_content(
     status: StatusCode,
     media_type: HeaderValue,
-    text: String,
+    body: ResponseBody,
 ) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, media_type);
@@ -224,20 +263,38 @@ fn with_content(
 /// What a call is answered with.
 enum Answer {
     Json(serde_json::Value),
+    NotReady(serde_json::Value),
     Metrics(Format),
+    Live(ResponseBody),
+    Dashboard(&'static dashboard::File),
 }
 
 async fn call(
-    site: &Arc<Site>,
+    control: &Arc<Control>,
     request: Request<Incoming>,
     peer: Option<SocketAddr>,
 ) -> Result<Answer, ControlError> {
-    check_host(&request)?;
-    check_token(&request, site.config.admin_token.as_deref())?;
+    caller::check_host(request.headers())?;
+    if let Some(file) = dashboard::file(request.uri().path()) {
+        // A link may lead here from anywhere, and there is nothing in it but the page.
+        return match *request.method() {
+            Method::GET => Ok(Answer::Dashboard(file)),
+            _ => Err(ControlError::Method("GET")),
+        };
+    }
+    let site = &control.site;
+    caller::check_browser(request.headers())?;
+    caller::check_token(request.headers(), site.config.admin_token.as_deref())?;
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
-        ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats(site))),
-        ("/v1/unheard", &Method::GET) => Ok(Answer::Json(unheard(site))),
+        ("/v1/ready", &Method::GET) => {
+            let reasons = ready::why_not(site, *control.stop.borrow());
+            let told = ready::told(&reasons);
+            Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
+        }
+        ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
+        ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats::stats(site))),
+        ("/v1/unheard", &Method::GET) => Ok(Answer::Json(stats::unheard(site))),
         ("/v1/changes", &Method::GET) => Ok(Answer::Json(crate::explain::changes(site))),
         ("/v1/offenders", &Method::GET) => Ok(Answer::Json(crate::explain::offenders(site))),
         ("/v1/explain", &Method::POST) => {
@@ -278,33 +335,6 @@ struct Advance {
     advance_ms: u64,
 }
 
-fn check_host(request: &Request<Incoming>) -> Result<(), ControlError> {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let name = match host {
-        None => return Ok(()),
-        Some(host) if host.starts_with('[') => host.split(']').next().map(|h| &h[1..]),
-        Some(host) => host.split(':').next(),
-    };
-    match name {
-        Some("localhost" | "") => Ok(()),
-        Some(name) if name.parse::<IpAddr>().is_ok() => Ok(()),
-        _ => Err(ControlError::HostRefused),
-    }
-}
-
-fn check_token(request: &Request<Incoming>, token: Option<&str>) -> Result<(), ControlError> {
-    let Some(token) = token else { return Ok(()) };
-    let given = request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes());
-    let given = given.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
-    if same(given, token.as_bytes()) { Ok(()) } else { Err(ControlError::TokenRefused) }
-}
-
-/// Compares without telling by the time it takes how much was right.
-pub(crate) fn same(given: &[u8], right: &[u8]) -> bool {
-    let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
-    std::hint::black_box(differing) == 0 && given.len() == right.len()
-}
-
 async fn read_json<T: serde::de::DeserializeOwned>(
     request: Request<Incoming>,
 ) -> Result<T, ControlError> {
@@ -318,46 +348,4 @@ async fn read_json<T: serde::de::DeserializeOwned>(
     let all = all.map_err(|_| ControlError::TooLarge)?.map_err(|_| ControlError::TooLarge)?;
     serde_json::from_slice(&all.to_bytes())
         .map_err(|error| ControlError::Unreadable(error.to_string()))
-}
-
-/// The tags of pages that no change rule could touch, of all sites together.
-fn unheard(site: &Arc<Site>) -> serde_json::Value {
-    let all: BTreeSet<String> = site.all_or(None).flat_map(|site| site.unheard.list()).collect();
-    serde_json::json!({ "tags": all })
-}
-
-/// The figures of all sites together; where there are several, those of each besides.
-fn stats(site: &Arc<Site>) -> serde_json::Value {
-    let mut sums = BTreeMap::new();
-    let mut each = serde_json::Map::new();
-    for site in site.all_or(None) {
-        let of_the_site =
-            figures::values(site).into_iter().filter(|(name, _)| !figures::of_the_process(name));
-        let figures: BTreeMap<_, _> = of_the_site.collect();
-        for (name, value) in &figures {
-            *sums.entry(*name).or_insert(0) += value;
-        }
-        let host = site.config.hosts.canonical.clone().unwrap_or_default();
-        each.insert(host, serde_json::json!(figures));
-    }
-    sums.insert(UPTIME, site.clock.monotonic().as_secs());
-    sums.extend(figures::of_the_kernel());
-    let mut all = serde_json::json!(sums);
-    if each.len() > 1 {
-        all["sites"] = each.into();
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens() {
-        assert!(same(b"secret", b"secret"));
-        assert!(!same(b"secre", b"secret"));
-        assert!(!same(b"", b"secret"));
-        assert!(!same(b"secretx", b"secret"));
-    }
 }

@@ -59,6 +59,11 @@ impl Gate {
         Attempt::Closed
     }
 
+    /// Whether no page is let in.
+    pub fn is_closed(&self) -> bool {
+        self.lock().by.is_some()
+    }
+
     /// The open change, if the gate is closed: whoever takes it settles it.
     pub fn open(&self) -> Option<Opened> {
         let mut closed = self.lock();

@@ -131,6 +131,13 @@ impl Feed {
         self.applied.borrow().is_some()
     }
 
+    /// Whether no page is stored because of it: it is not followed yet, or has not been for longer than
+    /// the site allows.
+    #[must_use]
+    pub fn keeps_pages_out(&self) -> bool {
+        self.gate.is_closed()
+    }
+
     /// Which following of the database this is.
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)

@@ -41,6 +41,8 @@ pub struct Snapshots {
     loaded: AtomicBool,
     /// Whether there is something that nobody may rely on and that could not be removed.
     unremoved: AtomicBool,
+    /// Whether there is nothing to be put in any more, whatever came of it.
+    taken_up: AtomicBool,
 }
 
 impl Snapshots {
@@ -48,8 +50,14 @@ impl Snapshots {
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
         let (journal, writing) = (Mutex::new(None), tokio::sync::Mutex::new(()));
-        let (loaded, unremoved) = (AtomicBool::new(false), AtomicBool::new(false));
-        Snapshots { config, files, journal, writing, loaded, unremoved }
+        let [loaded, unremoved, taken_up] = [(); 3].map(|()| AtomicBool::new(false));
+        Snapshots { config, files, journal, writing, loaded, unremoved, taken_up }
+    }
+
+    /// Whether what was left is put in or given up.
+    #[must_use]
+    pub fn is_taken_up(&self) -> bool {
+        self.taken_up.load(Ordering::Acquire)
     }
 
     /// Notes a change that was applied and is not acknowledged yet. Those of private pages alone are not

@@ -90,10 +90,13 @@ pub async fn run(
         let (own, stop) = (site.clone(), stop.clone());
         let all = tokio::task::spawn_blocking(move || loading.load(&own, &|| *stop.borrow()));
         // A panic has been logged; then there is no snapshot either.
-        if !all.await.unwrap_or(false) {
+        let whole = all.await.unwrap_or(false);
+        snapshots.taken_up.store(true, Ordering::Release);
+        if !whole {
             return;
         }
     }
+    snapshots.taken_up.store(true, Ordering::Release);
     snapshots.loaded.store(true, Ordering::Release);
     loop {
         tokio::select! {

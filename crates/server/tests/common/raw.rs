@@ -39,7 +39,12 @@ impl Answer {
 impl Raw {
     /// Connects to where visitors are served.
     pub fn connect(pagewell: &Pagewell) -> Raw {
-        let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
+        Raw::to(pagewell.address())
+    }
+
+    /// Connects to an address.
+    pub fn to(address: &Address) -> Raw {
+        let Address::Tcp(address) = address else { panic!("not TCP") };
         let stream = TcpStream::connect(address).expect("it accepts connections");
         stream.set_read_timeout(Some(BOUND)).expect("can be set");
         stream.set_write_timeout(Some(BOUND)).expect("can be set");

@@ -1,0 +1,229 @@
+//! A terminal for a program to be run in: a pseudo-terminal that is its controlling one, so that it
+//! hears of another size, and of the keys that mean a signal.
+//!
+//! What it writes is kept, within a bound; a picture is what it has drawn since it last went to the upper
+//! left corner. Of a terminal's many sequences only those are understood that stand out of the text:
+//! `ESC [ … letter`. Ended with its program when it is dropped.
+
+use crate::clock::Deadline;
+use crate::{StartError, StartReason, find, keeper};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+/// How much of what was written last is kept.
+const KEPT_BYTES: usize = 1 << 20;
+/// How often it is looked whether the program has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A terminal with a program in it.
+#[derive(Debug)]
+pub struct Terminal {
+    master: OwnedFd,
+    // Held, so that the terminal outlives its program and can be looked at then.
+    _own: File,
+    child: Child,
+    ended: Option<ExitStatus>,
+    written: Vec<u8>,
+}
+
+impl Terminal {
+    /// Runs a program in a terminal of this size.
+    ///
+    /// # Errors
+    /// `NotInstalled` (`setsid`), `CannotPrepare`, `CannotSpawn`.
+    pub fn run(
+        program: &Path,
+        args: &[&str],
+        columns: u16,
+        rows: u16,
+    ) -> Result<Terminal, StartError> {
+        let fault = |reason| move |error: io::Error| StartError::new("terminal", reason, error);
+        let setsid = find::program(&["setsid"])?;
+        let (master, own) = open().map_err(fault(StartReason::CannotPrepare))?;
+        let sized = tcsetwinsize(&master, window(columns, rows)).map_err(io::Error::from);
+        sized.map_err(fault(StartReason::CannotPrepare))?;
+        let copy = || own.try_clone().map_err(fault(StartReason::CannotPrepare));
+        // Of a new session the first terminal becomes the controlling one.
+        let mut command = Command::new(setsid);
+        command.arg("--ctty").arg(program).args(args).env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
+        command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
+        let child = command.spawn().map_err(fault(StartReason::CannotSpawn))?;
+        keeper::watch(child.id());
+        Ok(Terminal { master, _own: own, child, ended: None, written: Vec::new() })
+    }
+
+    /// Reads until what is drawn satisfies `holds`, at most `within`; returns the lines of it.
+    ///
+    /// # Errors
+    /// The time is up: what is there.
+    pub fn until(
+        &mut self,
+        within: Duration,
+        holds: impl Fn(&[String]) -> bool,
+    ) -> Result<Vec<String>, String> {
+        let deadline = Deadline::after(within);
+        loop {
+            let lines = self.picture();
+            if holds(&lines) {
+                return Ok(lines);
+            }
+            if deadline.passed() || (self.has_ended() && !self.read(LOOK)) {
+                return Err(lines.join("\n"));
+            }
+            self.read(LOOK);
+        }
+    }
+
+    /// Everything that was written, as it was written.
+    #[must_use]
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written).into_owned()
+    }
+
+    /// Presses keys.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn press(&self, keys: &str) -> io::Result<()> {
+        rustix::io::write(&self.master, keys.as_bytes()).map(|_| ()).map_err(io::Error::from)
+    }
+
+    /// Gives it another size.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
+        tcsetwinsize(&self.master, window(columns, rows)).map_err(io::Error::from)
+    }
+
+    /// Sends its program a signal.
+    pub fn signal(&mut self, signal: Signal) {
+        if !self.has_ended() {
+            let _ = kill_process(Pid::from_child(&self.child), signal);
+        }
+    }
+
+    /// How it is set: whether it echoes, which keys mean a signal. To be compared.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn settings(&self) -> io::Result<String> {
+        let set = tcgetattr(&self.master)?;
+        Ok(format!("{:?} {:?} {:?}", set.local_modes, set.output_modes, set.special_codes))
+    }
+
+    /// Waits for the end of its program, and reads what it has written until then.
+    ///
+    /// # Errors
+    /// It has not ended in time: what it has drawn.
+    pub fn wait(&mut self, within: Duration) -> Result<ExitStatus, String> {
+        let deadline = Deadline::after(within);
+        while !self.has_ended() {
+            if deadline.passed() {
+                return Err(self.picture().join("\n"));
+            }
+            self.read(LOOK);
+        }
+        while self.read(Duration::ZERO) {}
+        self.ended.ok_or_else(|| "it has ended, and nobody knows how".to_owned())
+    }
+
+    /// The lines of the last whole picture.
+    fn picture(&self) -> Vec<String> {
+        let text = self.written();
+        let drawn = text.split("\x1b[H").skip(1).filter_map(|rest| rest.split_once("\x1b[J"));
+        let last = drawn.last().map_or("", |(picture, _)| picture);
+        last.lines().map(|line| plain(line.trim_end_matches('\r'))).collect()
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.ended.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            keeper::forget(self.child.id());
+            self.ended = Some(status);
+        }
+        self.ended.is_some()
+    }
+
+    /// Reads what comes within a time; false if nothing did.
+    fn read(&mut self, within: Duration) -> bool {
+        let mut watched = [PollFd::new(&self.master, PollFlags::IN)];
+        let ready = poll(&mut watched, Timespec::try_from(within).ok().as_ref());
+        if !matches!(ready, Ok(1)) {
+            return false;
+        }
+        let mut buffer = [0; 16 << 10];
+        let Ok(count) = rustix::io::read(&self.master, &mut buffer) else { return false };
+        self.written.extend_from_slice(&buffer[..count]);
+        let over = self.written.len().saturating_sub(KEPT_BYTES);
+        self.written.drain(..over);
+        count > 0
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            keeper::forget(self.child.id());
+        }
+    }
+}
+
+fn open() -> io::Result<(OwnedFd, File)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let name = ptsname(&master, Vec::new())?;
+    // It becomes the controlling one of its program, not of ours.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let own = rustix::fs::open(name, flags, Mode::empty())?;
+    Ok((master, own.into()))
+}
+
+fn window(columns: u16, rows: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+/// The text of a line without the sequences in it.
+fn plain(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
+        text + &part[end..]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_are_no_text() {
+        assert_eq!(plain("\x1b[1mbold\x1b[m and \x1b[?25l\x1b[31mred\x1b[K"), "bold and red");
+    }
+
+    #[test]
+    fn a_program_has_it_for_its_own() {
+        let sh = find::program(&["sh"]).expect("a shell");
+        let script = "printf '\\033[H'; stty size; printf 'x\\033[J'; read -r line; exit 7";
+        let mut terminal = Terminal::run(&sh, &["-c", script], 61, 17).expect("it runs");
+        let within = Duration::from_secs(20);
+        let lines = terminal.until(within, |lines| lines.len() == 2).expect("it draws");
+        assert_eq!(lines, ["17 61", "x"]);
+        terminal.press("go\n").expect("keys");
+        assert_eq!(terminal.wait(within).expect("it ends").code(), Some(7));
+    }
+}

@@ -1,0 +1,100 @@
+// What was told in the last five minutes, for each site, and what follows from two moments of it: rates,
+// shares, times. A figure that cannot be known yet is null.
+
+const KEPT_MS = 300000;
+
+/** The figures that charts are made of; the others are shown as they are. */
+const KEPT = [
+  "requests", "files", "hits", "stale_hits", "private_hits", "collapsed", "renders", "followers",
+  "origin_places_taken", "origin_queue", "origin_failures", "stored", "not_stored", "invalidations",
+  "dropped", "database_lag_us", "database_changes", "connections", "connections_accepted", "pages",
+  "memory_bytes", "memory_budget_bytes", "evicted", "process_cpu_us", "process_resident_bytes",
+];
+
+/** All sites together. */
+export const ALL = "";
+
+export class History {
+  #bySite = new Map();
+
+  /** Takes an event in. */
+  add(event) {
+    // What counts from zero again is another process.
+    if (this.last(ALL)?.at > event.at_ms) this.#bySite.clear();
+    const { sites = {}, ...all } = event.figures;
+    this.#one(ALL, event, all, event.origin_times);
+    for (const [site, figures] of Object.entries(sites)) {
+      if (site === ALL) continue;
+      const process = { process_cpu_us: all.process_cpu_us, process_resident_bytes: all.process_resident_bytes };
+      this.#one(site, event, { ...figures, ...process }, event.origin_times.sites?.[site]);
+    }
+  }
+
+  #one(site, event, figures, times) {
+    const moments = this.#bySite.get(site) ?? [];
+    const kept = Object.fromEntries(KEPT.map((name) => [name, figures[name] ?? 0]));
+    moments.push({ at: event.at_ms, ...kept, counts: times?.counts ?? [], sum_us: times?.sum_us ?? 0 });
+    while (moments[0].at < event.at_ms - KEPT_MS) moments.shift();
+    this.#bySite.set(site, moments);
+  }
+
+  moments(site) {
+    return this.#bySite.get(site) ?? [];
+  }
+
+  last(site) {
+    return this.moments(site).at(-1);
+  }
+
+  /** A value for each moment, made of it and of the one so long before it; null where there is none. */
+  series(site, seconds, value) {
+    const moments = this.moments(site);
+    let first = 0;
+    return moments.map((now, index) => {
+      while (first < index - 1 && moments[first + 1].at <= now.at - seconds * 1000 + 250) first += 1;
+      const before = moments[first];
+      return [now.at, index > 0 && now.at > before.at ? value(before, now) : null];
+    });
+  }
+
+  /** The newest value of such a series. */
+  now(site, seconds, value) {
+    const moments = this.moments(site);
+    const now = moments.at(-1);
+    const before = moments.find((one) => one.at >= now?.at - seconds * 1000 - 250);
+    return now && before && before.at < now.at ? value(before, now) : null;
+  }
+}
+
+/** So many of a figure a second. */
+export const rate = (name) => (before, now) => ((now[name] - before[name]) * 1000) / (now.at - before.at);
+
+/** How many of the requests for pages did not need a render of their own. */
+export function hitShare(before, now) {
+  const more = (name) => now[name] - before[name];
+  const asked = more("requests") - more("files");
+  const answered = more("hits") + more("stale_hits") + more("private_hits") + more("collapsed");
+  return asked > 0 ? Math.max(0, Math.min(1, answered / asked)) : null;
+}
+
+/** How long the origin took on average, in milliseconds. */
+export function meanTime(before, now) {
+  const answers = sum(now.counts) - sum(before.counts);
+  return answers > 0 ? (now.sum_us - before.sum_us) / 1000 / answers : null;
+}
+
+/** The time within which this share of the origin's answers came, in milliseconds, by the bounds between
+ * which they are counted; beyond the last bound, that bound. */
+export const quantile = (bounds, share) => (before, now) => {
+  const counts = now.counts.map((value, index) => value - (before.counts[index] ?? 0));
+  let left = sum(counts) * share;
+  if (left <= 0) return null;
+  for (const [index, inside] of counts.entries()) {
+    const from = index > 0 ? bounds[index - 1] : 0;
+    if (left <= inside) return from + ((bounds[index] ?? from) - from) * (left / inside);
+    left -= inside;
+  }
+  return null;
+};
+
+const sum = (values) => values.reduce((all, value) => all + value, 0);

@@ -1,0 +1,109 @@
+// The tiles: a figure in large, a line of its last minutes, and what belongs to it in small.
+
+import { bytes, count, el, milliseconds, number, percent, say } from "./page.js";
+import { Chart } from "./chart.js";
+import { hitShare, meanTime, quantile, rate } from "./figures.js";
+
+const perSecond = (value) => `${number(value)}/s`;
+const cores = (before, now) => rate("process_cpu_us")(before, now) / 1e6;
+const level = (name) => (before, now) => now[name];
+
+/** Each: its name, the seconds a value is made over, the value, how it is shown, the least height of its
+ * scale, and the small lines. */
+const TILES = [
+  {
+    name: "Requests", seconds: 2, value: rate("requests"), shown: perSecond,
+    notes: ({ now }) => [`${count(now.requests)} since the start`, `${count(now.files)} of them for files`],
+  },
+  {
+    name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1,
+    notes: ({ now, recent }) => [
+      `${count(now.hits + now.stale_hits + now.private_hits)} hits, ${count(now.collapsed)} shared a render`,
+      `${perSecond(recent(60, rate("not_stored")) ?? 0)} not stored`,
+    ],
+  },
+  {
+    name: "CPU", seconds: 3, value: cores, shown: (value) => percent(value), top: 0.02,
+    notes: ({ event }) => [`of one core; there are ${event.cores}`, "Pagewell alone, without PHP"],
+  },
+  {
+    name: "Memory", seconds: 1, value: level("memory_bytes"), shown: bytes,
+    meter: ({ now }) => [now.memory_bytes, now.memory_budget_bytes],
+    notes: ({ now }) => [
+      `${count(now.pages)} pages; budget ${bytes(now.memory_budget_bytes)}`,
+      `${bytes(now.process_resident_bytes)} resident in all`,
+    ],
+  },
+  {
+    name: "Renders", seconds: 2, value: rate("renders"), shown: perSecond,
+    notes: ({ now }) => [
+      `${count(now.origin_places_taken)} at the origin, ${count(now.origin_queue)} queued`,
+      `${count(now.followers)} wait for another's`,
+    ],
+  },
+  {
+    name: "Origin", seconds: 10, value: meanTime, shown: milliseconds,
+    notes: ({ event, now, recent }) => {
+      const within = (share) => recent(60, quantile(event.origin_times.bounds_ms, share));
+      const told = (value) => (value === null ? "–" : milliseconds(value));
+      return [`median ${told(within(0.5))}, 95 % in ${told(within(0.95))}`, `${count(now.origin_failures)} failures`];
+    },
+  },
+  {
+    name: "Changes", seconds: 10, value: rate("invalidations"), shown: perSecond,
+    notes: ({ now, recent }) => [
+      `${perSecond(recent(60, rate("dropped")) ?? 0)} pages dropped`,
+      now.database_changes > 0 || now.database_lag_us > 0
+        ? `database ${milliseconds(now.database_lag_us / 1000)} behind`
+        : `${count(now.invalidations)} since the start`,
+    ],
+  },
+  {
+    name: "Connections", seconds: 1, value: level("connections"), shown: number, door: true,
+    notes: ({ recent }) => [`${perSecond(recent(10, rate("connections_accepted")) ?? 0)} new`],
+  },
+];
+
+export class Tiles {
+  constructor(place) {
+    this.tiles = TILES.map((tile) => {
+      const [value, most, meter] = [el("p", { class: "value" }, "–"), el("span", { class: "most" }), el("meter")];
+      const [notes, chart] = [[el("li"), el("li")], new Chart(tile.name)];
+      meter.hidden = !tile.meter;
+      meter.setAttribute("aria-label", "Pages, of their budget");
+      place.append(
+        el(
+          "article",
+          { class: "tile", "data-tile": tile.name },
+          el("h3", {}, tile.name), value, meter,
+          el("div", { class: "chart" }, most, chart.element),
+          el("ul", {}, ...notes),
+        ),
+      );
+      return { ...tile, value_place: value, most, meter_place: meter, note_places: notes, chart };
+    });
+  }
+
+  /** Shows a site's. */
+  show(history, site, event) {
+    for (const tile of this.tiles) {
+      // Connections are counted where they come in, which is the same for all sites.
+      const from = tile.door ? "" : site;
+      const now = history.last(from);
+      if (!now) continue;
+      const points = history.series(from, tile.seconds, tile.value);
+      const value = points.at(-1)[1];
+      say(tile.value_place, value === null ? "–" : tile.shown(value));
+      const most = tile.chart.draw(points, tile.top ?? 0, tile.shown);
+      say(tile.most, most > 0 ? `at most ${tile.shown(most)}` : "");
+      const recent = (seconds, of) => history.now(from, seconds, of);
+      const notes = tile.notes({ event, now, recent });
+      tile.note_places.forEach((place, index) => say(place, notes[index] ?? ""));
+      if (tile.meter) {
+        const [held, budget] = tile.meter({ now });
+        tile.meter_place.max = budget;
+        tile.meter_place.value = held;
+      }
+    }
+  }
+}

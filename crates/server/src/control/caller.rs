@@ -1,0 +1,119 @@
+//! Who may call the control interface: whoever names it by an address, has the token where one is asked
+//! for, and is no page of another site in somebody's browser.
+//!
+//! Three walls against a browser that was lured: a Host that is a name is refused, for anybody can
+//! point a name here; a call that a browser says comes from elsewhere is refused (`Sec-Fetch-Site`,
+//! and `Origin` for those that do not send it); and what changes anything has to be
+//! `application/json`, which a page of another site cannot send unasked. Not here: the last of them
+//! (`read_json`).
+
+use super::ControlError;
+use http::{HeaderMap, header};
+use std::net::IpAddr;
+
+/// Refuses a Host that anybody could have pointed here.
+pub(super) fn check_host(headers: &HeaderMap) -> Result<(), ControlError> {
+    let name = match host(headers) {
+        None => return Ok(()),
+        Some(host) if host.starts_with('[') => host.split(']').next().map(|h| &h[1..]),
+        Some(host) => host.split(':').next(),
+    };
+    match name {
+        Some("localhost" | "") => Ok(()),
+        Some(name) if name.parse::<IpAddr>().is_ok() => Ok(()),
+        _ => Err(ControlError::HostRefused),
+    }
+}
+
+/// Refuses what a browser sends for a page of another origin: another port of this machine is one,
+/// and the site's own pages are of another port.
+pub(super) fn check_browser(headers: &HeaderMap) -> Result<(), ControlError> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    // "none" is what somebody has typed into the address bar.
+    let fetched_here =
+        text("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
+    let own = |origin: &str| {
+        let origin = origin.split_once("://").map(|(_, authority)| authority);
+        origin.is_some() && origin == host(headers)
+    };
+    match fetched_here && text("origin").is_none_or(own) {
+        true => Ok(()),
+        false => Err(ControlError::CrossSite),
+    }
+}
+
+/// Asks for the token, where there is one.
+pub(super) fn check_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), ControlError> {
+    let Some(token) = token else { return Ok(()) };
+    let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let given = given.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
+    if same(given, token.as_bytes()) { Ok(()) } else { Err(ControlError::TokenRefused) }
+}
+
+/// Compares without telling by the time it takes how much was right.
+pub(crate) fn same(given: &[u8], right: &[u8]) -> bool {
+    let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
+    std::hint::black_box(differing) == 0 && given.len() == right.len()
+}
+
+fn host(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::HOST).and_then(|host| host.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn tokens() {
+        assert!(same(b"secret", b"secret"));
+        assert!(!same(b"secre", b"secret"));
+        assert!(!same(b"", b"secret"));
+        assert!(!same(b"secretx", b"secret"));
+    }
+
+    #[test]
+    fn calls_of_other_pages_are_refused() {
+        let here = ("host", "127.0.0.1:8081");
+        for (line, right) in [
+            (("accept", "*/*"), true),
+            (("sec-fetch-site", "same-origin"), true),
+            (("sec-fetch-site", "none"), true),
+            (("sec-fetch-site", "same-site"), false),
+            (("sec-fetch-site", "cross-site"), false),
+            (("sec-fetch-site", "something-new"), false),
+            (("origin", "http://127.0.0.1:8081"), true),
+            (("origin", "https://127.0.0.1:8081"), true),
+            (("origin", "http://127.0.0.1:8080"), false),
+            (("origin", "http://evil.test"), false),
+            (("origin", "null"), false),
+        ] {
+            assert_eq!(check_browser(&headers(&[here, line])).is_ok(), right, "{line:?}");
+        }
+        assert!(check_browser(&headers(&[("origin", "http://127.0.0.1")])).is_err());
+    }
+
+    #[test]
+    fn names_are_refused() {
+        for (host, right) in [
+            ("localhost", true),
+            ("localhost:9", true),
+            ("127.0.0.1:8081", true),
+            ("[::1]:8081", true),
+            ("", true),
+            ("evil.test:8081", false),
+            ("[evil", false),
+        ] {
+            assert_eq!(check_host(&headers(&[("host", host)])).is_ok(), right, "{host}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the process has used and what it holds, as the kernel tells it: the same for every site. It
+//! is read when somebody asks, and costs nothing otherwise. Not here: what the processes take that
+//! Pagewell has started (php-fpm), and the kernel's own counts.
+
+use super::Kind;
+use rustix::time::{ClockId, clock_gettime};
+
+/// A figure of the process.
+pub struct OfTheProcess {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    read: fn() -> Option<u64>,
+}
+
+/// What the kernel tells about the process; zero where it does not tell.
+pub const PROCESS: [OfTheProcess; 2] = [
+    OfTheProcess {
+        name: "process_cpu_us",
+        help: "Microseconds of CPU that Pagewell has used, without those of php-fpm.",
+        kind: Kind::Counter,
+        read: cpu_us,
+    },
+    OfTheProcess {
+        name: "process_resident_bytes",
+        help: "Memory that Pagewell has resident: pages, files, connections, the program itself; \
+               without that of php-fpm.",
+        kind: Kind::Gauge,
+        read: resident_bytes,
+    },
+];
+
+/// What it has used and holds now.
+pub fn of_this_process() -> impl Iterator<Item = (&'static str, u64)> {
+    PROCESS.iter().map(|row| (row.name, (row.read)().unwrap_or(0)))
+}
+
+fn cpu_us() -> Option<u64> {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(used.tv_sec).ok()?;
+    seconds.checked_mul(1_000_000)?.checked_add(u64::try_from(used.tv_nsec).ok()? / 1_000)
+}
+
+fn resident_bytes() -> Option<u64> {
+    resident(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// In the text of `/proc/PID/status`.
+fn resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_is_seen() {
+        let told: Vec<_> = of_this_process().collect();
+        assert_eq!(told[0].0, "process_cpu_us");
+        assert!(told[1].1 > 1 << 20, "{told:?}");
+    }
+
+    #[test]
+    fn the_status_is_read() {
+        assert_eq!(resident("VmPeak:\t 9 kB\nVmRSS:\t   12 kB\n"), Some(12 << 10));
+        assert_eq!(resident("VmPeak:\t 9 kB\n"), None);
+    }
+}
