@@ -50,6 +50,7 @@ pub mod static_files;
 pub mod switch;
 pub mod target;
 pub mod tls;
+pub mod top;
 pub mod trailers;
 pub mod upload;
 pub mod why;

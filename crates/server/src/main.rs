@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
+        Command::Top(args) => once(pagewell::top::run(&args)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

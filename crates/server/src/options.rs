@@ -33,6 +33,8 @@ pub enum Command {
     Offenders(OffendersArgs),
     /// Show the counters of a running Pagewell
     Stats(StatsArgs),
+    /// Watch a running Pagewell in the terminal: q ends, s shows the next site
+    Top(TopArgs),
     /// Rules that say which pages a changed row of a database concerns
     Changes(ChangesArgs),
     /// Print a configuration for an nginx that reads pages over the memcached port
@@ -213,6 +215,17 @@ pub struct OffendersArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Where to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// `pagewell top`
+#[derive(Args, Debug)]
+pub struct TopArgs {
+    /// Begin with the site of this host, instead of all together
+    #[arg(long, value_name = "HOST")]
+    pub site: Option<String>,
     /// Where to call.
     #[command(flatten)]
     pub control: ControlArgs,

@@ -75,6 +75,7 @@ fn help_names_every_command_and_flag() {
             &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],
         ),
         ("stats", &["--admin", "--token-file", "--json"]),
+        ("top", &["--admin", "--token-file", "--site"]),
     ] {
         let help = said(&[command, "--help"]);
         for flag in flags {

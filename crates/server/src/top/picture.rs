@@ -1,0 +1,437 @@
+//! What is shown: a line for each figure, then reasons and changes as far as there is room. It is a
+//! function of what is known and of the room; nothing is written here.
+
+use super::moments::{Made, Moments, Site, core_share, hit_share, mean_ms, rate};
+use super::shown::{
+    bar, blocks, bytes, count, cut, duration, harmless, milliseconds, per_second, percent,
+};
+use serde_json::Value;
+
+/// The room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Characters in a line.
+    pub columns: usize,
+    /// Lines.
+    pub rows: usize,
+}
+
+/// Whether Pagewell is there.
+pub enum Link {
+    /// It is.
+    There,
+    /// It is not, and why.
+    Lost(String),
+}
+
+/// What is read besides the figures.
+#[derive(Default)]
+pub struct Besides {
+    /// `GET /v1/offenders`, or null.
+    pub offenders: Value,
+    /// `GET /v1/changes`, or null.
+    pub changes: Value,
+    /// When they were read, in milliseconds since 1970.
+    pub now_ms: u64,
+}
+
+/// What is looked at.
+pub struct View {
+    admin: String,
+    site: Option<String>,
+    utf8: bool,
+    /// Whether somebody looks at it, and keys mean something.
+    pub is_watched: bool,
+    /// Whether Pagewell is there.
+    pub link: Link,
+    /// Reasons and changes.
+    pub besides: Besides,
+}
+
+impl View {
+    /// A view of what answers at `admin`.
+    pub fn new(admin: &str, site: Option<String>, utf8: bool) -> View {
+        let (admin, besides) = (admin.to_owned(), Besides::default());
+        View { admin, site, utf8, is_watched: false, link: Link::There, besides }
+    }
+
+    /// Whether the site is there that was asked for.
+    ///
+    /// # Errors
+    /// It is not: a sentence for the operator.
+    pub fn check(&self, moments: &Moments) -> Result<(), String> {
+        match &self.site {
+            Some(site) if moments.hosts().all(|host| host != site) => {
+                let hosts: Vec<_> = moments.hosts().collect();
+                let there =
+                    if hosts.is_empty() { "one site, without --site" } else { &*hosts.join(", ") };
+                Err(format!("no site has the host {site:?}; there are {there}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on to the next site; after the last, to all of them.
+    pub fn next_site(&mut self, moments: &Moments) {
+        let mut hosts = moments.hosts();
+        self.site = match &self.site {
+            None => hosts.next(),
+            Some(site) => hosts.find(|host| *host > site.as_str()),
+        }
+        .map(str::to_owned);
+    }
+
+    fn host(&self) -> &str {
+        self.site.as_deref().unwrap_or_default()
+    }
+}
+
+/// How a piece of text stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Not.
+    Plain,
+    /// What matters.
+    Strong,
+    /// What matters less.
+    Faint,
+    /// What is wrong.
+    Alarm,
+    /// A heading.
+    Heading,
+}
+
+/// A line of pieces.
+#[derive(Default)]
+pub struct Line(Vec<(Style, String)>);
+
+impl Line {
+    fn with(mut self, style: Style, text: impl Into<String>) -> Line {
+        self.0.push((style, text.into()));
+        self
+    }
+
+    /// Its pieces, cut to a width.
+    pub fn pieces(&self, columns: usize) -> Vec<(Style, String)> {
+        let mut left = columns;
+        let mut pieces = Vec::new();
+        for (style, text) in &self.0 {
+            let text: String = text.chars().take(left).collect();
+            left -= text.chars().count();
+            pieces.push((*style, text));
+        }
+        pieces
+    }
+
+    /// Its text, cut to a width.
+    pub fn plain(&self, columns: usize) -> String {
+        let text: String = self.pieces(columns).into_iter().map(|(_, text)| text).collect();
+        text.trim_end().to_owned()
+    }
+}
+
+/// A figure's line: what it is called, the seconds that its value is made over, how that is made and
+/// shown, and the least height of its scale.
+struct Row {
+    name: &'static str,
+    seconds: usize,
+    made: Made,
+    shown: fn(f64) -> String,
+    top: f64,
+    note: fn(&Moments, Site<'_>) -> String,
+}
+
+fn requests(before: &super::moments::Moment, now: &super::moments::Moment) -> Option<f64> {
+    rate("requests")(before, now)
+}
+
+fn renders(before: &super::moments::Moment, now: &super::moments::Moment) -> Option<f64> {
+    rate("renders")(before, now)
+}
+
+fn changes(before: &super::moments::Moment, now: &super::moments::Moment) -> Option<f64> {
+    rate("invalidations")(before, now)
+}
+
+fn accepted(before: &super::moments::Moment, now: &super::moments::Moment) -> Option<f64> {
+    rate("connections_accepted")(before, now)
+}
+
+const ROWS: [Row; 6] = [
+    Row {
+        name: "Requests",
+        seconds: 2,
+        made: requests,
+        shown: per_second,
+        top: 0.0,
+        note: |_, site| format!("{} since the start", count(site.now("requests"))),
+    },
+    Row {
+        name: "Hit ratio",
+        seconds: 10,
+        made: hit_share,
+        shown: percent,
+        top: 1.0,
+        note: |_, site| {
+            let not_stored = site.over(60, rate("not_stored")).unwrap_or(0.0);
+            format!("{} not stored", per_second(not_stored))
+        },
+    },
+    Row {
+        name: "CPU",
+        seconds: 3,
+        made: core_share,
+        shown: percent,
+        top: 0.02,
+        note: |moments, site| {
+            let resident = bytes(site.now("process_resident_bytes"));
+            format!("of one core (of {}); {resident} RSS", moments.process.cores)
+        },
+    },
+    Row {
+        name: "Renders",
+        seconds: 2,
+        made: renders,
+        shown: per_second,
+        top: 0.0,
+        note: |_, site| {
+            let [running, queued] =
+                ["origin_places_taken", "origin_queue"].map(|name| site.now(name));
+            format!("{} at the origin, {} queued", count(running), count(queued))
+        },
+    },
+    Row {
+        name: "Origin",
+        seconds: 10,
+        made: mean_ms,
+        shown: milliseconds,
+        top: 0.0,
+        note: |_, site| {
+            let late = site.quantile(0.95).map_or("-".to_owned(), milliseconds);
+            format!("95 % in {late}; {} failures", count(site.now("origin_failures")))
+        },
+    },
+    Row {
+        name: "Changes",
+        seconds: 10,
+        made: changes,
+        shown: per_second,
+        top: 0.0,
+        note: |_, site| {
+            let dropped = site.over(60, rate("dropped")).unwrap_or(0.0);
+            let behind = milliseconds(site.now("database_lag_us") as f64 / 1000.0);
+            format!("{} pages dropped; lag {behind}", per_second(dropped))
+        },
+    },
+];
+
+/// The width of a name, and of a value.
+const NAME: usize = 12;
+const VALUE: usize = 11;
+
+/// Everything that is shown, in at most so many lines.
+pub fn lines(view: &View, moments: &Moments, size: Size) -> Vec<Line> {
+    let site = moments.of(view.host());
+    let mut lines = vec![heading(view, moments, size.columns), state(view, moments)];
+    for row in &ROWS {
+        lines.push(figure(row, view, moments, site, size.columns));
+    }
+    // Connections are counted where they come in, which is the same for all sites.
+    lines.insert(5, memory(view, site, size.columns));
+    lines.push(connections(moments.of("")));
+    let room = size.rows.saturating_sub(lines.len() + 1);
+    let reasons = reasons(view, size.columns);
+    let changes = last_changes(view, size.columns);
+    let of_reasons = reasons.len().min(room.div_ceil(2).max(room.saturating_sub(changes.len())));
+    lines.extend(reasons.into_iter().take(of_reasons));
+    lines.extend(changes.into_iter().take(room - of_reasons));
+    if view.is_watched {
+        lines.resize_with(size.rows.saturating_sub(1), Line::default);
+        lines.push(Line::default().with(Style::Faint, " q ends it, s shows the next site"));
+    }
+    lines
+}
+
+fn heading(view: &View, moments: &Moments, columns: usize) -> Line {
+    let site = match &view.site {
+        Some(site) => harmless(site),
+        None if moments.hosts().next().is_some() => {
+            format!("all {} sites", moments.hosts().count())
+        }
+        None => String::new(),
+    };
+    let process = &moments.process;
+    let text = format!(
+        " Pagewell {}  {}  up {}  {site}",
+        harmless(&process.version),
+        harmless(&view.admin),
+        duration(process.uptime)
+    );
+    Line::default().with(Style::Heading, format!("{:columns$}", cut(&text, columns, view.utf8)))
+}
+
+fn state(view: &View, moments: &Moments) -> Line {
+    match (&view.link, moments.process.not_ready.as_slice()) {
+        (Link::Lost(why), _) => {
+            Line::default().with(Style::Alarm, format!(" {}: trying again", harmless(why)))
+        }
+        (Link::There, []) => Line::default(),
+        (Link::There, reasons) => Line::default()
+            .with(Style::Alarm, format!(" not ready: {}", harmless(&reasons.join(", ")))),
+    }
+}
+
+fn figure(row: &Row, view: &View, moments: &Moments, site: Site<'_>, columns: usize) -> Line {
+    let value = site.over(row.seconds, row.made).map_or("-".to_owned(), row.shown);
+    let note = (row.note)(moments, site);
+    let width = columns.saturating_sub(NAME + VALUE + 38).clamp(8, 60);
+    let series = site.series(width, row.seconds, row.made);
+    let line = blocks(&series, row.top, view.utf8);
+    named(row.name, &value)
+        .with(Style::Plain, format!("  {line:>width$}  "))
+        .with(Style::Faint, note)
+}
+
+fn memory(view: &View, site: Site<'_>, columns: usize) -> Line {
+    let [held, budget] = ["memory_bytes", "memory_budget_bytes"].map(|name| site.now(name));
+    let width = columns.saturating_sub(NAME + VALUE + 38).clamp(8, 60);
+    let share = held as f64 / budget.max(1) as f64;
+    let note = format!("of {}; {} pages", bytes(budget), count(site.now("pages")));
+    named("Memory", &bytes(held))
+        .with(Style::Plain, format!("  {}  ", bar(share, width, view.utf8)))
+        .with(Style::Faint, note)
+}
+
+fn connections(door: Site<'_>) -> Line {
+    let new = door.over(10, accepted).unwrap_or(0.0);
+    named("Connections", &count(door.now("connections")))
+        .with(Style::Faint, format!("  {} new", per_second(new)))
+}
+
+fn named(name: &str, value: &str) -> Line {
+    Line::default()
+        .with(Style::Faint, format!(" {name:NAME$}"))
+        .with(Style::Strong, format!("{value:>VALUE$}"))
+}
+
+/// Why pages are not hits, since the start.
+fn reasons(view: &View, columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (list, what) in [("not_stored", "not stored"), ("bypassed", "passed on")] {
+        for one in view.besides.offenders[list].as_array().into_iter().flatten() {
+            let text = |name: &str| harmless(one[name].as_str().unwrap_or_default());
+            let often = count(one["count"].as_u64().unwrap_or(0));
+            let line = format!(" {often:>11}  {what}: {:<20}  {}", text("reason"), text("url"));
+            lines.push((one["count"].as_u64().unwrap_or(0), cut(&line, columns, view.utf8)));
+        }
+    }
+    lines.sort_by_key(|(often, _)| std::cmp::Reverse(*often));
+    section("Why pages are not hits", lines.into_iter().map(|(_, line)| line))
+}
+
+/// The last changes of the site, or of all.
+fn last_changes(view: &View, columns: usize) -> Vec<Line> {
+    let changes = view.besides.changes["changes"].as_array().into_iter().flatten();
+    let of_site =
+        |one: &&Value| view.site.is_none() || one["site"].as_str() == view.site.as_deref();
+    let line = |one: &Value| {
+        let ago = view.besides.now_ms.saturating_sub(one["at_ms"].as_u64().unwrap_or(0)) / 1000;
+        let dropped = ["dropped", "marked"].map(|how| one[how].as_u64().unwrap_or(0));
+        let by = harmless(one["by"]["text"].as_str().unwrap_or_default());
+        let names = one["names"].as_array().into_iter().flatten();
+        let names =
+            names.map(|name| name["name"].as_str().or(name["kind"].as_str()).unwrap_or_default());
+        let names = harmless(&names.collect::<Vec<_>>().join(" "));
+        let pages = count(dropped.iter().sum());
+        let text = format!(" {:>11}  {pages} pages: {names}  ({by})", duration(ago) + " ago");
+        cut(&text, columns, view.utf8)
+    };
+    section("Last changes", changes.filter(of_site).map(line))
+}
+
+/// A heading and lines; nothing without lines.
+fn section(title: &str, lines: impl Iterator<Item = String>) -> Vec<Line> {
+    let lines: Vec<_> = lines.map(|line| Line::default().with(Style::Plain, line)).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    let heading = Line::default().with(Style::Strong, format!(" {title}"));
+    [Line::default(), heading].into_iter().chain(lines).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn known() -> (View, Moments) {
+        let mut moments = Moments::default();
+        for at_ms in [1000, 2000] {
+            moments.add(&json!({
+                "at_ms": at_ms, "version": "1.2", "cores": 4, "not_ready": [],
+                "figures": {
+                    "requests": at_ms, "memory_bytes": 1 << 20, "memory_budget_bytes": 4 << 20,
+                    "sites": { "b.test": { "requests": 7 }, "a.test": {} }
+                },
+                "origin_times": {},
+            }));
+        }
+        let mut view = View::new("127.0.0.1:1", None, true);
+        view.is_watched = true;
+        view.besides.offenders = json!({ "not_stored": [
+            { "reason": "set-cookie", "count": 12, "url": "http://a.test/\u{1b}[2J" },
+        ] });
+        let changes: Vec<_> = (0..99).map(|number| json!({
+            "number": number, "at_ms": 0, "site": "a.test", "dropped": 3, "by": { "text": "control" },
+            "names": [{ "kind": "tag", "name": "news:4" }, { "kind": "everything", "name": null }],
+        })).collect();
+        view.besides.changes = json!({ "changes": changes });
+        (view, moments)
+    }
+
+    #[test]
+    fn it_fits_into_any_terminal() {
+        let (view, moments) = known();
+        for (columns, rows) in [(80, 24), (200, 60), (40, 10), (1, 1), (0, 0)] {
+            let lines = lines(&view, &moments, Size { columns, rows });
+            assert!(lines.len() <= rows.max(1), "{columns}x{rows}");
+            for line in lines {
+                let text = line.plain(columns);
+                assert!(text.chars().count() <= columns && !text.contains('\u{1b}'), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_says_what_is_known() {
+        let (view, moments) = known();
+        let text: Vec<_> = lines(&view, &moments, Size { columns: 80, rows: 24 })
+            .iter()
+            .map(|line| line.plain(80))
+            .collect();
+        let text = text.join("\n");
+        for part in [
+            "Requests        1,000/s",
+            "all 2 sites",
+            "████░",
+            "of 4.00 MiB",
+            "of one core (of 4)",
+            "12  not stored: set-cookie",
+            "3 pages: news:4 everything  (control)",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert_eq!(text.lines().count(), 24, "{text}");
+    }
+
+    #[test]
+    fn sites_come_one_after_the_other() {
+        let (mut view, moments) = known();
+        for host in [Some("a.test"), Some("b.test"), None] {
+            view.next_site(&moments);
+            assert_eq!(view.site.as_deref(), host);
+        }
+        view.site = Some("c.test".into());
+        assert!(view.check(&moments).is_err_and(|why| why.contains("a.test, b.test")));
+    }
+}
