@@ -1,5 +1,6 @@
 //! What a running Pagewell tells of itself in numbers, as JSON: the sums of all sites, and where there
-//! are several, those of each besides. `figures` has the table.
+//! are several, those of each besides. `figures` has the table. What is the same for every site (the
+//! kernel's counts, the process's) is told once. Read when somebody asks, and kept by nobody.
 
 use crate::counters::TimesNow;
 use crate::figures::{self, UPTIME};

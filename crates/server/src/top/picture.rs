@@ -1,5 +1,7 @@
-//! What is shown: a line for each figure, then reasons and changes as far as there is room. It is a
-//! function of what is known and of the room; nothing is written here.
+//! What is shown: a line for each figure, then reasons and changes as far as there is room.
+//!
+//! It is a function of what is known and of the room: never more lines than there are, nor wider, and
+//! nothing in it commands the terminal. Nothing is written here.
 
 use super::moments::{Made, Moments, Site, core_share, hit_share, mean_ms, rate};
 use super::shown::{

@@ -1,5 +1,7 @@
-//! Numbers, times, bars and lines of blocks as text. What comes from elsewhere (hosts, addresses, tags)
-//! is made harmless for a terminal here. Widths are counted in characters.
+//! Numbers, times, bars and lines of blocks as text, for people.
+//!
+//! What comes from elsewhere (hosts, addresses, tags) is made harmless for a terminal here. Widths are
+//! counted in characters. Not here: what is shown where (`picture`).
 
 /// Heights of a block.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
