@@ -78,17 +78,22 @@ impl Bounds {
     }
 }
 
-/// Instructions for a hit of `binary`, asked with these field lines, from the difference of runs with
-/// `hits` and twice as many.
+/// Instructions for a hit of `binary`, started with these arguments besides, asked with these field
+/// lines, from the difference of runs with `hits` and twice as many.
 ///
 /// # Errors
 /// `NotInstalled` without valgrind; what did not start; `Refused` when the page was not answered from
 /// memory, or callgrind's count cannot be read.
-pub fn per_hit(binary: &Path, headers: &[(&str, &str)], hits: u64) -> Result<u64, StartError> {
+pub fn per_hit(
+    binary: &Path,
+    more: &[&str],
+    headers: &[(&str, &str)],
+    hits: u64,
+) -> Result<u64, StartError> {
     let dir = PrivateDir::temporary("count")?;
     let out = dir.path().join("callgrind.out");
-    let once = run(binary, headers, hits, &out)?;
-    let twice = run(binary, headers, hits * 2, &out)?;
+    let once = run(binary, more, headers, hits, &out)?;
+    let twice = run(binary, more, headers, hits * 2, &out)?;
     Ok(twice.saturating_sub(once) / hits)
 }
 
@@ -99,6 +104,7 @@ pub fn per_hit(binary: &Path, headers: &[(&str, &str)], hits: u64) -> Result<u64
 /// As for [`per_hit`].
 pub fn run(
     binary: &Path,
+    more: &[&str],
     headers: &[(&str, &str)],
     hits: u64,
     out: &Path,
@@ -109,6 +115,7 @@ pub fn run(
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(binary).args(["serve", "--origin", &format!("http://{origin}"), "--log", "warn"]);
     command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--memory", "16M"]);
+    command.args(more);
     let core = cpu::cores().first().copied().unwrap_or(0);
     let dir = PrivateDir::temporary("serve")?;
     let started = cpu::on_core(core, || Pagewell::start_command(dir, &mut command));

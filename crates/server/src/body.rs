@@ -94,6 +94,11 @@ impl Content {
         }
     }
 
+    /// Whether all of it has been taken, as far as its length tells.
+    fn is_taken(&self) -> bool {
+        self.is_at_end() || matches!(self, Content::Channel { length: Some(0), .. })
+    }
+
     fn size_hint(&self) -> SizeHint {
         match self {
             Content::Empty => SizeHint::with_exact(0),
@@ -149,7 +154,11 @@ impl ResponseBody {
     }
 
     /// Keeps the request counted until the content has been taken.
-    pub fn guarded(mut self, guard: InFlightGuard) -> ResponseBody {
+    pub fn guarded(mut self, mut guard: InFlightGuard) -> ResponseBody {
+        // There may be nothing to be asked for.
+        if let Some(entry) = guard.entry.as_mut().filter(|_| self.content.is_at_end()) {
+            entry.is_whole();
+        }
         self.guard = Some(guard);
         self
     }
@@ -163,13 +172,28 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
-        let content = &mut self.get_mut().content;
+        let body = self.get_mut();
+        let content = &mut body.content;
+        let entry = body.guard.as_mut().and_then(|guard| guard.entry.as_deref_mut());
         let piece = match ready!(content.poll_piece(cx)) {
-            Some(piece) => piece.map(Frame::data).map_err(Failed),
-            None => match ready!(content.poll_trailers(cx)) {
-                Some(trailers) => Ok(Frame::trailers(trailers)),
-                None => return Poll::Ready(None),
-            },
+            Some(piece) => {
+                if let (Some(entry), Ok(bytes)) = (entry, &piece) {
+                    entry.sent(bytes.len());
+                    if content.is_taken() {
+                        entry.is_whole();
+                    }
+                }
+                piece.map(Frame::data).map_err(Failed)
+            }
+            None => {
+                if let Some(entry) = entry {
+                    entry.is_whole();
+                }
+                match ready!(content.poll_trailers(cx)) {
+                    Some(trailers) => Ok(Frame::trailers(trailers)),
+                    None => return Poll::Ready(None),
+                }
+            }
         };
         Poll::Ready(Some(piece))
     }

@@ -6,6 +6,7 @@
 //! with the client, with an error, or when Pagewell is told to stop and the request in hand has been
 //! answered.
 
+use crate::access_log::{Entry, Spent};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
 use crate::front::{Front, Next};
@@ -129,10 +130,12 @@ async fn serve_http1<IO>(
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (in_flight, slot) = (Arc::new(InFlight::default()), Slot::default());
+    let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, visitor.scheme);
     let hits = (site.config.hits_in_front && !redirected)
         .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
-    let mut front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
+    let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
+    let mut front = front.logged(&visitor);
     loop {
         let next = until_told(pin!(poll_fn(|cx| front.poll_request(cx))), stop.clone()).await;
         match next {
@@ -169,8 +172,9 @@ where
 {
     let limits = &site.limits;
     let has_http_origin = site.all_or(None).any(|site| matches!(site.origin, Origin::Http(_)));
+    let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
-        let guard = in_flight.enter();
+        let mut guard = in_flight.enter();
         let (site, mut visitor) = (site.clone(), visitor.clone());
         if has_http_origin {
             if request.headers().contains_key(header::CONNECTION)
@@ -180,10 +184,15 @@ where
             }
             visitor.besides = besides(&request, in_flight);
         }
+        visitor.besides.spent = is_timed.then(Spent::default);
+        guard.entry = Entry::of(&site, &request, &visitor);
         let in_flight = in_flight.clone();
         async move {
             let response = exchange::answer(&site, request, &visitor).await;
             in_flight.seal();
+            if let Some(entry) = &mut guard.entry {
+                entry.answered(&response);
+            }
             Ok::<_, Infallible>(response.map(|body| body.guarded(guard)))
         }
     });
@@ -227,6 +236,7 @@ fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
         Version::HTTP_11 => Besides {
             interims: Some(in_flight.interims()),
             trailers: trailers::wanted(request.headers()),
+            spent: None,
         },
         _ => Besides::default(),
     }

@@ -57,6 +57,7 @@ counters! {
     origin_failures: "Requests that the origin failed to answer.",
     refused: "Requests refused before they were looked at.",
     connections_rested: "Times that a connection over HTTP/1.1 let go of the memory that only requests need, because its client had sent nothing for a second.",
+    access_log_dropped: "Lines of the access log that were dropped: because too many waited, or because they could not be written.",
     http2_connections: "Connections that spoke HTTP/2.",
     upgrades: "Connections that changed to another protocol, such as WebSocket.",
     handshakes_failed: "Connections that ended in the TLS handshake.",
@@ -85,6 +86,11 @@ impl Counter {
     /// One more.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many more.
+    pub fn add_many(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     /// One less, for what is counted as it is now.

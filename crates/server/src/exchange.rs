@@ -103,6 +103,9 @@ async fn by_site(
             } else {
                 let told = litespeed::is_told(&site.config.dialects, request.headers());
                 let mut response = dispatch(site, request, target, &visitor).await;
+                if site.config.server_timing {
+                    serve::tell_timing(&mut response, visitor.besides.spent.as_ref());
+                }
                 if told {
                     litespeed::tell_crawler(&mut response);
                 }
@@ -114,6 +117,11 @@ async fn by_site(
             serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
         }
     }
+}
+
+/// Whether it matters on connections to `door` how long the origin takes for a request.
+pub fn is_timed(door: &Arc<Site>) -> bool {
+    door.access_log.is_some() || door.all_or(None).any(|site| site.config.server_timing)
 }
 
 /// Visitor and target as a trusted proxy names them; from anybody else, as they came.
@@ -211,7 +219,9 @@ async fn get(
             if because == StaleBecause::WhileRevalidate && may_refresh(site) {
                 let again = Some(page.clone());
                 let ask = ask(&request, target, key, visitor, plan, ForwardReason::Stale);
-                let ask = Ask { validate: again.clone(), fallback: again, ..ask };
+                let mut ask = Ask { validate: again.clone(), fallback: again, ..ask };
+                // The visitor does not wait for it.
+                ask.visitor.besides.spent = None;
                 tokio::spawn(render::refresh(site.clone(), ask));
             }
             return stale_hit(site, &facts, page, because);

@@ -270,11 +270,15 @@ pub async fn send_following(
     let (host, scheme, version) = (request.host.clone(), request.scheme, request.version);
     let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
     let method = request.method.clone();
-    let reached = request.reached.clone();
+    let (reached, spent) = (request.reached.clone(), request.besides.spent.clone());
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
         let answered = site.origin.send(request).await;
-        site.counters.origin_times.add(site.clock.monotonic().saturating_sub(begun));
+        let took = site.clock.monotonic().saturating_sub(begun);
+        site.counters.origin_times.add(took);
+        if let Some(spent) = &spent {
+            spent.add(took);
+        }
         let path = match answered {
             Err(Unsent::Redirected(path)) => path,
             Ok(response) => {

@@ -23,6 +23,8 @@
 //! connection polls [`Front::poll_request`]. A client that has been idle for [`REST_AFTER`] rests:
 //! buffers are let go of, and where hyper is there, it is told by `in_flight` that it can go.
 
+mod logged;
+
 use crate::config::Limits;
 use crate::deadline::Deadline;
 use crate::hits::{Hit, Hits};
@@ -31,6 +33,7 @@ use crate::origin::Origin;
 use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
 use crate::site::Site;
 use crate::switch::Slot;
+use logged::Lines;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -102,6 +105,8 @@ pub struct Front<IO> {
     begun: bool,
     /// The client is idle, and what only the next request needs has been let go of.
     rested: bool,
+    /// What writes the lines of the access log, where there is one.
+    lines: Option<Box<Lines>>,
 }
 
 impl<IO> Front<IO> {
@@ -134,6 +139,7 @@ impl<IO> Front<IO> {
             held_up: false,
             begun: false,
             rested: false,
+            lines: None,
         }
     }
 
@@ -165,7 +171,10 @@ impl<IO> Front<IO> {
     fn refuse(&mut self, refusal: Refusal) {
         tracing::debug!(event = "request-refused", reason = refusal.as_str());
         self.site.counters.refused.add();
-        self.state = State::Refusing { answer: refusal.answer(), written: 0 };
+        let answer = refusal.answer();
+        let head = memchr::memmem::find(&answer, b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        self.log_refusal(refusal, answer.len() - head);
+        self.state = State::Refusing { answer, written: 0 };
     }
 }
 
@@ -240,6 +249,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Ok((hit, head_bytes)) => {
                     self.handed += head_bytes;
                     self.state = State::Hit(hit);
+                    self.note_hit(head_bytes);
                     self.reading.disarm();
                     return true;
                 }
@@ -279,6 +289,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// Writes a plain hit.
     fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_write_hit(cx).map_err(|error| self.hit_failed(error))
+    }
+
+    fn poll_write_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let at_once = !self.writing.is_begun();
         while let State::Hit(hit) = &mut self.state {
             let mut slices = [io::IoSlice::new(&[]); 3];
@@ -296,6 +310,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                         if at_once {
                             self.reading.begin(hit.instant().into());
                         }
+                        self.log_hit(&hit, true);
                         self.tail = hit.into_tail();
                     }
                     break;
@@ -555,6 +570,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
+        front.count_written(&written);
         front.bound_writing(written, cx)
     }
 
@@ -566,6 +582,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
+        front.count_written(&written);
         front.bound_writing(written, cx)
     }
 
@@ -577,6 +594,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         ready!(Pin::new(&mut front.io).poll_flush(cx))?;
         front.unflushed = false;
+        front.log_flushed();
         ready!(front.poll_early(cx))?;
         if std::mem::take(&mut front.held_up) {
             cx.waker().wake_by_ref();

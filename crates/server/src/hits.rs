@@ -9,6 +9,7 @@
 //!
 //! A file of the document root that was found a moment ago is sent the same way, where no page is.
 
+use crate::access_log::{FILE, HIT, Outcome};
 use crate::forward::AsSent;
 use crate::page::{SharedPage, StoredPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
@@ -130,6 +131,11 @@ impl Hits {
     pub fn rest(&mut self) {
         self.places = Vec::new();
         self.key = Key::default();
+    }
+
+    /// The header lines of the request that was looked at last, whose header section begins `head`.
+    pub fn lines<'a>(&'a self, head: &'a [u8]) -> Lines<'a> {
+        Lines::at(head, &self.places)
     }
 
     fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
@@ -397,6 +403,28 @@ impl Hit {
     /// When it was decided.
     pub fn instant(&self) -> Instant {
         self.instant
+    }
+
+    /// Its status.
+    pub fn status(&self) -> u16 {
+        match self.head {
+            Head::Whole => self.held.page().stored.status.as_u16(),
+            Head::NotModified => 304,
+        }
+    }
+
+    /// What the access log says of it.
+    pub fn outcome(&self) -> Outcome<'static> {
+        match self.held {
+            Held::Page(_) => HIT,
+            Held::File(_) => FILE,
+        }
+    }
+
+    /// How much of the content was written.
+    pub fn content_written(&self) -> u64 {
+        let [head, tail, _] = self.pieces();
+        self.written.saturating_sub(head.len() + tail.len()) as u64
     }
 
     /// So much was written.

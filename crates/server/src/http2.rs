@@ -11,6 +11,7 @@
 //! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
 //! WebSocket), interim responses, for which hyper has no way, and server push.
 
+use crate::access_log::{Entry, Spent};
 use crate::body::{Failed, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
@@ -115,12 +116,18 @@ pub async fn serve<IO>(
     site.counters.http2_connections.add();
     let limits = site.limits.clone();
     let activity = Arc::new(Activity::default());
+    let is_timed = exchange::is_timed(&site);
     let service = service_fn(|request| {
         let open = Open::new(&activity);
-        let (site, visitor) = (site.clone(), visitor.clone());
+        let (site, mut visitor) = (site.clone(), visitor.clone());
+        visitor.besides.spent = is_timed.then(Spent::default);
+        let mut entry = Entry::of(&site, &request, &visitor);
         async move {
             let response = answer(&site, request, &visitor).await;
-            Ok::<_, Infallible>(response.map(|body| Counted { body, open }))
+            if let Some(entry) = &mut entry {
+                entry.answered(&response);
+            }
+            Ok::<_, Infallible>(response.map(|body| Counted::new(body, open, entry)))
         }
     });
     let io = Watched { io, before, handed: 0, activity: activity.clone() };
@@ -175,7 +182,7 @@ async fn answer(
         Ok(()) => {
             join_cookies(request.headers_mut());
             let trailers = trailers::wanted(request.headers());
-            let besides = Besides { interims: None, trailers };
+            let besides = Besides { interims: None, trailers, ..visitor.besides.clone() };
             let visitor = Visitor { besides, ..visitor.clone() };
             exchange::answer(site, request, &visitor).await
         }
@@ -246,6 +253,18 @@ fn join_cookies(headers: &mut HeaderMap) {
 struct Counted {
     body: ResponseBody,
     open: Open,
+    /// Its line in the access log, where there is one.
+    entry: Option<Box<Entry>>,
+}
+
+impl Counted {
+    fn new(body: ResponseBody, open: Open, mut entry: Option<Box<Entry>>) -> Counted {
+        // There may be nothing to be asked for.
+        if let Some(entry) = entry.as_mut().filter(|_| body.is_end_stream()) {
+            entry.is_whole();
+        }
+        Counted { body, open, entry }
+    }
 }
 
 impl Body for Counted {
@@ -260,6 +279,18 @@ impl Body for Counted {
         let polled = Pin::new(&mut counted.body).poll_frame(cx);
         if polled.is_ready() {
             counted.open.0.steps.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Some(entry), Poll::Ready(step)) = (&mut counted.entry, &polled) {
+            match step {
+                None => entry.is_whole(),
+                Some(Ok(frame)) => {
+                    entry.sent(frame.data_ref().map_or(0, Bytes::len));
+                    if counted.body.is_end_stream() {
+                        entry.is_whole();
+                    }
+                }
+                Some(Err(_)) => {}
+            }
         }
         polled
     }

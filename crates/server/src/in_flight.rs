@@ -8,11 +8,15 @@
 //! | its response is made (`seal`) | what came before is still written first; what comes now is dropped |
 //! | another request is in hand | dropped: it is no answer to that one |
 //!
+//! Where there is an access log, the line of a request waits here from when hyper has got its whole
+//! content until that has gone out.
+//!
 //! One lock, held to put a value there or take it. Nothing is locked where no request is in hand.
 
+use crate::access_log::Entry;
 use http::{HeaderMap, StatusCode};
 use http_cache::fields;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -27,6 +31,8 @@ pub struct InFlight {
     early: AtomicBool,
     /// The client is idle, and hyper has nothing to do.
     resting: AtomicBool,
+    /// Bytes written for the request in hand; counted where there is an access log.
+    written: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
@@ -41,13 +47,34 @@ struct Waiting {
     sealed: bool,
     /// Interim responses as they are written.
     bytes: Vec<u8>,
+    /// The request whose response hyper has, and may not have written.
+    ended: Option<Box<Entry>>,
 }
 
 impl InFlight {
     /// Counts a request until the guard is dropped.
     pub fn enter(self: &Arc<InFlight>) -> InFlightGuard {
         self.count.fetch_add(1, Ordering::AcqRel);
-        InFlightGuard(self.clone())
+        InFlightGuard { in_flight: self.clone(), entry: None }
+    }
+
+    /// To be dropped after the connection, whoever else still knows of it.
+    pub fn ending(self: &Arc<InFlight>) -> Ending {
+        Ending(self.clone())
+    }
+
+    /// So many bytes of the response were written.
+    pub fn wrote(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// What hyper had is written: so is the line of a request that has ended.
+    pub fn flushed(&self) {
+        let ended = self.waiting().ended.take();
+        if let Some(ended) = ended {
+            self.written.store(0, Ordering::Relaxed);
+            drop(ended);
+        }
     }
 
     /// Whether hyper has a request in its hands; `waker` is told when that changes, or when there is
@@ -102,13 +129,33 @@ impl InFlight {
     }
 }
 
+/// Dropped after the connection: what hyper had not written then, it never wrote.
+pub struct Ending(Arc<InFlight>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let ended = self.0.waiting().ended.take();
+        if let Some(mut ended) = ended {
+            ended.sent_at_most(self.0.written.load(Ordering::Relaxed));
+            ended.broke_off();
+        }
+    }
+}
+
 /// Counts one request as long as it lives.
-pub struct InFlightGuard(Arc<InFlight>);
+pub struct InFlightGuard {
+    in_flight: Arc<InFlight>,
+    /// Its line in the access log, where there is one.
+    pub entry: Option<Box<Entry>>,
+}
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let waker = self.0.waiting().waker.take();
+        if let Some(entry) = self.entry.take() {
+            self.in_flight.waiting().ended = Some(entry);
+        }
+        if self.in_flight.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let waker = self.in_flight.waiting().waker.take();
             if let Some(waker) = waker {
                 waker.wake();
             }

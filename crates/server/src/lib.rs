@@ -4,6 +4,7 @@
 //! A hit goes `listen` → `connection` (→ `front`) → `exchange` → `http_cache::decide` → `serve`. A
 //! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
 
+pub mod access_log;
 pub mod body;
 pub mod clock;
 pub mod codings;

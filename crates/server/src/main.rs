@@ -119,6 +119,8 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
     // A file that may not grow any more (RLIMIT_FSIZE) is an error of the writing, and no end of serving.
     let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     let _too_large = signal(too_large).map_err(|error| error.to_string())?;
+    let mut hung_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    let mut told = signal(SignalKind::user_defined1()).map_err(|error| error.to_string())?;
     let server = Server::start(Arc::new(config), Clock::start()).await?;
     // It serves whether or not anybody can read where.
     for address in server.addresses() {
@@ -132,9 +134,13 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
         let _ = say(&format!("memcached on {address}"));
     }
     let _ = say(&format!("control on {}", shown(server.admin())));
-    tokio::select! {
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
+    loop {
+        tokio::select! {
+            _ = interrupted.recv() => break,
+            _ = terminated.recv() => break,
+            _ = hung_up.recv() => server.reopen(),
+            _ = told.recv() => server.reopen(),
+        }
     }
     tracing::info!(event = "stopping");
     tokio::select! {

@@ -76,8 +76,13 @@ impl Networks {
     /// For whom a trusted proxy asks, where it says so readably.
     pub fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let lines = headers.get_all("x-forwarded-for").iter().rev();
+        self.client_of(lines.map(|line| line.as_bytes()))
+    }
+
+    /// The same by the values of its lines, the last one first.
+    pub fn client_of<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> Option<IpAddr> {
         let mut nearest = None;
-        for word in lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b',')) {
+        for word in lines.flat_map(|line| line.rsplit(|byte| *byte == b',')) {
             let address = address(str::from_utf8(word).ok()?.trim())?;
             nearest = Some(address);
             if !self.have(address) {

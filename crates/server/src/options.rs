@@ -73,6 +73,9 @@ pub struct ServeArgs {
     /// An HTTP server that renders the pages, instead of PHP: http://127.0.0.1:8000
     #[arg(long, value_name = "URL")]
     pub origin: Option<String>,
+    /// Where a line goes for each answer: a file, stdout, or syslog
+    #[arg(long, value_name = "WHERE")]
+    pub access_log: Option<String>,
     /// What is logged: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log: String,
@@ -284,6 +287,7 @@ impl ServeArgs {
         }
         set(&mut file.admin, &self.admin);
         set(&mut file.memory, &self.memory);
+        set(&mut file.access_log.to, &self.access_log);
         let php = file.site.php.as_mut().unwrap_or(&mut file.php);
         set(&mut php.at, &self.php);
         set(&mut file.site.origin, &self.origin);

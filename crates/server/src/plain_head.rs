@@ -32,8 +32,13 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
+    /// Those at these places of a header section.
+    pub fn at(head: &'a [u8], places: &'a [LineAt]) -> Lines<'a> {
+        Lines { head, places }
+    }
+
     /// Names as they were written, and values without the white space around them.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let head = self.head;
         self.places.iter().map(|at| {
             let name = &head[usize::from(at.name)..usize::from(at.name_end)];

@@ -2,6 +2,7 @@
 //! has not changed; RFC 9110 sections 13 to 15), from a file, and errors of our own. Every response
 //! carries Cache-Status (RFC 9211).
 
+use crate::access_log::Spent;
 use crate::body::{Content, ResponseBody};
 use crate::config::Address;
 use crate::litespeed;
@@ -59,6 +60,15 @@ pub fn status_value(status: &CacheStatus<'_>) -> HeaderValue {
     status.write(&mut text);
     HeaderValue::from_maybe_shared(Bytes::from(text))
         .unwrap_or(HeaderValue::from_static(CACHE_NAME))
+}
+
+/// Says how long the origin took, where it was asked (Server Timing, W3C): in milliseconds.
+pub fn tell_timing(response: &mut Response<ResponseBody>, spent: Option<&Spent>) {
+    let Some(us) = spent.and_then(Spent::micros) else { return };
+    let value = format!("origin;dur={}.{:03}", us / 1_000, us % 1_000);
+    if let Ok(value) = HeaderValue::from_str(&value) {
+        response.headers_mut().append("server-timing", value);
+    }
 }
 
 /// The same response to HEAD: what it says stays, the content goes.

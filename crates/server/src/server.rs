@@ -2,6 +2,7 @@
 //! accepts nobody any more, finishes what it has in hand within a bound, then ends php-fpm. What has
 //! to be done now and then in the background is started here as well.
 
+use crate::access_log::{self, AccessLog, Sink, Writing};
 use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Address, Config};
@@ -30,6 +31,9 @@ const DRAIN_LOOK: Duration = Duration::from_millis(10);
 /// Between two batches of tidying up.
 const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 
+/// How long the last lines of the access log may take.
+const LAST_LINES: Duration = Duration::from_secs(5);
+
 /// A running Pagewell.
 pub struct Server {
     site: Arc<Site>,
@@ -40,6 +44,8 @@ pub struct Server {
     control: JoinHandle<()>,
     stop: watch::Sender<bool>,
     php: Vec<PhpFpm>,
+    /// What writes the access log, where there is one.
+    writing: Option<Writing>,
 }
 
 impl Server {
@@ -57,6 +63,7 @@ impl Server {
         let (listeners, tls_listeners) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let admin = Listener::bind(&config.admin)?;
         let items = bind(config.memcached.as_ref().map_or(&[][..], |port| &port.listen))?;
+        let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
         let mut php = Vec::new();
         let site = match start_sites(config.clone(), clock, &mut php).await {
             Ok(site) => site,
@@ -72,7 +79,12 @@ impl Server {
                 return Err(error);
             }
         }
+        let writing = match (sink, &site.access_log) {
+            (Some(sink), Some(log)) => Some(access_log::start(log, sink, site.clone())?),
+            _ => None,
+        };
         let server = Server {
+            writing,
             addresses: listeners.iter().map(Listener::address).collect(),
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
@@ -128,6 +140,13 @@ impl Server {
         &self.admin
     }
 
+    /// Opens files again that are written to, because they were moved away.
+    pub fn reopen(&self) {
+        if let Some(log) = &self.site.access_log {
+            log.reopen();
+        }
+    }
+
     /// The site that connections come to first.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
@@ -152,6 +171,10 @@ impl Server {
             if let Some(last) = last {
                 snapshot::write_last(site, last).await;
             }
+        }
+        if let Some(writing) = self.writing {
+            // Longer only where nobody reads what is written.
+            let _ = tokio::time::timeout(LAST_LINES, writing.end()).await;
         }
         stop_all(self.php).await;
     }
@@ -181,7 +204,10 @@ async fn start_sites(
     }
     let (origin, own) = Origin::start(&config).await?;
     php.extend(own);
-    Ok(Arc::new(Site::new(config, clock, origin, Neighbours::new(others))))
+    let log = config.access_log.as_ref().map(|log| Arc::new(AccessLog::new(log)));
+    let mut door = Site::new(config, clock, origin, Neighbours::new(others));
+    door.access_log = log;
+    Ok(Arc::new(door))
 }
 
 async fn stop_all(php: Vec<PhpFpm>) {

@@ -2,6 +2,7 @@
 //! progress, its origin, its files, what was counted. Shared by all connections; what changes in it
 //! guards itself (see the heads of `page_store`, `static_files` and `origin`).
 
+use crate::access_log::AccessLog;
 use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Config, FilesConfig, Limits};
@@ -51,6 +52,8 @@ pub struct Site {
     pub counters: Counters,
     /// What waits for its codings.
     pub coding_queue: codings::Queue,
+    /// The access log, where there is one and this is the site that connections come to first.
+    pub access_log: Option<Arc<AccessLog>>,
     /// Told when a change has left something to be tidied away.
     pub untidy: Notify,
     /// Told when a change has left something to be rendered anew.
@@ -110,6 +113,7 @@ impl Site {
                 .map(|files| (files, StaticFiles::new(files_bytes as u64))),
             counters: Counters::default(),
             coding_queue: codings::Queue::new(limits.coding_queue),
+            access_log: None,
             untidy: Notify::new(),
             rewarm: Notify::new(),
             neighbours,

@@ -13,18 +13,28 @@ const HITS: u64 = 400;
 
 #[test]
 fn a_hit_takes_no_more_instructions_than_it_did() {
-    let bounds = Bounds::read(BOUNDS, "dev").expect("instructions.toml");
+    check("dev", &[]);
+}
+
+#[test]
+fn nor_does_one_with_its_line_in_the_access_log() {
+    check("dev_access_log", &["--access-log", "/dev/null"]);
+}
+
+fn check(section: &str, more: &[&str]) {
+    let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
     let binary = Path::new(env!("CARGO_BIN_EXE_pagewell"));
     for (kind, bound, headers) in
         [("bare", bounds.bare, &[][..]), ("browser", bounds.browser, &BROWSER_HEADERS)]
     {
-        let counted = per_hit(binary, headers, HITS).expect("callgrind counts");
+        let counted = per_hit(binary, more, headers, HITS).expect("callgrind counts");
+        println!("{section} {kind}: {counted}");
         assert!(
             !bounds.exceeded(bound, counted),
             "a hit ({kind} headers) takes {counted} instructions; {bound} are written down, and \
              {} % more are allowed.\nWhere: cargo xtask bench instructions --dev --places\n\
              If it is worth that: write {counted} into crates/server/tests/instructions.toml, \
-             [dev] {kind}, and say why in the commit.",
+             [{section}] {kind}, and say why in the commit.",
             bounds.margin_percent
         );
     }

@@ -22,6 +22,7 @@ fn heading_of(table: &str) -> &'static str {
         "site" => "\n## `[site]`\n\nFor several: [Several sites](../guide/many-sites.md).\n",
         "php" => "\n## `[php]`\n",
         "cache" => "\n## `[cache]`\n",
+        "access_log" => "\n## `[access_log]`\n\nSee [The access log](access-log.md).\n",
         "codings" => {
             "\n## `[codings]`\n\nSee [HTTP caching](../http-caching.md#content-codings).\n"
         }

@@ -4,6 +4,7 @@
 //! Unknown keys are errors that suggest the right one. Every key stands in `table::OPTIONS`, from
 //! which the manual is made; a test holds the table and the types together.
 
+mod access_log;
 mod codings;
 mod database;
 mod dialects;
@@ -31,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use access_log::{AccessLog, AccessLogTo};
 pub use codings::Codings;
 pub use database::{
     Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy,
@@ -115,6 +117,10 @@ pub struct Config {
     pub dialects: Dialects,
     /// Which private copies are kept; none: nothing private is.
     pub private: Option<PrivateCopies>,
+    /// How each answer is logged; none: it is not.
+    pub access_log: Option<AccessLog>,
+    /// Whether a response says how long the origin took (`Server-Timing`).
+    pub server_timing: bool,
     /// Whether plain hits are answered in front of the HTTP library.
     pub hits_in_front: bool,
     /// Rules, the normal form of URLs, which cookies count.

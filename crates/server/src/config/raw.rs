@@ -47,6 +47,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub codings: Codings,
     #[allow(missing_docs)]
+    pub access_log: AccessLog,
+    #[allow(missing_docs)]
     pub rewarm: Rewarm,
     #[allow(missing_docs)]
     pub snapshot: Snapshot,
@@ -182,6 +184,7 @@ pub struct Cache {
     pub stale_while_revalidate: Option<String>,
     pub stale_if_error: Option<String>,
     pub soft_for: Option<String>,
+    pub server_timing: Option<bool>,
 }
 
 /// `[rewarm]`
@@ -234,6 +237,18 @@ pub struct Memcached {
     pub listen: Option<OneOrMany>,
     pub item_bytes: Option<String>,
     pub render_time: Option<String>,
+}
+
+/// `[access_log]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct AccessLog {
+    pub to: Option<String>,
+    pub format: Option<String>,
+    pub buffer: Option<String>,
+    pub mask_addresses: Option<bool>,
+    pub mask_queries: Option<bool>,
 }
 
 /// `[codings]`

@@ -104,6 +104,8 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         site,
         other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
+        access_log: super::access_log::resolve(&file.access_log)?,
+        server_timing: file.cache.server_timing.unwrap_or(false),
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         databases: super::database::resolve(&file.database, &file.change)?,
         memcached: super::memcached::resolve(&file.memcached)?,

@@ -97,6 +97,8 @@ fn print(file: &File, site: &SiteConfig) -> u128 {
     other.database = Vec::new();
     other.tls = Vec::new();
     other.rewarm = raw::Rewarm::default();
+    other.access_log = raw::AccessLog::default();
+    other.cache.server_timing = None;
     other.memcached = raw::Memcached::default();
     other.snapshot = raw::Snapshot::default();
     other.limits.clear();

@@ -341,6 +341,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "How long a page that a soft change has marked may still be served while it is rendered anew. What the page itself says in `stale-while-revalidate` holds as well; `no-cache` and `must-revalidate` forbid it.",
     ),
     row(
+        "cache.server_timing",
+        "",
+        "false",
+        "Whether a response says in `Server-Timing` how many milliseconds the origin took until its header section was there. Only responses that the origin was asked for.",
+    ),
+    row(
         "keys.drop",
         "",
         "the list in the guide to rules",
@@ -421,6 +427,36 @@ pub const OPTIONS: &[OptionRow] = &[
         "",
         "10m",
         "How long a private copy is good at most, whatever the page says.",
+    ),
+    row(
+        "access_log.to",
+        "--access-log",
+        "none",
+        "Where a line goes for each answer: the path of a file (opened again on SIGHUP and SIGUSR1), `stdout`, `syslog` (the daemon at `/dev/log`), or `syslog:/its/socket`.",
+    ),
+    row(
+        "access_log.format",
+        "",
+        "combined",
+        "How lines are written: `common`, `combined`, `json`, or fields in braces, such as `{client} {target} {cache}`.",
+    ),
+    row(
+        "access_log.buffer",
+        "",
+        "4M",
+        "How much may wait to be written. What does not fit is dropped and counted (`access_log_dropped`); no visitor waits.",
+    ),
+    row(
+        "access_log.mask_addresses",
+        "",
+        "false",
+        "Whether of addresses only the network is logged: /24, or /48 of IPv6.",
+    ),
+    row(
+        "access_log.mask_queries",
+        "",
+        "false",
+        "Whether of queries, in the target and in `Referer`, only the names of parameters are logged.",
     ),
     row(
         "codings.make",

@@ -86,7 +86,7 @@ impl HttpOrigin {
             RequestBody::Empty => None,
             RequestBody::Stream(upload) => Some(upload.flaw()),
         };
-        let Besides { interims, trailers } = request.besides.clone();
+        let Besides { interims, trailers, .. } = request.besides.clone();
         request.reached.note();
         let mut outgoing = self.outgoing(request)?;
         if let Some(interims) = interims {

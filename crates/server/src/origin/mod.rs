@@ -12,6 +12,7 @@ pub mod php_fpm;
 pub mod places;
 pub(crate) mod socket;
 
+use crate::access_log::Spent;
 use crate::codings::Understanding;
 use crate::config::{Config, OriginConfig};
 use crate::in_flight::Interims;
@@ -71,7 +72,7 @@ impl Reached {
     }
 }
 
-/// What a client takes besides a response, where the origin speaks HTTP.
+/// What a client takes besides a response, where the origin speaks HTTP; and what is to be known of it.
 #[derive(Clone, Debug, Default)]
 pub struct Besides {
     /// Interim responses; none where they cannot be sent: in HTTP/1.0, and in HTTP/2 for want of a
@@ -79,6 +80,8 @@ pub struct Besides {
     pub interims: Option<Interims>,
     /// Trailers.
     pub trailers: Trailers,
+    /// Where it is added up how long the origin takes, where somebody wants to know.
+    pub spent: Option<Spent>,
 }
 
 /// Why there is no response to pass on.

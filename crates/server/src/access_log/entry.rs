@@ -1,0 +1,181 @@
+//! A request that the HTTP library has in its hands, until its line can be written: what was asked, and
+//! what has become of it. It writes its line when it is dropped, so that there is one however the request
+//! ends: also when its visitor leaves before there is an answer.
+
+use super::{Client, Line, Logged, outcome};
+use crate::exchange::Visitor;
+use crate::networks::forwarded_scheme;
+use crate::site::Site;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
+use http_cache::Timestamp;
+use site_rules::Peer;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The status of a request whose visitor has left before there was an answer: nginx's, which what reads
+/// such logs knows.
+const LEFT: u16 = 499;
+
+/// How long the origin took for a request, added up.
+#[derive(Clone, Debug, Default)]
+pub struct Spent(Arc<AtomicU64>);
+
+impl Spent {
+    /// It took so long, once more.
+    pub fn add(&self, took: Duration) {
+        // One at least: it was asked.
+        self.0.fetch_add((took.as_micros() as u64).max(1), Ordering::Relaxed);
+    }
+
+    /// All of it in microseconds; none where the origin was not asked.
+    pub fn micros(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|us| *us > 0)
+    }
+}
+
+/// A request, and what has become of it.
+pub struct Entry {
+    /// The site that connections come to first, which has the log.
+    door: Arc<Site>,
+    begun: Instant,
+    time: Timestamp,
+    client: Client,
+    scheme: &'static str,
+    method: Method,
+    uri: Uri,
+    version: Version,
+    host: Option<HeaderValue>,
+    referer: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    spent: Option<Spent>,
+    /// Status and `Cache-Status` of the answer, once there is one.
+    answer: Option<(u16, Option<HeaderValue>)>,
+    sent: u64,
+    whole: bool,
+}
+
+impl Entry {
+    /// For a request that has come to `door`; none where there is no log.
+    pub fn of<B>(door: &Arc<Site>, request: &Request<B>, visitor: &Visitor) -> Option<Box<Entry>> {
+        let log = door.access_log.as_ref()?;
+        let headers = request.headers();
+        let begun = door.clock.instant();
+        Some(Box::new(Entry {
+            begun,
+            time: door.clock.at(begun),
+            client: log.format().client(client(door, headers, visitor)),
+            scheme: scheme(headers, visitor),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            host: headers.get(header::HOST).cloned(),
+            referer: headers.get(header::REFERER).cloned(),
+            user_agent: headers.get(header::USER_AGENT).cloned(),
+            spent: visitor.besides.spent.clone(),
+            answer: None,
+            sent: 0,
+            whole: false,
+            door: door.clone(),
+        }))
+    }
+
+    /// There is an answer.
+    pub fn answered<B>(&mut self, response: &Response<B>) {
+        let ours = response.headers().get_all("cache-status").iter().next_back().cloned();
+        self.answer = Some((response.status().as_u16(), ours));
+    }
+
+    /// So much of its content was taken.
+    pub fn sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    /// No more than this can have been sent.
+    pub fn sent_at_most(&mut self, bytes: u64) {
+        self.sent = self.sent.min(bytes);
+    }
+
+    /// All of it was taken.
+    pub fn is_whole(&mut self) {
+        self.whole = true;
+    }
+
+    /// It broke off after all.
+    pub fn broke_off(&mut self) {
+        self.whole = false;
+    }
+}
+
+/// Whose request it is: a trusted proxy says so.
+fn client(door: &Site, headers: &HeaderMap, visitor: &Visitor) -> Option<IpAddr> {
+    let named = match visitor.believed {
+        Peer::Trusted => door.config.trusted_proxies.client(headers),
+        Peer::Anybody => None,
+    };
+    named.or(visitor.peer.map(|peer| peer.ip()))
+}
+
+/// By which scheme it was asked: a trusted proxy says so.
+fn scheme(headers: &HeaderMap, visitor: &Visitor) -> &'static str {
+    let named = match visitor.believed {
+        Peer::Trusted => forwarded_scheme(headers),
+        Peer::Anybody => None,
+    };
+    named.unwrap_or(visitor.scheme)
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let bytes = |value: &Option<HeaderValue>| {
+            value.as_ref().map_or(Vec::new(), |value| value.as_bytes().to_vec())
+        };
+        let host = match self.uri.authority() {
+            Some(authority) => authority.as_str().as_bytes().to_vec(),
+            None => bytes(&self.host),
+        };
+        let target = self.uri.path_and_query().map_or("*", |both| both.as_str());
+        let (status, cache_status) = match self.answer.take() {
+            Some((status, cache_status)) => (status, bytes(&cache_status)),
+            None => (LEFT, b"pagewell; detail=client-left".to_vec()),
+        };
+        let now = self.door.clock.instant();
+        self.door.log_access(&Line {
+            time: self.time,
+            client: &self.client,
+            method: self.method.as_str().as_bytes(),
+            scheme: self.scheme,
+            host: &host,
+            target: target.as_bytes(),
+            protocol: protocol(self.version),
+            status,
+            bytes: self.sent,
+            duration_us: now.saturating_duration_since(self.begun).as_micros() as u64,
+            origin_us: self.spent.as_ref().and_then(Spent::micros),
+            outcome: outcome(&cache_status),
+            broken: !self.whole,
+            referer: &bytes(&self.referer),
+            user_agent: &bytes(&self.user_agent),
+        });
+    }
+}
+
+fn protocol(version: Version) -> &'static [u8] {
+    match version {
+        Version::HTTP_10 => b"HTTP/1.0",
+        Version::HTTP_2 => b"HTTP/2.0",
+        _ => b"HTTP/1.1",
+    }
+}
+
+impl Site {
+    /// Takes a line of the access log in, where there is one.
+    pub fn log_access(&self, line: &Line<'_>) {
+        if let Some(log) = &self.access_log
+            && log.write(line) == Logged::Dropped
+        {
+            self.counters.access_log_dropped.add();
+        }
+    }
+}
