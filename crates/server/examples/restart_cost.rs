@@ -78,7 +78,7 @@ async fn load(config: &Arc<Config>, clock: &Clock) {
 
 async fn site(config: &Arc<Config>, clock: &Clock) -> Arc<Site> {
     let (origin, _) = Origin::start(config).await.expect("nothing is started");
-    Arc::new(Site::new(config.clone(), clock.clone(), origin, Neighbours::default()))
+    Site::new(config.clone(), clock.clone(), origin, Neighbours::default(), true)
 }
 
 fn put(site: &Site, clock: &Clock, n: u64) {

@@ -175,7 +175,7 @@ where
     let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut guard = in_flight.enter();
-        let (site, mut visitor) = (site.clone(), visitor.clone());
+        let (site, mut visitor) = (site.now(), visitor.clone());
         if has_http_origin {
             if request.headers().contains_key(header::CONNECTION)
                 && let Some(offer) = slot.offered()

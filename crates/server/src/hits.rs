@@ -117,6 +117,9 @@ impl Hits {
     /// The answer to the request at the start of `bytes`, and the length of its header section, if it
     /// is a plain hit. `tail` is a buffer that is used again.
     pub fn look(&mut self, bytes: &[u8], tail: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+        if !self.site.is_current() {
+            self.site = self.site.now();
+        }
         let mut places = std::mem::take(&mut self.places);
         let found = plain_head::read(bytes, &self.site.limits, &mut places)
             .and_then(|request| Some((self.find(&request)?, request.head_bytes)));

@@ -119,7 +119,7 @@ pub async fn serve<IO>(
     let is_timed = exchange::is_timed(&site);
     let service = service_fn(|request| {
         let open = Open::new(&activity);
-        let (site, mut visitor) = (site.clone(), visitor.clone());
+        let (site, mut visitor) = (site.now(), visitor.clone());
         visitor.besides.spent = is_timed.then(Spent::default);
         let mut entry = Entry::of(&site, &request, &visitor);
         async move {

@@ -38,6 +38,7 @@ pub mod private;
 pub mod proxy_protocol;
 pub mod purge;
 pub mod purger;
+pub mod reload;
 pub mod render;
 pub mod request_head;
 pub mod rewarm;

@@ -148,7 +148,7 @@ pub async fn serve(
 ) {
     let places = site.connections.clone();
     accept_each(&listener, places, stop.clone(), |accepted, place| {
-        let (tls, site, stop) = (tls.clone(), site.clone(), stop.clone());
+        let (tls, site, stop) = (tls.clone(), site.now(), stop.clone());
         async move {
             site.counters.connections_accepted.add();
             let _open = site.counters.connections.during();

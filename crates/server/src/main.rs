@@ -7,12 +7,13 @@ mod check;
 use clap::Parser;
 use pagewell::clock::Clock;
 use pagewell::config::raw::File;
-use pagewell::config::{load, resolve};
+use pagewell::config::{Config, load, resolve};
 use pagewell::control::client;
 use pagewell::nginx_config;
 use pagewell::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs,
 };
+use pagewell::reload::Reload;
 use pagewell::server::Server;
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
             check::suggest(&args)
         }
         Command::Invalidate(args) => invalidate(&args),
+        Command::Reload(args) => {
+            once(async { client::reload(&args).await.and_then(|text| say(&text)) })
+        }
         Command::Doctor(args) => return doctor(&args),
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
         Command::Explain(args) => {
@@ -104,16 +108,17 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         None => File::default(),
     };
     let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
+    let reload = Reload::of(args)?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .event_interval(EVENTS_AT_ONCE)
         .max_io_events_per_tick(EVENTS_AT_ONCE as usize)
         .build()
         .map_err(|error| error.to_string())?
-        .block_on(run(config))
+        .block_on(run(config, reload))
 }
 
-async fn run(config: pagewell::config::Config) -> Result<(), String> {
+async fn run(config: Config, reload: Option<Reload>) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     // A file that may not grow any more (RLIMIT_FSIZE) is an error of the writing, and no end of serving.
@@ -122,6 +127,9 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
     let mut hung_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     let mut told = signal(SignalKind::user_defined1()).map_err(|error| error.to_string())?;
     let server = Server::start(Arc::new(config), Clock::start()).await?;
+    if let Some(reload) = reload {
+        let _ = server.site().reload.set(reload);
+    }
     // It serves whether or not anybody can read where.
     for address in server.addresses() {
         let _ = say(&format!("listening on {}", shown(address)));
@@ -138,7 +146,16 @@ async fn run(config: pagewell::config::Config) -> Result<(), String> {
         tokio::select! {
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
-            _ = hung_up.recv() => server.reopen(),
+            _ = hung_up.recv() => {
+                server.reopen();
+                let door = server.site().clone();
+                // Signals are heard meanwhile; what came of it is logged.
+                tokio::spawn(async move {
+                    if let Some(reload) = door.reload.get() {
+                        let _ = reload.run(&door).await;
+                    }
+                });
+            }
             _ = told.recv() => server.reopen(),
         }
     }

@@ -25,6 +25,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Read a configuration, say what is wrong with it, and end
     Check(CheckArgs),
+    /// Have a running Pagewell read its configuration again
+    Reload(ControlArgs),
     /// Drop pages from the memory of a running Pagewell
     Invalidate(InvalidateArgs),
     /// Say why a page is answered as it is: stored or not, made from what, dropped by what
@@ -44,7 +46,7 @@ pub enum Command {
 }
 
 /// `pagewell serve`
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug, Default, Clone)]
 pub struct ServeArgs {
     /// The site's directory: the document root itself, or what has it as public, web, htdocs or
     /// pub [default: the working directory]

@@ -35,13 +35,12 @@ pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => return,
             () = site.rewarm.notified() => {}
         }
-        while let Some(ask) = next(&site) {
+        while let Some((site, ask)) = next(&site.now()) {
             let place = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
                 place = turn(&site, &at_once, config.pause) => place,
             };
             let Some(place) = place else { return };
-            let site = site.clone();
             tokio::spawn(async move {
                 site.counters.rewarmed.add();
                 render::refresh(site, ask).await;
@@ -68,13 +67,13 @@ async fn turn(
 }
 
 /// The next page that is worth it and not there again already.
-fn next(site: &Arc<Site>) -> Option<Ask> {
+fn next(site: &Arc<Site>) -> Option<(Arc<Site>, Ask)> {
     while let Some(key) = site.store.next_to_rewarm() {
         let Some(ask) = ask(site, &key) else { continue };
         let facts = read_facts(&ask.method, &ask.headers);
         let (_, verdict) = decide_on(site, &facts, &ask.headers, &ask.plan, &ask.key);
         if !matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-            return Some(ask);
+            return Some((site.clone(), ask));
         }
     }
     None

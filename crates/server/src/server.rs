@@ -2,7 +2,7 @@
 //! accepts nobody any more, finishes what it has in hand within a bound, then ends php-fpm. What has
 //! to be done now and then in the background is started here as well.
 
-use crate::access_log::{self, AccessLog, Sink, Writing};
+use crate::access_log::{self, Sink, Writing};
 use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Address, Config};
@@ -154,9 +154,10 @@ impl Server {
 
     /// Stops in good order; bounded by the configured time.
     pub async fn stop(self) {
-        let last: Vec<_> = self.site.all_or(None).map(|site| snapshot::begin_last(site)).collect();
+        let door = self.site.now();
+        let last: Vec<_> = door.all_or(None).map(|site| snapshot::begin_last(site)).collect();
         let _ = self.stop.send(true);
-        let drained = tokio::time::timeout(self.site.limits.drain, async {
+        let drained = tokio::time::timeout(door.limits.drain, async {
             while self.site.counters.connections.get() > 0 {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
@@ -167,7 +168,7 @@ impl Server {
             let left = self.site.counters.connections.get();
             tracing::warn!(event = "drain-ended", connections = left);
         }
-        for (site, last) in self.site.all_or(None).zip(last) {
+        for (site, last) in door.all_or(None).zip(last) {
             if let Some(last) = last {
                 snapshot::write_last(site, last).await;
             }
@@ -199,15 +200,12 @@ async fn start_sites(
     for config in &config.other_sites {
         let (origin, own) = Origin::start(config).await?;
         php.extend(own);
-        let site = Site::new(config.clone(), clock.clone(), origin, Neighbours::default());
-        others.push(Arc::new(site));
+        let neighbours = Neighbours::default();
+        others.push(Site::new(config.clone(), clock.clone(), origin, neighbours, false));
     }
     let (origin, own) = Origin::start(&config).await?;
     php.extend(own);
-    let log = config.access_log.as_ref().map(|log| Arc::new(AccessLog::new(log)));
-    let mut door = Site::new(config, clock, origin, Neighbours::new(others));
-    door.access_log = log;
-    Ok(Arc::new(door))
+    Ok(Site::new(config, clock, origin, Neighbours::new(others), true))
 }
 
 async fn stop_all(php: Vec<PhpFpm>) {
@@ -235,7 +233,7 @@ async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: watch::Re
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(site.limits.certificate_look) => {}
+            () = tokio::time::sleep(site.now().limits.certificate_look) => {}
         }
         let now = tls.look();
         if now == seen {

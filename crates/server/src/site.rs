@@ -1,6 +1,9 @@
 //! One site and all that answering for it takes: its configuration, its pages, the renders in
 //! progress, its origin, its files, what was counted. Shared by all connections; what changes in it
 //! guards itself (see the heads of `page_store`, `static_files` and `origin`).
+//!
+//! The configuration can be read again while Pagewell runs (`reload`). Then there is another [`Site`] with
+//! the same [`Live`] part, and what comes from then on comes to that one; nothing in a `Site` changes.
 
 use crate::access_log::AccessLog;
 use crate::clock::Clock;
@@ -12,6 +15,7 @@ use crate::memcached::Leases;
 use crate::origin::Origin;
 use crate::page::StoredPage;
 use crate::purge::Searches;
+use crate::reload::Reload;
 use crate::render::Waiter;
 use crate::sites::Neighbours;
 use crate::snapshot::Snapshots;
@@ -23,7 +27,9 @@ use page_store::{
 };
 use site_rules::Load;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::{Notify, Semaphore};
 
 /// The share of the page budget that files may take: one part in so many.
@@ -32,12 +38,22 @@ const FILES_SHARE: usize = 8;
 /// A change that drops so many pages leaves something to be tidied away.
 const UNTIDY_PAGES: u64 = 1_000;
 
-/// A site.
+/// A site, as one reading of the configuration has it. A request keeps the one that it came to, so that
+/// nothing is decided half by one reading and half by another.
 pub struct Site {
     /// The configuration as used.
     pub config: Arc<Config>,
     /// Its bounds.
     pub limits: Arc<Limits>,
+    /// The other sites of this process, where this is the one that connections come to first.
+    pub neighbours: Neighbours,
+    /// Which reading of the configuration it is.
+    reading: u64,
+    live: Arc<Live>,
+}
+
+/// What of a site outlives a reading of its configuration.
+pub struct Live {
     /// The one clock.
     pub clock: Clock,
     /// The pages.
@@ -58,8 +74,6 @@ pub struct Site {
     pub untidy: Notify,
     /// Told when a change has left something to be rendered anew.
     pub rewarm: Notify,
-    /// The other sites of this process, where this is the one that connections come to first.
-    pub neighbours: Neighbours,
     /// Leases for the memcached port, where there is one.
     pub leases: Option<Arc<Leases>>,
     /// Whose turn it is to search the pages for an expression.
@@ -78,12 +92,78 @@ pub struct Site {
     pub upgrades: Arc<Semaphore>,
     /// The namespace of its keys and tags.
     pub name: page_store::Site,
+    /// What reads the configuration again, where this is the site that connections come to first and there
+    /// is a file to be read.
+    pub reload: OnceLock<Reload>,
+    /// Which reading of the configuration counts.
+    reading: AtomicU64,
+    /// The site by that reading. Guards that one value.
+    current: Mutex<Weak<Site>>,
+}
+
+impl Deref for Site {
+    type Target = Live;
+
+    fn deref(&self) -> &Live {
+        &self.live
+    }
 }
 
 impl Site {
-    /// Puts a site together.
-    pub fn new(config: Arc<Config>, clock: Clock, origin: Origin, neighbours: Neighbours) -> Site {
+    /// Puts a site together. `is_door`: connections come to it first.
+    pub fn new(
+        config: Arc<Config>,
+        clock: Clock,
+        origin: Origin,
+        neighbours: Neighbours,
+        is_door: bool,
+    ) -> Arc<Site> {
         let limits = Arc::new(config.limits.clone());
+        let log = config.access_log.as_ref().filter(|_| is_door);
+        let access_log = log.map(|log| Arc::new(AccessLog::new(log)));
+        let live = Live::new(&config, clock, origin, access_log);
+        let site = Site { limits, neighbours, reading: 0, live: Arc::new(live), config };
+        let site = Arc::new(site);
+        *site.live.current() = Arc::downgrade(&site);
+        site
+    }
+
+    /// The same site by another reading of the configuration. It counts from when it is
+    /// [put in the place](Self::take_over) of the one before.
+    pub fn read_anew(&self, config: Arc<Config>, neighbours: Neighbours) -> Arc<Site> {
+        let (limits, live) = (Arc::new(config.limits.clone()), self.live.clone());
+        Arc::new(Site { limits, neighbours, reading: self.reading + 1, live, config })
+    }
+
+    /// From now on this reading counts, for every request that comes.
+    pub fn take_over(self: &Arc<Site>) {
+        *self.live.current() = Arc::downgrade(self);
+        self.live.reading.store(self.reading, Ordering::Release);
+    }
+
+    /// Whether this is the reading of the configuration that counts.
+    pub fn is_current(&self) -> bool {
+        self.live.reading.load(Ordering::Acquire) == self.reading
+    }
+
+    /// The site by the reading that counts.
+    pub fn now(self: &Arc<Site>) -> Arc<Site> {
+        match self.is_current() {
+            true => self.clone(),
+            // While the server stops there may be none any more.
+            false => self.live.current().upgrade().unwrap_or_else(|| self.clone()),
+        }
+    }
+}
+
+impl Live {
+    fn new(
+        config: &Arc<Config>,
+        clock: Clock,
+        origin: Origin,
+        access_log: Option<Arc<AccessLog>>,
+    ) -> Live {
+        let limits = &config.limits;
         let files_bytes = match config.site.files {
             Some(_) => config.memory_bytes / FILES_SHARE,
             None => 0,
@@ -102,21 +182,17 @@ impl Site {
             let epoch = clock.now().0 ^ (u64::from(std::process::id()) << 44);
             Arc::new(Leases::new(&store, memcached.render_time, epoch))
         });
-        Site {
+        let files = config.site.files.clone();
+        Live {
             store,
             fills: Fills::new(fill_limits),
             origin,
-            files: config
-                .site
-                .files
-                .clone()
-                .map(|files| (files, StaticFiles::new(files_bytes as u64))),
+            files: files.map(|files| (files, StaticFiles::new(files_bytes as u64))),
             counters: Counters::default(),
             coding_queue: codings::Queue::new(limits.coding_queue),
-            access_log: None,
+            access_log,
             untidy: Notify::new(),
             rewarm: Notify::new(),
-            neighbours,
             searches: Searches::default(),
             unheard: Unheard::default(),
             why: Why::new(config.memory_bytes, clock.now().0),
@@ -126,12 +202,19 @@ impl Site {
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),
             leases,
-            limits,
             clock,
-            config,
+            reload: OnceLock::new(),
+            reading: AtomicU64::new(0),
+            current: Mutex::new(Weak::new()),
         }
     }
 
+    fn current(&self) -> MutexGuard<'_, Weak<Site>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Site {
     /// The target of a page that may be shared, where it is not what was written: the site's own
     /// host, and the normal form of path and query.
     pub fn shared(&self, written: &UriTarget) -> Option<UriTarget> {

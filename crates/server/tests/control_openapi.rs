@@ -119,11 +119,17 @@ fn post_to(path: &str, content: &str) -> Request {
     request.header("Content-Type", "application/json")
 }
 
+fn reload(content: &str) -> Request {
+    let request = Request::new("POST", "/v1/reload").content(content.as_bytes());
+    request.header("Content-Type", "application/json")
+}
+
 /// A call of a route that comes to 200.
 fn right(method: &'static str, path: &'static str) -> Request {
     match path {
         // It would not end.
         "/v1/live" => Request::get("/v1/live?events=1"),
+        "/v1/reload" => reload("{}"),
         "/v1/explain" => post_to(path, r#"{"url":"/","headers":{"cookie":"a=b"}}"#),
         _ if method == "POST" => {
             post(r#"{"tags":["a"],"urls":["/a"],"prefixes":["/b/"],"soft":true}"#)
@@ -155,6 +161,12 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
     all.push((path, 404, to(r#"{"url":"/","site":"nobody.test"}"#)));
     all.push((path, 405, Request::get(path)));
     all.push((path, 413, to(&format!("{{\"url\":\"/{}\"}}", "x".repeat(17 << 20)))));
+    all.push((path, 415, Request::new("POST", path).content(b"{}")));
+    let path = "/v1/reload";
+    all.push((path, 400, reload(r#"{"all":true}"#)));
+    all.push((path, 403, reload("{}").header("Host", "evil.test")));
+    all.push((path, 405, Request::get(path)));
+    all.push((path, 413, reload(&format!("{{\"x\":\"{}\"}}", "x".repeat(17 << 20)))));
     all.push((path, 415, Request::new("POST", path).content(b"{}")));
     all
 }
@@ -196,6 +208,8 @@ fn the_description_is_what_the_binary_does() {
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef").expect("can be written");
     let (open, closed) = (site.serve(""), site.serve(&format!("admin_token_file = {token:?}\n")));
+    // Both were started with the same file.
+    site.config("", "");
     let mut seen = BTreeSet::new();
     for (method, path) in ROUTES {
         let request = right(method, path);
@@ -212,6 +226,10 @@ fn the_description_is_what_the_binary_does() {
         check(&document, path, &response, &mut seen);
     }
     unready(&document, &site, &mut seen);
+    fs::write(site.at("pagewell.toml"), "x = 1").expect("can be written");
+    let unusable = call(&open, &reload("{}"));
+    assert_eq!(unusable.status, 409, "{}", unusable.text());
+    check(&document, "/v1/reload", &unusable, &mut seen);
     for (path, methods) in paths {
         for (_, operation) in methods.as_object().expect("methods") {
             for status in operation["responses"].as_object().expect("responses").keys() {
@@ -283,6 +301,7 @@ fn every_name_of_an_error_is_in_the_description() {
         E::NotJson,
         E::Unreadable(String::new()),
         E::SiteUnknown(String::new()),
+        E::NotReloaded(pagewell::reload::NotReloaded::NoFile),
         E::TooLarge,
         E::StreamsFull,
     ];

@@ -17,6 +17,7 @@ mod resolve;
 mod resolve_rules;
 mod resolve_sites;
 mod rewarm;
+pub mod secret;
 mod snapshot;
 pub mod table;
 mod table_limits;
@@ -107,6 +108,8 @@ pub struct Config {
     pub rewarm: Option<Rewarm>,
     /// How pages outlive the process; none: they do not.
     pub snapshot: Option<Snapshot>,
+    /// What stays the same where pages mean the same, and are found by the same requests.
+    pub print: u128,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
     /// The memcached port; none: there is none.

@@ -101,6 +101,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         admin_token,
         memory_bytes,
         snapshot: super::snapshot::resolve(file, &site, memory_bytes)?,
+        print: super::snapshot::print(file, &site),
         site,
         other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,

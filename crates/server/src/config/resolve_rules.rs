@@ -12,6 +12,7 @@ use crate::target::normal_host;
 use http_cache::Policy;
 use site_rules::{Secret, SiteRules, Surroundings};
 use std::io::Read;
+use std::sync::OnceLock;
 
 /// Reads the rules.
 pub(super) fn rules(
@@ -32,12 +33,15 @@ pub(super) fn rules(
 
 /// The configured secret, or one that lasts as long as this process.
 fn secret(file: &File) -> Result<Secret, LoadError> {
+    // A configuration that is read again must not forget who has just written.
+    static OF_THE_PROCESS: OnceLock<[u8; 32]> = OnceLock::new();
     let mut bytes = [0; 32];
     match &file.cookies.secret_file {
         None => {
             let random =
                 std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
             random.or_else(|e| wrong("cookies.secret_file", format!("no randomness: {e}")))?;
+            bytes = *OF_THE_PROCESS.get_or_init(|| bytes);
         }
         Some(path) => {
             let given = std::fs::read(path)

@@ -79,7 +79,7 @@ pub(super) fn resolve(
 }
 
 /// What stays the same where the pages mean the same: everything but what is listed here.
-fn print(file: &File, site: &SiteConfig) -> u128 {
+pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     let database = |database: &raw::Database| {
         // The name and password of the account are nothing to the pages.
         let place = database.url.rsplit('@').next().unwrap_or_default();
@@ -106,6 +106,7 @@ fn print(file: &File, site: &SiteConfig) -> u128 {
     other.php.binary = None;
     other.site.memory = None;
     other.site.php = None;
+    other.site.cache = None;
     let root = site.files.as_ref().map(|files| &files.root);
     let version = env!("CARGO_PKG_VERSION");
     let text = format!("{version} {} {other:?} {databases:?} {root:?}", page_snapshot::VERSION);

@@ -154,6 +154,27 @@ fn table(told: &serde_json::Value) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
+/// Carries out `pagewell reload`: what has changed, a key to a line.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn reload(args: &ControlArgs) -> Result<String, String> {
+    let answer = call_control(args, Method::POST, "/v1/reload", b"{}".to_vec()).await?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or("not given").to_owned();
+    let changed = value["changed"].as_array().cloned().unwrap_or_default();
+    let mut lines: Vec<String> = changed
+        .iter()
+        .map(|one| format!("{}: {} -> {}", word(&one["key"]), word(&one["from"]), word(&one["to"])))
+        .collect();
+    let (keys, dropped) = (changed.len(), value["dropped"].as_u64().unwrap_or_default());
+    let keys =
+        if keys == 1 { "1 key has changed".into() } else { format!("{keys} keys have changed") };
+    lines.push(format!("reloaded: {keys}, pages dropped: {dropped}"));
+    Ok(lines.join("\n"))
+}
+
 /// The tags that no change rule could touch.
 ///
 /// # Errors

@@ -24,6 +24,7 @@ use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::reload::{Changed, NotReloaded, Reloaded};
 use crate::site::Site;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -32,7 +33,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-#[cfg(feature = "settable-clock")]
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 /// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) have the same. The files of the dashboard
 /// ([`FILES`]) are there besides.
-pub const ROUTES: [(&str, &str); 10] = [
+pub const ROUTES: [(&str, &str); 11] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/live"),
@@ -63,6 +63,7 @@ pub const ROUTES: [(&str, &str); 10] = [
     ("GET", "/metrics"),
     ("POST", "/v1/explain"),
     ("POST", "/v1/invalidate"),
+    ("POST", "/v1/reload"),
 ];
 
 /// Why a call was not carried out.
@@ -84,6 +85,8 @@ pub enum ControlError {
     Unreadable(String),
     /// No site has this host.
     SiteUnknown(String),
+    /// The configuration could not be read again: why.
+    NotReloaded(NotReloaded),
     /// The call is too long, or took too long to arrive.
     TooLarge,
     /// As many listen to the figures as may.
@@ -102,6 +105,7 @@ impl ControlError {
             ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
             ControlError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable"),
             ControlError::SiteUnknown(_) => (StatusCode::NOT_FOUND, "site-unknown"),
+            ControlError::NotReloaded(_) => (StatusCode::CONFLICT, "not-reloaded"),
             ControlError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
             ControlError::StreamsFull => (StatusCode::SERVICE_UNAVAILABLE, "streams-full"),
         }
@@ -126,6 +130,7 @@ impl ControlError {
             ControlError::NotJson => "send Content-Type: application/json".into(),
             ControlError::Unreadable(what) => what.clone(),
             ControlError::SiteUnknown(host) => format!("no site has the host {host:?}"),
+            ControlError::NotReloaded(why) => why.to_string(),
             ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
             ControlError::StreamsFull => format!("{STREAMS} listen already"),
         }
@@ -135,15 +140,22 @@ impl ControlError {
 /// What a call is about.
 struct Control {
     site: Arc<Site>,
-    live: Live,
+    live: Arc<Live>,
     stop: watch::Receiver<bool>,
+}
+
+impl Control {
+    /// The same by the reading of the configuration that counts.
+    fn now(&self) -> Control {
+        Control { site: self.site.now(), live: self.live.clone(), stop: self.stop.clone() }
+    }
 }
 
 /// Serves the control interface until told to stop, and the calls that are there then have been
 /// answered.
 pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
-    let control = Arc::new(Control { site, live: Live::default(), stop: stop.clone() });
+    let control = Arc::new(Control { site, live: Arc::default(), stop: stop.clone() });
     accept_each(&listener, places.clone(), stop, |accepted, place| {
         let control = control.clone();
         async move {
@@ -173,7 +185,7 @@ async fn connection(
 ) {
     let mut stop = control.stop.clone();
     let service = service_fn(|request| {
-        let control = control.clone();
+        let control = Arc::new(control.now());
         async move { Ok::<_, Infallible>(answer(&control, request, peer).await) }
     });
     let connection = http1::Builder::new()
@@ -315,6 +327,10 @@ async fn call(
                 .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
                 .map(Answer::Json)
         }
+        ("/v1/reload", &Method::POST) => {
+            let Nothing {} = read_json(request).await?;
+            reload(site).await.map(Answer::Json)
+        }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
             let Advance { advance_ms } = read_json(request).await?;
@@ -326,6 +342,31 @@ async fn call(
             None => ControlError::NotFound,
         }),
     }
+}
+
+/// A call that says no more than its path.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Has the configuration read again.
+async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
+    let done = match site.reload.get() {
+        Some(reload) => reload.run(site).await,
+        None => Err(NotReloaded::NoFile),
+    };
+    let Reloaded { changed, dropped } = done.map_err(ControlError::NotReloaded)?;
+    let shown = |one: &Changed| {
+        let mut shown = serde_json::json!({ "key": one.key });
+        for (name, value) in [("from", &one.from), ("to", &one.to)] {
+            if let Some(value) = value {
+                shown[name] = value.as_str().into();
+            }
+        }
+        shown
+    };
+    let changed: Vec<_> = changed.iter().map(shown).collect();
+    Ok(serde_json::json!({ "changed": changed, "dropped": dropped }))
 }
 
 /// Puts the clock forward, for stories.

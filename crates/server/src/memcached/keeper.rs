@@ -89,7 +89,7 @@ impl Keeper {
         let key = std::str::from_utf8(key).ok().filter(|key| key.starts_with('/'))?;
         // nginx writes a `%` of the URI like this in a key.
         let written = key.replace("%25", "%");
-        Some(self.site.config.rules.form().normal(&written).page.into_owned())
+        Some(self.site.now().config.rules.form().normal(&written).page.into_owned())
     }
 
     /// Stores a new item in place of `old`. What is refused takes the old one with it: its client believes

@@ -21,6 +21,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, Stored};
+use page_store::{Strength, Target};
 use site_rules::key_without_vary;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -115,7 +116,8 @@ impl Render {
         mut status: CacheStatus<'static>,
     ) {
         let (page, refused) = self.put(stored, content, coded);
-        self.right.end(Outcome::Page(page.clone()));
+        let outcome = self.outcome(page.clone());
+        self.right.end(outcome);
         let Some(answer) = self.answer else { return };
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
@@ -169,6 +171,7 @@ impl Render {
         };
         let key = site.store.key(plain.as_deref().unwrap_or(&self.ask.key));
         let told = Told { variant, hash: hash as u64 };
+        self.outdate();
         let coded = match stored.forms {
             Forms::One => Vec::new(),
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
@@ -195,6 +198,23 @@ impl Render {
                 self.tell_complete(key.bytes(), stored, Err(not_stored.reason.as_str()));
                 (not_stored.page, Some(not_stored.reason.as_str()))
             }
+        }
+    }
+
+    /// A page that was made by rules that do not count any more is kept by nobody: its lease is outdated
+    /// here, where it is not so young that the reload could not see it.
+    pub(super) fn outdate(&self) {
+        if !self.site.is_current() {
+            let url = Target::Url(self.ask.target.page().as_bytes());
+            self.site.change(&[url], Strength::Drop, "reload");
+        }
+    }
+
+    /// What the followers are told of a page.
+    fn outcome(&self, page: SharedPage) -> Outcome {
+        match self.site.is_current() {
+            true => Outcome::Page(page),
+            false => Outcome::GivenUp,
         }
     }
 
@@ -284,7 +304,8 @@ impl Render {
                                 Bytes::from(content.into_boxed_slice()),
                                 Vec::new(),
                             );
-                            self.right.end(Outcome::Page(page));
+                            let outcome = self.outcome(page);
+                            self.right.end(outcome);
                         }
                         Some(_) => {
                             self.not_shareable();

@@ -158,6 +158,7 @@ impl Render {
         let path = self.ask.target.page();
         let made_from = dependencies(&stored, &site.store, site.name, path);
         let page = StoredPage::new(stored, content);
+        self.outdate();
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(_) => {
                 site.counters.stored.add();

@@ -85,6 +85,18 @@ impl Snapshots {
         }
     }
 
+    /// Waits until no snapshot is being written; none is begun while the guard is held.
+    pub async fn pause(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.writing.lock().await
+    }
+
+    /// Takes everything away, because pages mean something else from now on. The next snapshot is written
+    /// in its time.
+    pub fn start_over(&self) {
+        let mut journal = self.journal();
+        self.give_up(&mut journal);
+    }
+
     /// What is not noted must never be relied on: takes everything away that a later process could use.
     /// The journal is spoilt first, for where the files cannot be removed that is what a reader finds.
     fn forget(&self, journal: &mut Option<Open>, reason: &str, error: &dyn std::fmt::Display) {

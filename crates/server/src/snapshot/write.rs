@@ -118,7 +118,7 @@ pub async fn run(
 }
 
 /// Begins the last snapshot, while the databases are still followed.
-pub fn begin_last(site: &Site) -> Option<Begun> {
+pub fn begin_last(site: &Arc<Site>) -> Option<Begun> {
     let snapshots = site.snapshots.as_ref()?;
     begin(site, snapshots).inspect_err(|why| why.say(site)).ok()
 }
@@ -158,14 +158,15 @@ fn end(snapshots: &Snapshots) {
     }
 }
 
-fn begin(site: &Site, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
+fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
     if !snapshots.loaded.load(Ordering::Acquire) {
         return Err(NotWritten::NotLoaded);
     }
     let begun = positions(site)
         .and_then(|positions| begin_journal(snapshots).map(|generation| (generation, positions)));
     let (generation, positions) = begun.inspect_err(|_| came_to(site, Became::Nothing))?;
-    let (begun_ms, print) = (site.clock.now().0, snapshots.config.print);
+    // After the journal was begun: a reload that makes it another one takes that away again.
+    let (begun_ms, print) = (site.clock.now().0, site.now().config.print);
     Ok(Begun { head: Head { generation, begun_ms, print, positions } })
 }
 

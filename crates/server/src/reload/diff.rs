@@ -1,0 +1,172 @@
+//! What is different between two configurations as they are written, key by key, and which keys may be
+//! different without a restart. Only that is in the list which is asked anew for every request, or every
+//! connection; what is set up at the start (addresses, memory, the origin, databases) is not.
+
+use crate::config::secret;
+use std::collections::{BTreeMap, BTreeSet};
+use toml::{Table, Value};
+
+/// A key that says something else than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The key, as `limits.idle_timeout` or `rule[1].path`.
+    pub key: String,
+    /// What it said, as it was written; none: it was not there. Secrets are not shown.
+    pub from: Option<String>,
+    /// What it says now.
+    pub to: Option<String>,
+}
+
+/// Tables and keys outside `[limits]` that may change.
+const TABLES: [&str; 11] = [
+    "cache",
+    "cookies",
+    "keys",
+    "purge",
+    "rule",
+    "site.aliases",
+    "site.cache",
+    "site.cookies",
+    "site.keys",
+    "site.rule",
+    "trusted_proxies",
+];
+
+/// Limits that may change: those that are looked up where they are kept.
+const LIMITS: [&str; 13] = [
+    "body_bytes",
+    "certificate_look",
+    "drain",
+    "handshake_timeout",
+    "header_bytes",
+    "header_timeout",
+    "headers",
+    "http2_resets",
+    "http2_streams",
+    "idle_timeout",
+    "page_bytes",
+    "upgrade_idle_timeout",
+    "uri_bytes",
+];
+
+/// Whether a key, as [`Changed`] or the manual has it, may change without a restart.
+pub fn may_change(key: &str) -> bool {
+    // rule[1].path is a key of rule.
+    let mut plain = String::new();
+    let mut depth = 0;
+    for character in key.chars() {
+        match character {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            other if depth == 0 => plain.push(other),
+            _ => {}
+        }
+    }
+    if let Some(limit) = plain.strip_prefix("limits.") {
+        return LIMITS.contains(&limit);
+    }
+    let is_in = |table: &&str| {
+        plain.strip_prefix(*table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    TABLES.iter().any(is_in)
+}
+
+/// What is different.
+pub fn between(before: &Table, after: &Table) -> Vec<Changed> {
+    let (before, after) = (flat(before), flat(after));
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differing = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    let shown = |key: &str, value: Option<&String>| value.map(|value| secret::hidden(key, value));
+    differing
+        .map(|key| Changed {
+            key: key.clone(),
+            from: shown(key, before.get(key)),
+            to: shown(key, after.get(key)),
+        })
+        .collect()
+}
+
+/// Every key with its value, as written.
+fn flat(table: &Table) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    put("", &Value::Table(table.clone()), &mut all);
+    all
+}
+
+fn put(key: &str, value: &Value, all: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Table(table) => {
+            for (name, value) in table {
+                let dot = if key.is_empty() { "" } else { "." };
+                put(&format!("{key}{dot}{name}"), value, all);
+            }
+        }
+        Value::Array(list) if list.iter().any(Value::is_table) => {
+            for (at, value) in list.iter().enumerate() {
+                put(&format!("{key}[{at}]"), value, all);
+            }
+        }
+        value => drop(all.insert(key.to_owned(), value.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::table::{LIMITS as ALL_LIMITS, OPTIONS};
+
+    fn changes(before: &str, after: &str) -> Vec<(String, Option<String>, Option<String>)> {
+        let all = between(&before.parse().unwrap(), &after.parse().unwrap());
+        all.into_iter().map(|one| (one.key, one.from, one.to)).collect()
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn each_key_that_differs_is_there_once() {
+        assert_eq!(changes("a = 1\n[b]\nc = [1, 2]", "b.c = [1, 2]\na = 1"), []);
+        assert_eq!(
+            changes(
+                "listen = \":80\"\n[[rule]]\npath = \"/a\"\n[limits]\nheaders = 5",
+                "[[rule]]\npath = \"/b\"\n[[rule]]\npath = \"/c\"\n[limits]\nheaders = 5"
+            ),
+            [
+                ("listen".into(), some("\":80\""), None),
+                ("rule[0].path".into(), some("\"/a\""), some("\"/b\"")),
+                ("rule[1].path".into(), None, some("\"/c\"")),
+            ]
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let all = changes("php.env.A = \"x1\"", "php.env.A = \"x2\"");
+        assert!(all.len() == 1 && !format!("{all:?}").contains('x'), "{all:?}");
+    }
+
+    #[test]
+    fn what_may_change_is_a_key() {
+        for table in TABLES {
+            let is = |key: &str| key == table || key.starts_with(&format!("{table}."));
+            assert!(OPTIONS.iter().any(|row| is(row.key)), "{table}");
+        }
+        for limit in LIMITS {
+            assert!(ALL_LIMITS.iter().any(|row| row.key == limit), "{limit}");
+        }
+        for (key, right) in [
+            ("rule[3].path", true),
+            ("site[1].rule[0].query[2]", true),
+            ("site[1].host", false),
+            ("cache.soft_for", true),
+            ("cached", false),
+            ("limits.idle_timeout", true),
+            ("limits.connections", false),
+            ("database[0].url", false),
+            ("listen", false),
+        ] {
+            assert_eq!(may_change(key), right, "{key}");
+        }
+    }
+}
