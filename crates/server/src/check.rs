@@ -5,10 +5,13 @@
 //! databases out.
 
 use crate::{once, say};
+use pagewell::config::raw::File;
+use pagewell::config::shown::shown;
+use pagewell::config::written::with_place;
 use pagewell::config::{Config, database_servers, load, resolve};
 use pagewell::control::client;
 use pagewell::database::check as database;
-use pagewell::options::{CheckArgs, ControlArgs, SuggestArgs};
+use pagewell::options::{CheckArgs, ControlArgs, ServeArgs, SuggestArgs};
 use pagewell::tls::Tls;
 
 /// Reads a configuration and says what is wrong with it.
@@ -18,7 +21,10 @@ use pagewell::tls::Tls;
 pub fn check(args: &CheckArgs) -> Result<(), String> {
     let file = load(&args.config).map_err(|error| error.to_string())?;
     let name = args.config.display();
-    let config = resolve(&file).map_err(|error| format!("{name}: {error}"))?;
+    let config = resolve(&file).map_err(|error| {
+        let text = std::fs::read_to_string(&args.config).unwrap_or_default();
+        format!("{name}: {}", with_place(&text, &error.to_string()))
+    })?;
     if !config.listen_tls.is_empty() {
         Tls::load(&config.tls)?;
     }
@@ -35,6 +41,22 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         }
         say(&format!("{name}: no errors"))
     })
+}
+
+/// Prints the configuration as it counts.
+///
+/// # Errors
+/// It cannot be used.
+pub fn config(args: &ServeArgs) -> Result<(), String> {
+    let (file, text) = match &args.config {
+        Some(path) => {
+            let file = load(path).map_err(|error| error.to_string())?;
+            (file, std::fs::read_to_string(path).map_err(|error| error.to_string())?)
+        }
+        None => (File::default(), String::new()),
+    };
+    let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
+    say(shown(&config, &text, &args.given()).trim_end())
 }
 
 /// Which tags the pages of the running Pagewell have that no rule could touch.

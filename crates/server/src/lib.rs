@@ -45,6 +45,7 @@ pub mod rewarm;
 pub mod routes;
 pub mod serve;
 pub mod server;
+pub mod service;
 pub mod site;
 pub mod sites;
 pub mod snapshot;

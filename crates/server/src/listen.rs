@@ -17,6 +17,7 @@ use site_rules::Peer;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +37,17 @@ pub enum Listener {
     /// TCP.
     Tcp(TcpListener),
     /// A Unix socket.
-    Unix(UnixListener),
+    Unix {
+        /// It.
+        listener: UnixListener,
+        /// Whether its file is ours, and goes with it.
+        is_ours: bool,
+    },
 }
+
+/// Sockets that were handed over, bound already, and not used yet.
+#[derive(Default)]
+pub struct Passed(Vec<socket2::Socket>);
 
 /// An accepted connection.
 pub enum Accepted {
@@ -47,15 +57,77 @@ pub enum Accepted {
     Unix(UnixStream),
 }
 
+impl Passed {
+    /// Those that were handed over.
+    pub fn new(all: Vec<OwnedFd>) -> Passed {
+        Passed(all.into_iter().map(socket2::Socket::from).collect())
+    }
+
+    /// The one that listens at this address.
+    fn at(&mut self, address: &Address) -> Option<socket2::Socket> {
+        let found = self.0.iter().position(|socket| listens_at(socket, address))?;
+        Some(self.0.swap_remove(found))
+    }
+
+    /// Refuses those that nothing in the configuration asks for: whoever bound them expects visitors there.
+    ///
+    /// # Errors
+    /// A sentence that names one.
+    pub fn all_used(&self) -> Result<(), String> {
+        let Some(left) = self.0.first() else { return Ok(()) };
+        let address = left.local_addr().ok();
+        let shown = match address.as_ref() {
+            Some(address) if address.as_socket().is_some() => {
+                address.as_socket().map(|tcp| tcp.to_string()).unwrap_or_default()
+            }
+            Some(address) => address
+                .as_pathname()
+                .map_or("somewhere".into(), |path| format!("unix:{}", path.display())),
+            None => "somewhere".into(),
+        };
+        Err(format!(
+            "a socket was handed over that listens at {shown}, but listen does not name it"
+        ))
+    }
+}
+
+/// Whether a socket listens at an address. `[::]` serves IPv4 as well, and is what service managers make of
+/// a mere port.
+fn listens_at(socket: &socket2::Socket, address: &Address) -> bool {
+    let Ok(bound) = socket.local_addr() else { return false };
+    match address {
+        Address::Unix(path) => bound.as_pathname() == Some(path),
+        Address::Tcp(wanted) => bound.as_socket().is_some_and(|bound| {
+            let both_any = bound.ip().is_unspecified() && wanted.ip().is_unspecified();
+            bound.port() == wanted.port() && (both_any || bound.ip() == wanted.ip())
+        }),
+    }
+}
+
 impl Listener {
+    /// Binds an address, or takes the socket that was handed over for it.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn open(address: &Address, passed: &mut Passed) -> Result<Listener, String> {
+        let Some(socket) = passed.at(address) else { return Listener::bind(address) };
+        let taken = socket.set_nonblocking(true).and_then(|()| match address {
+            Address::Tcp(_) => TcpListener::from_std(socket.into()).map(Listener::Tcp),
+            Address::Unix(_) => UnixListener::from_std(socket.into())
+                .map(|listener| Listener::Unix { listener, is_ours: false }),
+        });
+        taken.map_err(|error| format!("the socket handed over for {address}: {error}"))
+    }
+
     /// Binds an address.
     ///
     /// # Errors
     /// A sentence for the operator.
     pub fn bind(address: &Address) -> Result<Listener, String> {
+        let ours = |listener| Listener::Unix { listener, is_ours: true };
         let bound = match address {
             Address::Tcp(address) => bind_tcp(*address).map(Listener::Tcp),
-            Address::Unix(path) => bind_unix(path).map(Listener::Unix),
+            Address::Unix(path) => bind_unix(path).map(ours),
         };
         bound.map_err(|error| {
             let hint = match error.kind() {
@@ -76,13 +148,21 @@ impl Listener {
             Listener::Tcp(listener) => {
                 Address::Tcp(listener.local_addr().expect("a bound socket has an address"))
             }
-            Listener::Unix(listener) => Address::Unix(
+            Listener::Unix { listener, .. } => Address::Unix(
                 listener
                     .local_addr()
                     .ok()
                     .and_then(|address| address.as_pathname().map(Path::to_owned))
                     .unwrap_or_default(),
             ),
+        }
+    }
+
+    /// Takes the file of a Unix socket away, once nobody is let in any more.
+    pub fn remove(&self) {
+        if let (Listener::Unix { is_ours: true, .. }, Address::Unix(path)) = (self, self.address())
+        {
+            let _ = std::fs::remove_file(path);
         }
     }
 
@@ -97,7 +177,7 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok(Accepted::Tcp(stream))
             }
-            Listener::Unix(listener) => Ok(Accepted::Unix(listener.accept().await?.0)),
+            Listener::Unix { listener, .. } => Ok(Accepted::Unix(listener.accept().await?.0)),
         }
     }
 }
@@ -165,9 +245,7 @@ pub async fn serve(
         }
     })
     .await;
-    if let Address::Unix(path) = listener.address() {
-        let _ = std::fs::remove_file(path);
-    }
+    listener.remove();
 }
 
 /// The two ends of a connection, client first; none over a Unix socket.

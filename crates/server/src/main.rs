@@ -9,12 +9,14 @@ use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{Config, load, resolve};
 use pagewell::control::client;
+use pagewell::listen::Passed;
 use pagewell::nginx_config;
 use pagewell::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs,
 };
 use pagewell::reload::Reload;
 use pagewell::server::Server;
+use pagewell::service::{Supervisor, Tell, passed, watchdog};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check::check(&args),
+        Command::Config(args) => check::config(&args),
         Command::Changes(ChangesArgs { command: ChangesCommand::Suggest(args) }) => {
             check::suggest(&args)
         }
@@ -102,6 +105,8 @@ fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
 }
 
 fn serve(args: &ServeArgs) -> Result<(), String> {
+    // Before anything is opened.
+    let passed = Passed::new(passed::take()?);
     pagewell::log::start(&args.log)?;
     let file = match &args.config {
         Some(path) => load(path).map_err(|error| error.to_string())?,
@@ -115,10 +120,10 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         .max_io_events_per_tick(EVENTS_AT_ONCE as usize)
         .build()
         .map_err(|error| error.to_string())?
-        .block_on(run(config, reload))
+        .block_on(run(config, reload, passed))
 }
 
-async fn run(config: Config, reload: Option<Reload>) -> Result<(), String> {
+async fn run(config: Config, reload: Option<Reload>, passed: Passed) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     // A file that may not grow any more (RLIMIT_FSIZE) is an error of the writing, and no end of serving.
@@ -126,7 +131,8 @@ async fn run(config: Config, reload: Option<Reload>) -> Result<(), String> {
     let _too_large = signal(too_large).map_err(|error| error.to_string())?;
     let mut hung_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     let mut told = signal(SignalKind::user_defined1()).map_err(|error| error.to_string())?;
-    let server = Server::start(Arc::new(config), Clock::start()).await?;
+    let (supervisor, clock) = (Supervisor::of_environment(), Clock::start());
+    let server = Server::start_with(Arc::new(config), clock.clone(), passed).await?;
     if let Some(reload) = reload {
         let _ = server.site().reload.set(reload);
     }
@@ -142,6 +148,8 @@ async fn run(config: Config, reload: Option<Reload>) -> Result<(), String> {
         let _ = say(&format!("memcached on {address}"));
     }
     let _ = say(&format!("control on {}", shown(server.admin())));
+    supervisor.tell(Tell::Ready);
+    let watching = watchdog::start(Supervisor::of_environment(), clock)?;
     loop {
         tokio::select! {
             _ = interrupted.recv() => break,
@@ -160,8 +168,13 @@ async fn run(config: Config, reload: Option<Reload>) -> Result<(), String> {
         }
     }
     tracing::info!(event = "stopping");
+    supervisor.tell(Tell::Stopping);
     tokio::select! {
-        () = server.stop() => Ok(()),
+        () = server.stop() => {
+            // Until the end: stopping may take long.
+            drop(watching);
+            Ok(())
+        }
         _ = interrupted.recv() => Err("stopped at once, as asked twice".into()),
         _ = terminated.recv() => Err("stopped at once, as asked twice".into()),
     }

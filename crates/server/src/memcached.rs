@@ -51,9 +51,7 @@ pub async fn serve(
         }
     })
     .await;
-    if let crate::config::Address::Unix(path) = listener.address() {
-        let _ = std::fs::remove_file(path);
-    }
+    listener.remove();
 }
 
 /// Serves one connection, until either side has enough.

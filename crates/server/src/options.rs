@@ -3,6 +3,7 @@
 //! the form.
 
 use crate::config::raw::{File, OneOrMany};
+use crate::config::shown::Flags;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -25,6 +26,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Read a configuration, say what is wrong with it, and end
     Check(CheckArgs),
+    /// Print the configuration as it counts: every value, and where it comes from
+    Config(Box<ServeArgs>),
     /// Have a running Pagewell read its configuration again
     Reload(ControlArgs),
     /// Drop pages from the memory of a running Pagewell
@@ -265,6 +268,25 @@ pub struct InvalidateArgs {
 }
 
 impl ServeArgs {
+    /// What the flags say, by the keys they are short for.
+    pub fn given(&self) -> Flags {
+        let one =
+            |key, value: &Option<String>| value.iter().map(|v| (key, format!("{v:?}"))).collect();
+        let listen = (!self.listen.is_empty()).then(|| ("listen", format!("{:?}", self.listen)));
+        let root =
+            self.dir.iter().map(|dir| ("site.root", format!("{:?}", dir.display().to_string())));
+        // What scripts are given is nobody's business.
+        let env = self.php_env.iter().map(|_| ("php.env", "(not shown)".to_owned()));
+        let single: [Flags; 5] = [
+            one("admin", &self.admin),
+            one("memory", &self.memory),
+            one("php.at", &self.php),
+            one("site.origin", &self.origin),
+            one("access_log.to", &self.access_log),
+        ];
+        listen.into_iter().chain(root).chain(env).chain(single.into_iter().flatten()).collect()
+    }
+
     /// Lays the flags over what the file says.
     ///
     /// # Errors

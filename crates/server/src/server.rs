@@ -8,7 +8,7 @@ use crate::codings;
 use crate::config::{Address, Config};
 use crate::control;
 use crate::database;
-use crate::listen::{self, Listener};
+use crate::listen::{self, Listener, Passed};
 use crate::memcached::{self, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
@@ -54,15 +54,30 @@ impl Server {
     /// # Errors
     /// A sentence for the operator: an address is taken, PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
-        let bind =
-            |all: &[Address]| all.iter().map(Listener::bind).collect::<Result<Vec<_>, String>>();
+        Server::start_with(config, clock, Passed::default()).await
+    }
+
+    /// Starts serving, at sockets that were handed over where there are some.
+    ///
+    /// # Errors
+    /// As for [`Server::start`]; a socket that no address names.
+    pub async fn start_with(
+        config: Arc<Config>,
+        clock: Clock,
+        mut passed: Passed,
+    ) -> Result<Server, String> {
+        let mut bind = |all: &[Address]| {
+            let each = all.iter().map(|address| Listener::open(address, &mut passed));
+            each.collect::<Result<Vec<_>, String>>()
+        };
         let tls = match config.listen_tls.is_empty() {
             true => None,
             false => Some(Arc::new(Tls::load(&config.tls)?)),
         };
         let (listeners, tls_listeners) = (bind(&config.listen)?, bind(&config.listen_tls)?);
-        let admin = Listener::bind(&config.admin)?;
         let items = bind(config.memcached.as_ref().map_or(&[][..], |port| &port.listen))?;
+        let admin = Listener::open(&config.admin, &mut passed)?;
+        passed.all_used()?;
         let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
         let mut php = Vec::new();
         let site = match start_sites(config.clone(), clock, &mut php).await {
@@ -79,9 +94,14 @@ impl Server {
                 return Err(error);
             }
         }
-        let writing = match (sink, &site.access_log) {
-            (Some(sink), Some(log)) => Some(access_log::start(log, sink, site.clone())?),
-            _ => None,
+        let log = sink.zip(site.access_log.as_ref());
+        let writing = log.map(|(sink, log)| access_log::start(log, sink, site.clone()));
+        let writing = match writing.transpose() {
+            Ok(writing) => writing,
+            Err(error) => {
+                stop_all(php).await;
+                return Err(error);
+            }
         };
         let server = Server {
             writing,
@@ -100,23 +120,11 @@ impl Server {
             let begin = config.begin_at(address);
             tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
-        if let (Some(port), Some(leases)) = (&config.memcached, &site.leases) {
-            let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
-            let limits = memcache::Limits { item_bytes_max: port.item_bytes_max };
-            for listener in items {
-                let task = memcached::serve(listener, limits, keeper.clone(), stopped.clone());
-                tokio::spawn(task);
-            }
-        }
+        serve_items(items, &config, &site, &stopped);
         if let Some(tls) = tls {
             tokio::spawn(follow_certificates(tls, site.clone(), stopped.clone()));
         }
-        for site in site.all_or(None) {
-            tokio::spawn(sweep(site.clone(), stopped.clone()));
-            tokio::spawn(tidy(site.clone(), stopped.clone()));
-            tokio::spawn(codings::run(site.clone(), stopped.clone()));
-            tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
-        }
+        begin_chores(&site, &stopped);
         Ok(server)
     }
 
@@ -211,6 +219,31 @@ async fn start_sites(
 async fn stop_all(php: Vec<PhpFpm>) {
     for php in php {
         php.stop().await;
+    }
+}
+
+/// Serves the memcached port, where there is one.
+fn serve_items(
+    items: Vec<Listener>,
+    config: &Config,
+    site: &Arc<Site>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let (Some(port), Some(leases)) = (&config.memcached, &site.leases) else { return };
+    let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
+    let limits = memcache::Limits { item_bytes_max: port.item_bytes_max };
+    for listener in items {
+        tokio::spawn(memcached::serve(listener, limits, keeper.clone(), stopped.clone()));
+    }
+}
+
+/// What each site has to have done now and then.
+fn begin_chores(door: &Arc<Site>, stopped: &watch::Receiver<bool>) {
+    for site in door.all_or(None) {
+        tokio::spawn(sweep(site.clone(), stopped.clone()));
+        tokio::spawn(tidy(site.clone(), stopped.clone()));
+        tokio::spawn(codings::run(site.clone(), stopped.clone()));
+        tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
     }
 }
 

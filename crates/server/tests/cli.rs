@@ -51,13 +51,14 @@ fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
 #[test]
 fn help_names_every_command_and_flag() {
     let all = said(&["--help"]);
-    for command in ["serve", "check", "invalidate", "stats"] {
+    for command in ["serve", "check", "config", "reload", "invalidate", "stats"] {
         assert!(all.contains(&format!("  {command}")), "{command} is not in\n{all}");
     }
     for (command, flags) in [
         (
             "serve",
             &[
+                "--access-log",
                 "[DIR]",
                 "--listen",
                 "--admin",
@@ -387,4 +388,34 @@ fn calls_that_are_not_understood_change_nothing() {
     assert!(is_kept(&pagewell, "/one"));
     assert_eq!(json(r#"{"tags":["x","a"]}"#).status, 200);
     assert!(!is_kept(&pagewell, "/one"));
+}
+
+#[test]
+fn check_shows_the_line_that_it_is_about() {
+    let site = Site::new(&[]);
+    let config = site.config("[limits]\nidle_timeout = \"soon\"\n", "").display().to_string();
+    let error = complaint(&["check", "--config", &config, "--offline"], 1);
+    let right =
+        "at line 2, column 16\n  |\n2 | idle_timeout = \"soon\"\n  |                ^^^^^^\n";
+    assert!(error.contains(right) && error.contains("limits.idle_timeout"), "{error}");
+}
+
+#[test]
+fn config_says_what_counts_and_where_it_comes_from() {
+    let site = kept_site();
+    let config = site.config("[limits]\nheaders = 7\n", "").display().to_string();
+    let root = site.root().display().to_string();
+    let args = ["config", &root, "--config", &config, "--memory", "64M", "--php-env", "SECRET=it"];
+    let text = said(&args);
+    let line = |key: &str| {
+        let found = text.lines().find(|line| line.starts_with(&format!("{key} = ")));
+        let words = found.unwrap_or_else(|| panic!("no {key} in {text}")).split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("memory"), "memory = \"64M\" # --memory");
+    assert_eq!(line("limits.headers"), "limits.headers = 7 # line 2");
+    assert_eq!(line("limits.uri_bytes"), "limits.uri_bytes = 8K # default");
+    assert_eq!(line("site.root"), format!("site.root = {root:?} # DIR"));
+    assert!(line("php.children").contains("# default"), "{text}");
+    assert!(!text.contains("SECRET") && !text.contains("\"it\""), "{text}");
 }

@@ -9,10 +9,13 @@ use pagewell::config::table::{LIMITS, OPTIONS, OptionRow};
 use pagewell::counters::Counters;
 use pagewell::figures::{FIGURES, KERNEL, PROCESS};
 use pagewell::options::CommandLine;
+use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
 const MADE: &str =
     "<!-- Made by `cargo xtask gen-docs` from the code; changes here are lost. -->\n";
+/// Of what can be changed without a restart.
+const RELOAD: &str = " ↻";
 const HELP_COLUMNS: usize = 96;
 
 /// The heading of a table of the file, and where to read on.
@@ -56,7 +59,8 @@ pub fn options() -> String {
          Pagewell needs no configuration. What is to be different stands in a TOML file \
          (`pagewell serve --config FILE`); the flags are the short form of some of its keys and win \
          over it. `pagewell check --config FILE` says what is wrong with a file; a key that is not \
-         known is an error that suggests the right one.\n\n{EXAMPLE}"
+         known is an error that suggests the right one. `pagewell config` prints every value and where it \
+         comes from. What is marked ↻ can change while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
     );
     let mut heading = None;
     for row in OPTIONS {
@@ -74,7 +78,8 @@ pub fn options() -> String {
          | key | default | |\n|---|---|---|\n",
     );
     for row in LIMITS {
-        let _ = writeln!(page, "| `{}` | {} | {} |", row.key, row.default, cell(row.help));
+        let mark = if may_change(&format!("limits.{}", row.key)) { RELOAD } else { "" };
+        let _ = writeln!(page, "| `{}` | {} | {}{mark} |", row.key, row.default, cell(row.help));
     }
     page.push_str(
         "\n## File names that are never served\n\nWhat holds when `site.hidden` is not given; how \
@@ -111,7 +116,8 @@ body_bytes = \"128M\"
 fn option_row(row: &OptionRow) -> String {
     let key = row.key.split_once('.').map_or(row.key, |(_, key)| key);
     let flag = if row.flag.is_empty() { String::new() } else { format!("`{}`", row.flag) };
-    format!("| `{key}` | {flag} | {} | {} |\n", cell(row.default), cell(row.help))
+    let mark = if may_change(row.key) { RELOAD } else { "" };
+    format!("| `{key}` | {flag} | {} | {}{mark} |\n", cell(row.default), cell(row.help))
 }
 
 /// `docs/operating/commands.md`.

@@ -18,10 +18,12 @@ mod resolve_rules;
 mod resolve_sites;
 mod rewarm;
 pub mod secret;
+pub mod shown;
 mod snapshot;
 pub mod table;
 mod table_limits;
 pub mod units;
+pub mod written;
 
 use crate::listen::Begin;
 use crate::networks::Networks;

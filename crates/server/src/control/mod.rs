@@ -170,9 +170,7 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
         }
     })
     .await;
-    if let crate::config::Address::Unix(path) = listener.address() {
-        let _ = std::fs::remove_file(path);
-    }
+    listener.remove();
     drop(listener);
     // Every place is free when everybody has gone.
     let _ = places.acquire_many(CONNECTIONS).await;

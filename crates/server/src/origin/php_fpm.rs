@@ -8,6 +8,7 @@
 
 use super::child::end_with_us;
 use crate::config::OwnPhp;
+use crate::service::ENVIRONMENT;
 use std::fmt::Write as _;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -201,6 +202,10 @@ fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
         command.arg("--allow-to-run-as-root");
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    // A php-fpm that was built for it would tell our service manager that it is ready.
+    for name in ENVIRONMENT {
+        command.env_remove(name);
+    }
     end_with_us(&mut command);
     let mut child =
         command.spawn().map_err(|e| format!("{} cannot be started: {e}", binary.display()))?;

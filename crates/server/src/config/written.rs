@@ -1,0 +1,183 @@
+//! The configuration as it is written, with places: which keys there are, where each stands, and in which
+//! place what an error speaks of. Reads the same text as `raw`, for people: what counts is decided
+//! elsewhere.
+
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Such as `limits.headers` or `rule[1].path`.
+    pub key: String,
+    /// Its value, as it stands there.
+    pub value: String,
+    /// Its line, from 1.
+    pub line: usize,
+}
+
+/// Every key of a file, in its order; none where it is no TOML.
+pub fn keys(text: &str) -> Vec<Written> {
+    let Ok(table) = DeTable::parse(text) else { return Vec::new() };
+    let mut found = Vec::new();
+    walk(table.get_ref(), "", &mut found);
+    found.sort_by_key(|(_, place)| place.start);
+    let all = found.into_iter();
+    all.map(|(key, place)| {
+        let line = line_of(text, place.start).0;
+        Written { key, value: text[place].to_owned(), line }
+    })
+    .collect()
+}
+
+/// An error about a value of a file, with the place it speaks of before it, where that can be told.
+pub fn with_place(text: &str, error: &str) -> String {
+    let Some(place) = place_of(text, error) else { return error.to_owned() };
+    let (line, from) = line_of(text, place.start);
+    let end = text[from..].find('\n').map_or(text.len(), |at| from + at);
+    let shown = text[from..end].trim_end_matches('\r');
+    let before = text[from..place.start.min(end)].chars().count();
+    let marked = text[place.start..place.end.min(end).max(place.start)].chars().count().max(1);
+    let margin = " ".repeat(line.to_string().len());
+    let (blank, marks) = (" ".repeat(before), "^".repeat(marked));
+    format!(
+        "at line {line}, column {}\n{margin} |\n{line} | {shown}\n{margin} | {blank}{marks}\n{error}",
+        before + 1
+    )
+}
+
+/// The number of a line, from 1, and where it begins.
+fn line_of(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..at];
+    let from = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, from)
+}
+
+fn walk(table: &DeTable<'_>, prefix: &str, found: &mut Vec<(String, Range<usize>)>) {
+    for (name, value) in table {
+        let dot = if prefix.is_empty() { "" } else { "." };
+        put(&format!("{prefix}{dot}{}", name.get_ref()), value, found);
+    }
+}
+
+fn put(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<(String, Range<usize>)>) {
+    match value.get_ref() {
+        DeValue::Table(table) => walk(table, key, found),
+        DeValue::Array(list) if list.iter().any(|one| one.get_ref().is_table()) => {
+            for (at, one) in list.iter().enumerate() {
+                put(&format!("{key}[{at}]"), one, found);
+            }
+        }
+        _ => found.push((key.to_owned(), value.span())),
+    }
+}
+
+/// Errors begin with the key they are about, or with the host of the site that it belongs to.
+fn place_of(text: &str, error: &str) -> Option<Range<usize>> {
+    let table = DeTable::parse(text).ok()?;
+    let table = table.get_ref();
+    let (first, rest) = error.split_once(": ")?;
+    if let Some(place) = find(text, table, first, error) {
+        return Some(place);
+    }
+    let key = rest.split_once(": ")?.0;
+    let of_site = site(table, first).and_then(|site| {
+        let key = key.strip_prefix("site.").unwrap_or(key);
+        find(text, site, key, error)
+    });
+    of_site.or_else(|| find(text, table, key, error))
+}
+
+fn get<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<&'t Spanned<DeValue<'i>>> {
+    table.iter().find(|(known, _)| known.get_ref() == name).map(|(_, value)| value)
+}
+
+/// The `[[site]]` of a host.
+fn site<'t, 'i>(table: &'t DeTable<'i>, host: &str) -> Option<&'t DeTable<'i>> {
+    let mut sites = get(table, "site")?.get_ref().as_array()?.iter();
+    sites.find_map(|site| {
+        let site = site.get_ref().as_table()?;
+        (get(site, "host")?.get_ref().as_str()? == host).then_some(site)
+    })
+}
+
+/// The place of a key. Where it is in several tables of a list, it is the one whose value the error
+/// speaks of, or else the first.
+fn find(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<Range<usize>> {
+    if let Some(number) = rule_number(key) {
+        return Some(get(table, "rule")?.get_ref().as_array()?.get(number)?.span());
+    }
+    let (name, rest) = match key.split_once('.') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (key, None),
+    };
+    let value = get(table, name)?;
+    let Some(rest) = rest else { return Some(value.span()) };
+    match value.get_ref() {
+        DeValue::Table(table) => find(text, table, rest, error),
+        DeValue::Array(list) => {
+            let tables = list.iter().filter_map(|one| one.get_ref().as_table());
+            let all: Vec<_> = tables.filter_map(|table| find(text, table, rest, error)).collect();
+            let named = all.iter().find(|place| error.contains(&text[(**place).clone()]));
+            named.or(all.first()).cloned()
+        }
+        _ => None,
+    }
+}
+
+/// `rule 2 (name)` is the second.
+fn rule_number(key: &str) -> Option<usize> {
+    let digits = key.strip_prefix("rule ")?;
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse::<usize>().ok()?.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# a comment\nlisten = \":80\"\n\n[limits]\nidle_timeout = \"soon\"\n\
+        [[rule]]\npath = \"/a\"\n[[rule]]\npath = \"/b\"\n\
+        [[site]]\nhost = \"x.test\"\ncache.soft_for = \"é never\"\n";
+
+    #[test]
+    fn every_key_has_its_line() {
+        let all: Vec<_> = keys(FILE)
+            .into_iter()
+            .map(|one| format!("{} {} {}", one.line, one.key, one.value))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                "2 listen \":80\"",
+                "5 limits.idle_timeout \"soon\"",
+                "7 rule[0].path \"/a\"",
+                "9 rule[1].path \"/b\"",
+                "11 site[0].host \"x.test\"",
+                "12 site[0].cache.soft_for \"é never\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_error_is_shown_where_it_is() {
+        assert_eq!(
+            with_place(FILE, "limits.idle_timeout: \"soon\" is no duration"),
+            "at line 5, column 16\n  |\n5 | idle_timeout = \"soon\"\n  |                ^^^^^^\n\
+             limits.idle_timeout: \"soon\" is no duration"
+        );
+        for (error, place) in [
+            ("listen: nobody", "at line 2, column 10\n"),
+            ("x.test: cache.soft_for: no", "at line 12, column 18\n"),
+            ("rule 2: no", "at line 8, column 1\n"),
+            ("rule.path: \"/b\" is bad", "at line 9, column 8\n"),
+        ] {
+            let said = with_place(FILE, error);
+            assert!(said.starts_with(place) && said.ends_with(error), "{said}");
+        }
+        for nowhere in ["memory: too small", "no key at all", "limits.headers: no"] {
+            assert_eq!(with_place(FILE, nowhere), nowhere);
+        }
+    }
+}
