@@ -60,6 +60,10 @@ bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for s
 	$(CARGO) build --release -p pagewell -p xtask
 	$(CARGO) run --quiet --release -p xtask -- bench $(BENCH)
 
+package: ## a package for Debian: target/package/*.deb
+	@scripts/setup build
+	@$(CARGO) xtask package
+
 fmt: ## formats the Rust sources
 	$(CARGO) fmt --all
 	$(FUZZ) fmt --all
@@ -74,5 +78,5 @@ setup: ## installs what the tests need
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model fuzz bench fmt lint setup clean
+.PHONY: help build demo test model fuzz bench package fmt lint setup clean
 .DEFAULT_GOAL := help

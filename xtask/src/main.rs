@@ -8,6 +8,8 @@ mod bench;
 mod demo;
 mod docs;
 mod port;
+mod man;
+mod package;
 mod root;
 mod rows;
 mod tidy;
@@ -49,6 +51,12 @@ enum Task {
     },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
+    /// Builds a package for Debian: target/package/pagewell_VERSION_ARCHITECTURE.deb
+    Package {
+        /// Build Pagewell as the tests do, not as it is shipped: slower, but sooner there
+        #[arg(long)]
+        dev: bool,
+    },
     /// Checks the rules of the house that no compiler checks
     Tidy {
         /// Lower the ratchet to what is true now
@@ -66,6 +74,7 @@ fn main() -> ExitCode {
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::GenDocs => docs::run(&root::repository()),
+        Task::Package { dev } => package::run(profile(dev)),
         Task::Tidy { lower } => tidy(lower),
         Task::Torture(amount) => torture::run(&amount),
     };
