@@ -7,9 +7,9 @@
 mod bench;
 mod demo;
 mod docs;
-mod port;
 mod man;
 mod package;
+mod port;
 mod root;
 mod rows;
 mod tidy;

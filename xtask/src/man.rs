@@ -49,8 +49,8 @@ pub fn file() -> String {
     let mut page = head("PAGEWELL.TOML", 5, "Configuration");
     page.push_str(
         ".SH NAME\npagewell.toml \\- what is to be different about Pagewell\n.SH DESCRIPTION\n\
-         Pagewell needs no configuration. What is to be different stands in a TOML file, given by \
-         .BR --config .\nKeys are written here with their table: \\fIsite.root\\fR is \\fIroot\\fR in \
+         Pagewell needs no configuration. What is to be different stands in a TOML file, given by\n\
+         .BR \\-\\-config .\nKeys are written here with their table: \\fIsite.root\\fR is \\fIroot\\fR in \
          \\fI[site]\\fR.\n.SH OPTIONS\n",
     );
     for row in OPTIONS {

@@ -18,6 +18,7 @@ use crate::config::{Config, load, resolve};
 use crate::options::ServeArgs;
 use crate::site::Site;
 use crate::sites::Neighbours;
+use crate::why::Cause;
 use page_store::{Strength, Target};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -164,7 +165,8 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
 async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
     let dropping = tokio::task::spawn_blocking(move || {
         let all = sites.iter();
-        all.map(|site| site.change(&[Target::Everything], Strength::Drop, "reload").dropped).sum()
+        all.map(|site| site.change(&[Target::Everything], Strength::Drop, Cause::Reload).dropped)
+            .sum()
     });
     // A panic has been logged.
     dropping.await.unwrap_or_default()

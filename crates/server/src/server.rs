@@ -163,7 +163,7 @@ impl Server {
     /// Stops in good order; bounded by the configured time.
     pub async fn stop(self) {
         let door = self.site.now();
-        let last: Vec<_> = door.all_or(None).map(|site| snapshot::begin_last(site)).collect();
+        let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
         let _ = self.stop.send(true);
         let drained = tokio::time::timeout(door.limits.drain, async {
             while self.site.counters.connections.get() > 0 {

@@ -14,7 +14,7 @@ use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
 use crate::private;
 use crate::serve;
-use crate::why::Content as Told;
+use crate::why::{Cause, Content as Told};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
 use http_cache::codings::Coding;
@@ -206,7 +206,7 @@ impl Render {
     pub(super) fn outdate(&self) {
         if !self.site.is_current() {
             let url = Target::Url(self.ask.target.page().as_bytes());
-            self.site.change(&[url], Strength::Drop, "reload");
+            self.site.change(&[url], Strength::Drop, Cause::Reload);
         }
     }
 

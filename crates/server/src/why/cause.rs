@@ -46,6 +46,8 @@ pub enum Cause {
     Memcached,
     /// A visitor whose own copies these are: he has written, signed in or out.
     Visitor,
+    /// The configuration was read again, and pages mean something else.
+    Reload,
 }
 
 impl Cause {
@@ -70,6 +72,7 @@ impl Cause {
             Cause::Gap { .. } => "gap",
             Cause::Memcached => "memcached",
             Cause::Visitor => "visitor",
+            Cause::Reload => "reload",
         }
     }
 
@@ -91,6 +94,7 @@ impl Cause {
             Cause::Gap { database } => format!("the database {database} was not followed"),
             Cause::Memcached => "the memcached port".into(),
             Cause::Visitor => "the visitor whose copy it was".into(),
+            Cause::Reload => "the configuration was read again".into(),
         }
     }
 
@@ -112,7 +116,7 @@ impl Cause {
                 value["tables"] = json!(tables);
             }
             Cause::Gap { database } => value["database"] = json!(database),
-            Cause::Memcached | Cause::Visitor => {}
+            Cause::Memcached | Cause::Visitor | Cause::Reload => {}
         }
         value
     }
