@@ -4,17 +4,20 @@ import { at, count, el, list, milliseconds, moment, table } from "./page.js";
 import { get } from "./api.js";
 import { asking, missing } from "./explain.js";
 
-const SHOWN = 30;
+const SHOWN = 15;
+const ROWS = 10;
 
 /** Reads the last changes anew; of one site where one is chosen. */
 export async function showChanges(site) {
   await show("changes", "/v1/changes", (told) => {
     const changes = told.changes.filter((one) => site === "" || one.site === site).slice(0, SHOWN);
     if (changes.length === 0) return [note("There was none yet.")];
+    // Where there is one site it needs no name.
+    const named = site === "" && new Set(changes.map((one) => one.site)).size > 1;
     const rows = changes.map((one) => [
-      moment(one.at_ms), names(one), one.by.text, outcome(one), ...(site === "" ? [one.site ?? ""] : []),
+      moment(one.at_ms), names(one), one.by.text, outcome(one), ...(named ? [one.site ?? ""] : []),
     ]);
-    const headings = ["when", "what changed", "by", "pages", ...(site === "" ? ["site"] : [])];
+    const headings = ["when", "what changed", "by", "pages", ...(named ? ["site"] : [])];
     return [table(`The last ${changes.length} changes`, headings, rows)];
   });
 }
@@ -39,7 +42,7 @@ export async function showReasons() {
     ];
     const some = tables.filter(([, rows]) => rows?.length > 0);
     if (some.length === 0) return [note("Nothing was noted yet.")];
-    const made = some.map(([caption, rows, headings, row]) => table(caption, headings, rows.map(row)));
+    const made = some.map(([caption, rows, headings, row]) => table(caption, headings, rows.slice(0, ROWS).map(row)));
     return [el("div", { class: "tables" }, ...made), compared(told.over_invalidation)].filter(Boolean);
   });
 }
