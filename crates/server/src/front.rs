@@ -17,11 +17,9 @@
 //! that it has no request in its hands, and that what it wrote has been flushed: hyper hands what it
 //! has buffered to `poll_write` before it asks for bytes again, and calls `poll_flush` when all of it
 //! is gone. So a plain hit, which is written past hyper, never overtakes an answer of hyper's; and so
-//! interim responses, which hyper cannot write, come between two messages (see `in_flight`).
-//!
-//! hyper is there only when it has something to answer (`connection`): until then whoever drives the
-//! connection polls [`Front::poll_request`]. A client that has been idle for [`REST_AFTER`] rests:
-//! buffers are let go of, and where hyper is there, it is told by `in_flight` that it can go.
+//! interim responses, which hyper cannot write, come between two messages (see `in_flight`). hyper is
+//! there only when it has something to answer (`connection`); with a client that has been idle for
+//! [`REST_AFTER`] buffers are let go of, and hyper is told by `in_flight` that it can go.
 
 mod logged;
 
