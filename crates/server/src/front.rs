@@ -22,6 +22,7 @@
 //! [`REST_AFTER`] buffers are let go of, and hyper is told by `in_flight` that it can go.
 
 mod logged;
+mod refusing;
 
 use crate::config::Limits;
 use crate::deadline::Deadline;
@@ -448,49 +449,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    fn poll_refusing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let State::Refusing { answer, written } = &mut self.state {
-            while *written < answer.len() {
-                let count = match Pin::new(&mut self.io).poll_write(cx, &answer[*written..]) {
-                    Poll::Ready(count) => count?,
-                    Poll::Pending => {
-                        ready!(self.writing.poll(self.limits.write_timeout, cx));
-                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                    }
-                };
-                if count == 0 {
-                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-                }
-                self.writing.disarm();
-                *written += count;
-            }
-            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
-            self.arrived.clear();
-            self.handed = 0;
-            self.reading.disarm();
-            self.state = State::Lingering { left: LINGER_BYTES };
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_lingering(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let State::Lingering { left } = self.state {
-            let count = match self.poll_arrive(cx) {
-                Poll::Ready(Ok(count)) => count,
-                Poll::Ready(Err(_)) => 0,
-                Poll::Pending => {
-                    ready!(self.reading.poll(LINGER, cx));
-                    0
-                }
-            };
-            self.arrived.clear();
-            self.state = match left.checked_sub(count) {
-                Some(left) if count > 0 => State::Lingering { left },
-                _ => State::Ended,
-            };
-        }
-        Poll::Ready(())
-    }
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {

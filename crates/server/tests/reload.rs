@@ -59,7 +59,8 @@ impl Played {
 
 fn response(content: &str) -> String {
     format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {}\r\n\r\n{content}",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{content}",
         content.len()
     )
 }

@@ -149,7 +149,7 @@ fn watch(pagewell: &Pagewell, database: u32, over: &AtomicBool) -> Result<Peaks,
 )]
 fn drawn(articles: u32) -> Vec<String> {
     let mut chance = Chance::new(1, u64::from(articles));
-    let most = f64::from(articles).ln();
+    let most = f64::from(articles + 1).ln();
     let draw = |_| {
         if chance.one_in(10) {
             return "/".to_owned();
