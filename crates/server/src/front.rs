@@ -448,7 +448,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             }
         }
     }
-
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {

@@ -2,11 +2,11 @@
 //! client still sends is thrown away, bounded in bytes and time, so that it gets to read the error
 //! (RFC 9112 section 9.6). The states `Refusing` and `Lingering` of the [front](super).
 
-use super::{Front, LINGER, State};
+use super::{Front, LINGER, LINGER_BYTES, State};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     pub(super) fn poll_refusing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
