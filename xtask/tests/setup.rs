@@ -107,7 +107,7 @@ fn what_is_missing_is_listed_by_package() {
     let rest = format!(
         "chromium chromium-driver libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
          php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client \
-         valgrind {wordpress}\n"
+         systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     machine.has("nginx", "echo 'configure arguments: --with-stream --with-stream_ssl_module' >&2");
@@ -115,7 +115,7 @@ fn what_is_missing_is_listed_by_package() {
     machine.has("chromium", FOUND);
     let rest = format!(
         "chromium-driver memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
-         postgresql python3-prometheus-client valgrind {wordpress}\n"
+         postgresql python3-prometheus-client systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     // Its libraries are asked for with `php -r`.
@@ -124,7 +124,7 @@ fn what_is_missing_is_listed_by_package() {
     let rest = format!(
         "memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
          php-nyholm-psr7 php-pgsql php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit postgresql python3-prometheus-client \
-         valgrind {wordpress}\n"
+         systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     machine.has("php", FOUND);
