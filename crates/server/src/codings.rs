@@ -3,14 +3,15 @@
 //!
 //! | what | when | how |
 //! |---|---|---|
-//! | a page in the store | after it was stored, in its turn, one at a time | each configured coding, with care |
-//! | a small file | likewise | likewise |
+//! | a page in the store | when a second visitor asks for it who accepts one, in its turn, one at a time | each configured coding, with care |
+//! | a page rendered anew in the place of one that had codings, or by itself | after it was stored, likewise | likewise |
+//! | a small file | after it was read, likewise | likewise |
 //! | a page for the one who asked, before its codings are made; a response that is not stored | while it is sent | gzip, quickly |
 //!
-//! Invariants: at most one set of compressor tables is in use for what is kept (16 MiB at most); what
-//! waits holds no content (a page that goes meanwhile is freed); a form is kept only if it is smaller by
-//! a tenth; nothing that is encoded already is encoded again. Which response may be coded, and in which
-//! coding a request is answered, is decided in `http_cache::codings`.
+//! Invariants: at most one set of compressor tables is in use for what is kept (16 MiB at most), by a thread
+//! that gets the processor last; what waits holds no content (a page that goes meanwhile is freed); a form is
+//! kept only if it is smaller by a tenth; nothing that is encoded already is encoded again. Which response
+//! may be coded, and in which coding a request is answered, is decided in `http_cache::codings`.
 
 mod make;
 mod on_the_way;
@@ -22,18 +23,21 @@ pub use understand::{Understanding, may_be_understood, whole};
 
 use crate::page::{Plain, SharedPage, StoredPage};
 use crate::site::Site;
-use http_cache::codings::vary_on_accept_encoding;
-use http_cache::{Forms, Stored};
+use http_cache::codings::{choose, vary_on_accept_encoding};
+use http_cache::{Forms, RequestFacts, Stored};
 use page_store::Page;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// Content longer than this is kept in its codings only: few ask for it in none.
 pub const PLAIN_BYTES: usize = 64 << 10;
 /// Content longer than this is kept as it came, too: to undo its coding would take too long.
 const UNDONE_BYTES: usize = 4 << 20;
+
+/// The priority that is given way to by all others.
+const LAST: i32 = 19;
 
 /// Something whose codings are to be made: without holding on to it.
 pub enum Work {
@@ -69,6 +73,10 @@ impl Queue {
         Queued::Waits
     }
 
+    fn is_empty(&self) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     fn take(&self) -> Option<Work> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
@@ -95,12 +103,43 @@ pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
     }
 }
 
-/// Has the codings of a page made that was just stored, if it is to be sent in any and has none yet.
-pub fn have_made(site: &Site, page: &SharedPage) {
-    let payload = page.payload();
-    if payload.stored.forms == Forms::ByCoding && payload.forms.codings().is_empty() {
+/// Whether a page that was just stored is sure to be asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It stands in the place of one that had codings, or was rendered for nobody in particular: it is
+    /// one of those that are read.
+    Again,
+    /// By one visitor so far.
+    Once,
+}
+
+/// Has the codings of a page made that was just stored, if it is to be sent in any, has none yet and is
+/// [asked for again](Asked). Others wait until they are: see [`wanted`].
+pub fn have_made(site: &Site, page: &SharedPage, asked: Asked) {
+    if asked == Asked::Again && lacks_codings(page.payload()) && page.payload().take_turn() {
         note(site, Work::Page(Arc::downgrade(page)));
     }
+}
+
+/// A page answers a request without a coding, although it has been stored for a while: if it is for want of
+/// one, they are made. A page that is asked for once is never coded, and of a large site most are.
+pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
+    let Some(accepted) = facts.accept_encoding.get() else { return };
+    let payload = page.payload();
+    if payload.has_turn() || !lacks_codings(payload) || accepted == [b"identity"] {
+        return;
+    }
+    if choose(accepted, &site.config.codings.make).is_some() && payload.take_turn() {
+        let queued = site.coding_queue.put(Work::Page(Arc::downgrade(page)));
+        if queued == Queued::Full {
+            payload.give_turn_back();
+            site.counters.codings_skipped.add();
+        }
+    }
+}
+
+fn lacks_codings(page: &StoredPage) -> bool {
+    page.stored.forms == Forms::ByCoding && page.forms.codings().is_empty()
 }
 
 /// Puts `work` in the queue, if there is room.
@@ -117,19 +156,39 @@ pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => return,
             () = site.coding_queue.told.notified() => {}
         }
-        while let Some(work) = site.coding_queue.take() {
-            let site = site.clone();
-            let made = tokio::task::spawn_blocking(move || match work {
-                Work::Page(page) => {
-                    page.upgrade().into_iter().for_each(|page| code_page(&site, &page))
-                }
-                Work::File(path) => code_file(&site, &path),
-            });
-            // A panic has been logged; the page stays as it is.
-            let _ = made.await;
-            if *stop.borrow() {
-                return;
+        if site.coding_queue.is_empty() {
+            continue;
+        }
+        let (done, worked) = oneshot::channel::<()>();
+        let (site, stop) = (site.clone(), stop.clone());
+        let work = std::thread::Builder::new().name("codings".into()).spawn(move || {
+            last_in_line();
+            work_off(&site, &stop);
+            drop(done);
+        });
+        match work {
+            // Its end; a panic has been logged, and its page stays as it is.
+            Ok(_) => drop(worked.await),
+            Err(error) => tracing::error!(event = "codings-thread", %error),
+        }
+    }
+}
+
+/// Gives the processor to whoever else wants it: what is compressed here nobody waits for. Where that is
+/// not allowed, it is done like anything else.
+fn last_in_line() {
+    // Of this thread, on Linux.
+    let _ = rustix::process::setpriority_process(None, LAST);
+}
+
+fn work_off(site: &Site, stop: &watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        match site.coding_queue.take() {
+            Some(Work::Page(page)) => {
+                page.upgrade().into_iter().for_each(|page| code_page(site, &page));
             }
+            Some(Work::File(path)) => code_file(site, &path),
+            None => return,
         }
     }
 }

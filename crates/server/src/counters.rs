@@ -44,7 +44,7 @@ counters! {
     rewarmed: "Pages rendered anew in the background after a change.",
     refreshes_put_off: "Stale pages that were not rendered anew in the background, because no place at the origin was free.",
     coded: "Pages and files of which codings were made.",
-    codings_skipped: "Pages and files whose codings were not made, because too many waited for theirs.",
+    codings_skipped: "Times that codings of a page or file were wanted and not made, because too many waited for theirs.",
     validated: "Pages that the origin found unchanged (304).",
     invalidations: "Changes taken in: from responses, from requests to purge, and from the control interface.",
     purges: "Requests to purge that were carried out (`PURGE`, `BAN` and the like).",

@@ -480,6 +480,7 @@ fn from_store(
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
     if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
         codings::keep_plain(site, page);
+        codings::wanted(site, facts, page);
     }
     response
 }

@@ -10,6 +10,7 @@
 //! A file of the document root that was found a moment ago is sent the same way, where no page is.
 
 use crate::access_log::{FILE, HIT, Outcome};
+use crate::codings;
 use crate::forward::AsSent;
 use crate::page::{SharedPage, StoredPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
@@ -182,6 +183,9 @@ impl Hits {
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
                 let (head, coding) = form(&asked.facts, page.payload(), answer)?;
+                if coding.is_none() && matches!(head, Head::Whole) {
+                    codings::wanted(site, &asked.facts, page);
+                }
                 site.counters.requests.add();
                 site.counters.hits.add();
                 page.serve();

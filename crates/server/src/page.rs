@@ -13,6 +13,7 @@ use http_cache::codings::{Coding, describe};
 use http_cache::{Stored, StoredFacts, Timestamp, goes_with_not_modified};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an item keeps beside itself: whether it was asked for.
 const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
@@ -35,6 +36,8 @@ pub struct StoredPage {
     pub forms: OtherForms,
     /// Fields of the stored response that are not sent.
     internal: Option<Box<HeaderMap>>,
+    /// Whether its codings wait to be made, or have been.
+    coding: AtomicBool,
     /// What was stored over the memcached port; then there is no response here, and no request finds it.
     pub item: Option<Box<Item>>,
 }
@@ -146,7 +149,8 @@ impl StoredPage {
         let forms = OtherForms::of(&stored, coded);
         let (stored, _, internal) = stored.into_parts();
         let internal = (!internal.is_empty()).then(|| Box::new(owned(&internal)));
-        StoredPage { stored, plain, heads, forms, internal, item: None }
+        let coding = AtomicBool::new(false);
+        StoredPage { stored, plain, heads, forms, internal, coding, item: None }
     }
 
     /// The stored response with all its fields, read out of the header section.
@@ -183,6 +187,21 @@ impl StoredPage {
         (content.len() == bytes).then(|| content.into())
     }
 
+    /// Whether it has had its turn to have its codings made: one is enough, whatever came of it.
+    pub fn has_turn(&self) -> bool {
+        self.coding.load(Ordering::Relaxed)
+    }
+
+    /// Takes that turn; false when somebody else has.
+    pub fn take_turn(&self) -> bool {
+        !self.coding.swap(true, Ordering::Relaxed)
+    }
+
+    /// There was no room for it.
+    pub fn give_turn_back(&self) {
+        self.coding.store(false, Ordering::Relaxed);
+    }
+
     /// The same page without its content as it came, if that can be made again out of its codings.
     pub fn without_plain(mut self) -> StoredPage {
         if let Plain::Kept(content) = &self.plain
@@ -199,7 +218,8 @@ impl StoredPage {
         let (stored, ..) = stored.into_parts();
         let heads = Heads { bytes: Box::default(), not_modified: 0 };
         let (plain, forms) = (Plain::Kept(Bytes::new()), OtherForms::default());
-        StoredPage { stored, plain, heads, forms, internal: None, item: Some(Box::new(item)) }
+        let (internal, coding) = (None, AtomicBool::new(false));
+        StoredPage { stored, plain, heads, forms, internal, coding, item: Some(Box::new(item)) }
     }
 }
 

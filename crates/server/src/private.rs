@@ -12,6 +12,7 @@
 //! much. Deliberately not here: stale copies, validation, renders in the background.
 
 use crate::body::ResponseBody;
+use crate::codings;
 use crate::config::PrivateCopies;
 use crate::exchange::{Visitor, tell_bypassed, view_of};
 use crate::forward::{self, AsSent, Why, read_facts};
@@ -123,10 +124,12 @@ fn from_store(
     let (policy, now) = (site.config.rules.policy(plan), site.clock.now());
     let verdict = decide(facts, &AsSent(headers), listed, policy, now);
     let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict else { return None };
-    let page = pages[candidate].payload();
+    let found = &pages[candidate];
+    let page = found.payload();
     if !page.stored.is_private() {
         return None;
     }
+    codings::wanted(site, facts, found);
     site.counters.private_hits.add();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));

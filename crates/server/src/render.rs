@@ -22,6 +22,7 @@ pub use parts::Ranges;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
+use crate::codings;
 use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, Outgoing, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
@@ -276,6 +277,7 @@ async fn follow(
                 return None;
             }
             site.counters.collapsed.add();
+            codings::wanted(site, &facts, &page);
             let mut status = ask.status();
             status.collapsed = true;
             status.ttl_seconds = Some(stored.ttl_seconds(now));
@@ -355,6 +357,8 @@ struct Render {
     right: Right,
     /// Where the visitor waits; none when nobody does.
     answer: Option<oneshot::Sender<Response<ResponseBody>>>,
+    /// Whether nobody has waited from the beginning: a page that is read is rendered anew.
+    is_for_nobody: bool,
     /// When the origin was asked first, in milliseconds since 1970.
     began_ms: Option<u64>,
 }

@@ -60,8 +60,14 @@ impl Subject {
 
     /// Asks for each of the pages below `/n/` once.
     fn fill(&self, pages: u32) -> Result<(), String> {
+        self.ask_for_all(pages, &[])
+    }
+
+    /// The same with these field lines.
+    fn ask_for_all(&self, pages: u32, headers: &[(&str, &str)]) -> Result<(), String> {
         let mut load = self.load(16, Until::Requests(u64::from(pages)));
         load.targets = (0..pages).map(target).collect();
+        load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let report = load.run().map_err(|error| format!("bench: {error}"))?;
         match report.failures + report.unexpected {
             0 => Ok(()),

@@ -2,8 +2,7 @@
 //!
 //! Every request is for an address that was not asked for before. Counted is the CPU of the web tier and of
 //! php-fpm together, for the same PHP answers both; and, over a single connection, how long a request takes.
-//! Pagewell is as it comes: the codings of each page, which nginx does not make, are made meanwhile on the
-//! same core, and are in its CPU and its time.
+//! Pagewell is as it comes: it keeps each page, whose codings would be made if somebody asked for it again.
 //! That each was rendered is seen in php-fpm's own log. In turn, round by round, like everything here.
 
 use super::compare::{let_php_finish, two_cores};

@@ -128,7 +128,7 @@ pub const LIMITS: &[LimitRow] = &[
         coding_queue,
         "4096",
         count,
-        "Pages and files that wait for their codings to be made; further ones are sent as they are until they are rendered anew."
+        "Pages and files that wait for their codings to be made; further ones are sent as they are until there is room."
     ),
     limit!(
         rewarm_pages,

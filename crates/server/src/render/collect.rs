@@ -8,7 +8,7 @@
 
 use super::{Outcome, Render, parts};
 use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
-use crate::codings;
+use crate::codings::{self, Asked};
 use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
@@ -189,7 +189,7 @@ impl Render {
                         site.fills.shareable(site.store.key(&self.ask.key));
                     }
                 }
-                codings::have_made(site, &page);
+                codings::have_made(site, &page, self.asked());
                 (page, None)
             }
             Err(not_stored) => {
@@ -215,6 +215,15 @@ impl Render {
         match self.site.is_current() {
             true => Outcome::Page(page),
             false => Outcome::GivenUp,
+        }
+    }
+
+    /// Whether the page is one of those that are read.
+    fn asked(&self) -> Asked {
+        let had_codings = |old: &SharedPage| !old.payload().forms.codings().is_empty();
+        match self.ask.fallback.as_ref().is_some_and(had_codings) || self.is_for_nobody {
+            true => Asked::Again,
+            false => Asked::Once,
         }
     }
 

@@ -23,7 +23,8 @@ impl Render {
         right: Right,
         answer: Option<oneshot::Sender<Response<ResponseBody>>>,
     ) -> Render {
-        Render { site: site.clone(), ask, right, answer, began_ms: None }
+        let is_for_nobody = answer.is_none();
+        Render { site: site.clone(), ask, right, answer, is_for_nobody, began_ms: None }
     }
 
     /// Remembers for a while that requests for this page need not wait for each other.

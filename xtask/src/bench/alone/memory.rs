@@ -25,10 +25,13 @@ pub fn memory(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let mut figures = Vec::new();
     for (pages, make) in [(some, "[]"), (many, "[]"), (some, "[\"br\", \"gzip\"]")] {
         let file = dir.path().join("pagewell.toml");
-        std::fs::write(&file, format!("memory = \"8G\"\n[codings]\nmake = {make}\n"))
+        let config = format!(
+            "memory = \"8G\"\n[codings]\nmake = {make}\n[limits]\ncoding_queue = 1000000\n"
+        );
+        std::fs::write(&file, config)
             .map_err(|error| format!("bench: {}: {error}", file.display()))?;
         let subject = Subject::start_with(binary, &["--config", &file.display().to_string()])?;
-        let found = pages_of(&subject, pages)?;
+        let found = pages_of(&subject, pages, make)?;
         let name = match make {
             "[]" => format!("{pages} pages"),
             _ => format!("{pages} pages with their codings"),
@@ -63,12 +66,15 @@ struct Taken {
     counted: i64,
 }
 
-fn pages_of(subject: &Subject, pages: u32) -> Result<Taken, String> {
+fn pages_of(subject: &Subject, pages: u32, codings: &str) -> Result<Taken, String> {
     subject.fill(1)?;
-    subject.let_codings_finish()?;
     let (idle, one) = (subject.pagewell.rss_bytes(), subject.stat("memory_bytes")?);
     subject.fill(pages)?;
-    subject.let_codings_finish()?;
+    if codings != "[]" {
+        // They are made of what is asked for again by somebody who accepts them.
+        subject.ask_for_all(pages, &[("Accept-Encoding", "br, gzip")])?;
+        subject.let_codings_finish()?;
+    }
     let full = subject.pagewell.rss_bytes();
     let beyond = |bytes: u64| i64::try_from(bytes / u64::from(pages)).unwrap_or(0) - PAGE_CONTENT;
     let counted = beyond(subject.stat("memory_bytes")?.saturating_sub(one));

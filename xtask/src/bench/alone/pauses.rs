@@ -11,7 +11,7 @@ use super::super::figures::shown_time;
 use super::super::pages::Pages;
 use super::super::{Amount, Found, told};
 use super::{Subject, target};
-use harness::{Client, Histogram, PrivateDir, Stopwatch, Until, cpu};
+use harness::{Client, Histogram, PrivateDir, Request, Stopwatch, Until, cpu};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -236,7 +236,10 @@ fn work(
     match beside {
         Beside::Nothing | Beside::Snapshots => Ok(()),
         Beside::Stores | Beside::Evictions => ask(subject.address, 1000, over, page),
-        Beside::Codings => ask(subject.address, 50, over, |n| format!("/p/100000-0?{round}-{n}")),
+        // Each twice: codings are made of what is asked for again.
+        Beside::Codings => {
+            ask(subject.address, 100, over, |n| format!("/p/100000-0?{round}-{}", n / 2))
+        }
         Beside::Changes => super::holding::change(&subject.pagewell, 1000, over),
         Beside::Flush => {
             thread::sleep(slice / 3);
@@ -256,7 +259,7 @@ fn target_prefix() -> String {
     target(0).trim_end_matches("0/").to_owned()
 }
 
-/// Asks for pages that were not asked for before, so many a second.
+/// Asks for pages that were not asked for before, so many a second, as one who accepts a coding.
 fn ask(
     address: SocketAddr,
     rate: u64,
@@ -269,7 +272,8 @@ fn ask(
     while !over.load(Relaxed) {
         let due = Duration::from_micros(done * 1_000_000 / rate);
         thread::sleep(due.saturating_sub(clock.elapsed()));
-        let answer = client.get(&page(done)).map_err(|error| format!("bench: {error}"))?;
+        let request = Request::get(&page(done)).header("Accept-Encoding", "br");
+        let answer = client.send(&request).map_err(|error| format!("bench: {error}"))?;
         if answer.status != 200 {
             return Err(format!("bench: {}: {}", answer.status, answer.text()));
         }
