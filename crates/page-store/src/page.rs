@@ -228,8 +228,8 @@ pub enum Candidates<P> {
     None,
     /// The usual case.
     One(Arc<Page<P>>),
-    /// Several variants, oldest first.
-    Many(Arc<[Arc<Page<P>>]>),
+    /// Several variants, oldest first; behind one more step, so that the usual case is the smaller.
+    Many(Arc<Box<[Arc<Page<P>>]>>),
 }
 
 impl<P> Candidates<P> {
@@ -251,7 +251,7 @@ impl<P> Candidates<P> {
         match pages.len() {
             0 => Self::None,
             1 => pages.pop().map_or(Self::None, Self::One),
-            _ => Self::Many(pages.into()),
+            _ => Self::Many(Arc::new(pages.into())),
         }
     }
 }

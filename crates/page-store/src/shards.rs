@@ -146,7 +146,9 @@ impl<P> Shards<P> {
 
 fn slice_bytes<P>(candidates: &Candidates<P>) -> usize {
     match candidates {
-        Candidates::Many(pages) => heap(2 * size_of::<usize>() + size_of_val(&**pages)),
+        Candidates::Many(pages) => {
+            heap(4 * size_of::<usize>()) + heap(size_of_val::<[Arc<Page<P>>]>(pages))
+        }
         Candidates::None | Candidates::One(_) => 0,
     }
 }

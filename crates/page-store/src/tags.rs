@@ -5,14 +5,18 @@
 //! Guarded by the index lock. Invariants:
 //! - a tag is *remembered* (in the list, oldest change first) from its change until every lease out is
 //!   newer, or until the floor is raised over it; one that is not has `last_change` <= the floor;
-//! - a tag without pages that is neither remembered nor open does not exist.
+//! - a tag without pages that is neither remembered nor open does not exist;
+//! - the tables hold places only, and find out of the tags what is there: most names have one page, and to
+//!   keep their hashes twice would cost as much as all else of them.
 
 use crate::budget::heap;
 use crate::hash::Id;
 use crate::slab::{NONE, Slab};
-use crate::table::Table;
+use hashbrown::HashTable;
 
 const TABLES: usize = 256;
+/// A table with more places than this, of which hardly any are taken, gets smaller.
+const SHRINK_FROM: usize = 64;
 
 /// One end of a dependency: the place of the other end's owner, and the position among its edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +30,9 @@ pub(crate) struct Edge {
 enum Pages {
     None,
     One([Edge; 1]),
-    Many(Vec<Edge>),
+    /// In a box, so that those with one page are the smaller.
+    #[allow(clippy::box_collection, reason = "a third of the size of a vector")]
+    Many(Box<Vec<Edge>>),
 }
 
 #[derive(Debug)]
@@ -56,7 +62,7 @@ impl Tag {
 
 #[derive(Debug)]
 pub(crate) struct Tags {
-    tables: Box<[Table<Id, u32>]>,
+    tables: Box<[HashTable<u32>]>,
     slab: Slab<Tag>,
     oldest: u32,
     newest: u32,
@@ -69,19 +75,20 @@ pub(crate) struct Tags {
 impl Tags {
     pub(crate) fn new() -> Self {
         Self {
-            tables: (0..TABLES).map(|_| Table::new()).collect(),
+            tables: (0..TABLES).map(|_| HashTable::new()).collect(),
             slab: Slab::new(),
             oldest: NONE,
             newest: NONE,
             remembered: 0,
             edges: 0,
             edge_bytes: 0,
-            table_bytes: heap(TABLES * size_of::<Table<Id, u32>>()),
+            table_bytes: heap(TABLES * size_of::<HashTable<u32>>()),
         }
     }
 
     pub(crate) fn find(&self, id: Id) -> Option<u32> {
-        self.tables[table_of(id)].get(&id).copied()
+        let table = &self.tables[table_of(id)];
+        table.find(id.0, |at| self.slab.get(*at).id == id).copied()
     }
 
     /// The tag's place; makes the tag where there is none.
@@ -101,7 +108,9 @@ impl Tags {
             settled: false,
         };
         let at = self.slab.insert(tag);
-        self.with_table(id, |table| table.insert(id, at));
+        self.with_table(id, |table, slab| {
+            table.insert_unique(id.0, at, |at| slab.get(*at).id.0);
+        });
         at
     }
 
@@ -123,7 +132,7 @@ impl Tags {
                 0
             }
             Pages::One([first]) => {
-                *pages = Pages::Many(vec![*first, edge]);
+                *pages = Pages::Many(Box::new(vec![*first, edge]));
                 1
             }
             Pages::Many(many) => {
@@ -166,7 +175,14 @@ impl Tags {
             return;
         }
         let id = tag.id;
-        self.with_table(id, |table| table.remove(&id));
+        self.with_table(id, |table, slab| {
+            if let Ok(entry) = table.find_entry(id.0, |other| *other == at) {
+                entry.remove();
+            }
+            if table.capacity() > SHRINK_FROM && table.len() * 8 < table.capacity() {
+                table.shrink_to(table.len() * 2, |at| slab.get(*at).id.0);
+            }
+        });
         self.slab.remove(at);
     }
 
@@ -215,12 +231,11 @@ impl Tags {
         self.remembered -= 1;
     }
 
-    fn with_table<R>(&mut self, id: Id, f: impl FnOnce(&mut Table<Id, u32>) -> R) -> R {
+    fn with_table(&mut self, id: Id, f: impl FnOnce(&mut HashTable<u32>, &Slab<Tag>)) {
         let table = &mut self.tables[table_of(id)];
-        let before = table.heap_bytes();
-        let result = f(table);
-        self.table_bytes = self.table_bytes + table.heap_bytes() - before;
-        result
+        let before = heap(table.allocation_size());
+        f(table, &self.slab);
+        self.table_bytes = self.table_bytes + heap(table.allocation_size()) - before;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -245,7 +260,7 @@ impl Tags {
 
     /// Panics where the tables, the list or the counts disagree with the tags.
     pub(crate) fn validate(&self, clock: u64, floor: u64) {
-        let tables: usize = self.tables.iter().map(Table::len).sum();
+        let tables: usize = self.tables.iter().map(HashTable::len).sum();
         assert_eq!(tables, self.len(), "names in the tables");
         let (mut edges, mut bytes, mut remembered) = (0, 0, 0);
         for (at, tag) in self.iter() {
@@ -263,8 +278,9 @@ impl Tags {
         }
         assert_eq!((edges, bytes), (self.edges, self.edge_bytes), "edges");
         assert_eq!(remembered, self.remembered, "names remembered");
-        let table_bytes: usize = self.tables.iter().map(Table::heap_bytes).sum();
-        let array = heap(TABLES * size_of::<Table<Id, u32>>());
+        let taken = |table: &HashTable<u32>| heap(table.allocation_size());
+        let table_bytes: usize = self.tables.iter().map(taken).sum();
+        let array = heap(TABLES * size_of::<HashTable<u32>>());
         assert_eq!(table_bytes + array, self.table_bytes, "bytes of the tables of names");
         self.validate_list();
     }
@@ -295,7 +311,9 @@ fn table_of(id: Id) -> usize {
 fn edge_bytes(pages: &Pages) -> usize {
     match pages {
         Pages::None | Pages::One(_) => 0,
-        Pages::Many(many) => heap(many.capacity() * size_of::<Edge>()),
+        Pages::Many(many) => {
+            heap(size_of::<Vec<Edge>>()) + heap(many.capacity() * size_of::<Edge>())
+        }
     }
 }
 
