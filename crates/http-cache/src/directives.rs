@@ -7,6 +7,7 @@
 //! permission (`stale-while-revalidate=x`) permits nothing. Unknown directives are ignored (§5.2.3).
 
 use crate::fields::{self, digits, trim};
+use crate::rare::Rare;
 use crate::time::SECONDS_MAX;
 use http::header::HeaderName;
 
@@ -74,7 +75,7 @@ pub struct ResponseDirectives {
     /// `stale-if-error`, RFC 5861 §4.
     pub stale_if_error: Option<u32>,
     /// The fields that `no-cache="…"` and `private="…"` name: not kept (§5.2.2.4, §5.2.2.7).
-    pub withheld: Vec<HeaderName>,
+    pub withheld: Rare<Vec<HeaderName>>,
 }
 
 impl ResponseDirectives {
@@ -122,10 +123,13 @@ impl ResponseDirectives {
         let names: Option<Vec<HeaderName>> =
             fields::members(text).map(|name| HeaderName::from_bytes(name).ok()).collect();
         match names {
-            Some(names) if !names.is_empty() => self.withheld.extend(names),
-            _ => return false,
+            Some(names) if !names.is_empty() => {
+                let all: Vec<HeaderName> = self.withheld.iter().cloned().chain(names).collect();
+                self.withheld = all.into();
+                true
+            }
+            _ => false,
         }
-        true
     }
 }
 
@@ -243,7 +247,7 @@ mod tests {
     fn qualified_forms_name_fields_and_otherwise_count_whole() {
         // RFC 9111 §5.2.2.4, §5.2.2.7.
         let directives = response(&["no-cache=\"X-A, x-b\", private=x-c"]);
-        assert_eq!(directives.withheld, ["x-a", "x-b", "x-c"]);
+        assert_eq!(*directives.withheld, ["x-a", "x-b", "x-c"]);
         assert!(!directives.no_cache && !directives.private);
         for line in ["no-cache", "no-cache=\"\"", "no-cache=\"a b\"", "no-cache=\"a", "no-cache =a"]
         {

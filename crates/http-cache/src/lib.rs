@@ -24,6 +24,7 @@ mod owned;
 pub mod parts;
 mod policy;
 pub mod range;
+mod rare;
 mod request;
 mod stale;
 pub mod status;
@@ -47,6 +48,7 @@ pub use owned::{OwnedTerms, PrivateWord, storable_for_owner};
 pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
 };
+pub use rare::{Emptiable, Rare};
 pub use request::{FieldLines, Method, RequestFacts};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
 pub use stored::{Forms, Stored, StoredFacts};

@@ -90,7 +90,8 @@ pub fn storable_for_owner(
     for cookie in cookies {
         stored.headers.append(http::header::SET_COOKIE, cookie);
     }
-    (stored.tags, stored.owner_tags) = tags(headers)?;
+    let (everybodys, owners) = tags(headers)?;
+    (stored.tags, stored.owner_tags) = (everybodys.into(), owners.into());
     stored.directives.private = true;
     say_private(&mut stored);
     Ok(Some(stored))

@@ -177,7 +177,8 @@ pub fn joined(
     }
     let whole = [older.content.get(before)?, content, older.content.get(after)?].concat();
     let mut stored = newer.stored.clone();
-    stored.tags = std::mem::take(&mut stored.tags).joined(&older.stored.tags).ok()?;
+    stored.tags =
+        std::mem::take(&mut stored.tags).into_inner().joined(&older.stored.tags).ok()?.into();
     set_part(&mut stored, part);
     Some((stored, whole))
 }

@@ -7,10 +7,11 @@
 use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::{CacheControl, Switch};
+use crate::rare::Rare;
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
-use crate::validators::EntityTag;
+use crate::validators::{EntityTag, TagBytes};
 use crate::variants::Nominated;
 use http::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
@@ -48,12 +49,12 @@ pub struct StoredFacts {
     /// The directives it came with, from the field that speaks to this cache.
     pub directives: ResponseDirectives,
     /// The nominated fields and the values the request had (RFC 9111 §4.1).
-    pub nominated: Nominated,
+    pub nominated: Rare<Nominated>,
     /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
     /// unless the response [can be validated](StoredFacts::can_be_validated): a 304 may leave them out.
-    pub tags: Tags,
+    pub tags: Rare<Tags>,
     /// Of a private copy: the tags that only its owner's changes touch.
-    pub owner_tags: Tags,
+    pub owner_tags: Rare<Tags>,
     /// The entity tag, from the origin or our own.
     pub etag: EntityTag,
     /// Whether its content may be sent in other forms, whose entity tags meet conditions as well.
@@ -107,11 +108,11 @@ impl Stored {
             lifetime_ms: 0,
             lifetime_source: LifetimeSource::None,
             directives: ResponseDirectives::default(),
-            nominated: Nominated::default(),
+            nominated: Rare::default(),
             etag: EntityTag::of_origin(&headers),
             forms: Forms::One,
-            tags: Tags::default(),
-            owner_tags: Tags::default(),
+            tags: Rare::default(),
+            owner_tags: Rare::default(),
             litespeed: None,
             content_length: Some(length),
             modified: None,
@@ -134,11 +135,9 @@ impl Stored {
     pub fn into_parts(self) -> (StoredFacts, HeaderMap, HeaderMap) {
         let Stored { headers, internal, mut facts } = self;
         facts.has_last_modified = headers.contains_key(LAST_MODIFIED);
-        if let EntityTag::Origins(tag) | EntityTag::Own(tag) = &mut facts.etag {
-            *tag = HeaderValue::from_bytes(tag.as_bytes()).expect("what is a value stays one");
+        for tags in [&mut facts.tags, &mut facts.owner_tags] {
+            tags.there().into_iter().for_each(Tags::shrink);
         }
-        facts.tags.shrink();
-        facts.owner_tags.shrink();
         (facts, headers, internal)
     }
 
@@ -146,8 +145,8 @@ impl Stored {
     /// the origin gave one; the ETag field then goes to clients, but never to the origin.
     pub fn set_own_etag(&mut self, tag: HeaderValue) {
         if !matches!(self.etag, EntityTag::Origins(_)) {
-            self.headers.insert(ETAG, tag.clone());
-            self.etag = EntityTag::Own(tag);
+            self.etag = EntityTag::Own(TagBytes::of(tag.as_bytes()));
+            self.headers.insert(ETAG, tag);
         }
     }
 
@@ -250,11 +249,15 @@ impl StoredFacts {
     /// An estimate of the bytes it takes on the heap, for the page budget: what varies by anything, tags,
     /// the entity tag.
     pub fn heap_bytes(&self) -> usize {
+        let boxes =
+            self.nominated.box_bytes() + self.tags.box_bytes() + self.owner_tags.box_bytes();
         self.nominated.heap_bytes()
             + self.tags.heap_bytes()
             + self.owner_tags.heap_bytes()
-            + allocated(self.directives.withheld.len() * size_of::<HeaderName>())
-            + allocated(self.etag.as_bytes().map_or(0, <[u8]>::len))
+            + boxes
+            + self.directives.withheld.box_bytes()
+            + allocated(self.directives.withheld.capacity() * size_of::<HeaderName>())
+            + self.etag.heap_bytes()
     }
 }
 

@@ -11,9 +11,10 @@ use crate::freshness::{
 use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
+use crate::rare::Rare;
 use crate::request::{Method, RequestFacts};
 use crate::stored::{Forms, Stored, StoredFacts};
-use crate::tags::{DIALECTS, Tags};
+use crate::tags::DIALECTS;
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
 use crate::validators::EntityTag;
@@ -51,7 +52,7 @@ pub fn storable(
         FieldUse::Ignore => Vec::new(),
     };
     let mut stored = keep(status, headers, declared, nominated, times, policy)?;
-    stored.tags = tags;
+    stored.tags = tags.into();
     for cookie in cookies {
         stored.headers.append(SET_COOKIE, cookie);
     }
@@ -140,9 +141,9 @@ pub(crate) fn keep(
         lifetime_ms,
         lifetime_source,
         directives: declared.directives,
-        nominated,
-        tags: Tags::default(),
-        owner_tags: Tags::default(),
+        nominated: nominated.into(),
+        tags: Rare::default(),
+        owner_tags: Rare::default(),
         etag: EntityTag::of_origin(&kept),
         forms: Forms::One,
         content_length: content_length(headers),

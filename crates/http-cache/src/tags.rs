@@ -6,6 +6,7 @@
 //! underscores in them); repeated fields are joined; each tag occurs once. A list over a limit, or one
 //! that cannot be read, is refused as a whole: a page stored under some of its tags would miss changes.
 
+use crate::rare::Emptiable;
 use crate::stored::allocated;
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
@@ -98,6 +99,14 @@ pub struct Tags {
     /// Each after its length, which takes two bytes.
     packed: Vec<u8>,
     count: u32,
+}
+
+impl Emptiable for Tags {
+    const EMPTY: &'static Tags = &Tags { packed: Vec::new(), count: 0 };
+
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 /// What a tag's length takes.

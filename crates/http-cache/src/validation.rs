@@ -28,7 +28,7 @@ pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
     }
     let Some(stored) = stored else { return };
     if let EntityTag::Origins(tag) = &stored.etag {
-        headers.insert(IF_NONE_MATCH, tag.clone());
+        headers.insert(IF_NONE_MATCH, tag.to_value());
     }
     if let Some(modified) = stored.last_modified() {
         headers.insert(IF_MODIFIED_SINCE, modified.clone());
@@ -170,9 +170,9 @@ fn update(
     )?;
     stored.content_length = old.content_length;
     // Tags are joined: one too many makes a page anew too often, one too few leaves it outdated.
-    stored.tags = std::mem::take(&mut stored.tags).joined(&old.tags)?;
+    stored.tags = std::mem::take(&mut stored.tags).into_inner().joined(&old.tags)?.into();
     match &old.etag {
-        EntityTag::Own(tag) => stored.set_own_etag(tag.clone()),
+        EntityTag::Own(tag) => stored.set_own_etag(tag.to_value()),
         // As the origin gave it; the one for clients may have been weakened.
         EntityTag::Origins(_) => stored.etag = old.etag.clone(),
         EntityTag::None => {}

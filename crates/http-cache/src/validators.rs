@@ -5,8 +5,10 @@
 //! the origin. Comparing allocates nothing.
 
 use crate::fields::trim;
+use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderValue};
+use std::fmt;
 
 /// The entity tag of a stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,16 +16,73 @@ pub enum EntityTag {
     /// It has none.
     None,
     /// The origin's.
-    Origins(HeaderValue),
+    Origins(TagBytes),
     /// Ours, made from the content.
-    Own(HeaderValue),
+    Own(TagBytes),
+}
+
+/// The bytes of an entity tag as they came, among the rest of the stored response where they are as few
+/// as they are as a rule.
+#[derive(Clone)]
+pub struct TagBytes(Place);
+
+/// What fits among the rest: ours do, and hashes in quotes.
+const HERE_BYTES: usize = 38;
+
+#[derive(Clone)]
+enum Place {
+    Here { length: u8, bytes: [u8; HERE_BYTES] },
+    Apart(Box<[u8]>),
+}
+
+impl TagBytes {
+    /// A tag of these bytes, which are those of a field's value.
+    pub fn of(tag: &[u8]) -> TagBytes {
+        let mut bytes = [0; HERE_BYTES];
+        match bytes.get_mut(..tag.len()) {
+            Some(here) => {
+                here.copy_from_slice(tag);
+                TagBytes(Place::Here { length: tag.len() as u8, bytes })
+            }
+            None => TagBytes(Place::Apart(tag.into())),
+        }
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Place::Here { length, bytes } => &bytes[..usize::from(*length)],
+            Place::Apart(bytes) => bytes,
+        }
+    }
+
+    /// The value of a field with this tag.
+    pub(crate) fn to_value(&self) -> HeaderValue {
+        HeaderValue::from_bytes(self.as_bytes()).expect("what was a value is one")
+    }
+}
+
+impl PartialEq for TagBytes {
+    fn eq(&self, other: &TagBytes) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for TagBytes {}
+
+impl fmt::Debug for TagBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        String::from_utf8_lossy(self.as_bytes()).fmt(f)
+    }
 }
 
 impl EntityTag {
     /// The origin's tag, if it sent one; of several the first.
     pub(crate) fn of_origin(headers: &HeaderMap) -> EntityTag {
         match headers.get(ETAG) {
-            Some(value) if !trim(value.as_bytes()).is_empty() => EntityTag::Origins(value.clone()),
+            Some(value) if !trim(value.as_bytes()).is_empty() => {
+                EntityTag::Origins(TagBytes::of(value.as_bytes()))
+            }
             _ => EntityTag::None,
         }
     }
@@ -33,6 +92,15 @@ impl EntityTag {
         match self {
             EntityTag::None => None,
             EntityTag::Origins(value) | EntityTag::Own(value) => Some(trim(value.as_bytes())),
+        }
+    }
+
+    /// What it takes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            EntityTag::Origins(TagBytes(Place::Apart(bytes)))
+            | EntityTag::Own(TagBytes(Place::Apart(bytes))) => allocated(bytes.len()),
+            _ => 0,
         }
     }
 }

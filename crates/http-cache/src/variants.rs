@@ -11,6 +11,7 @@ use crate::litespeed::{
     CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, is_same_name, vary_of,
 };
 use crate::policy::{FieldUse, Policy};
+use crate::rare::Emptiable;
 use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, HeaderName, VARY};
@@ -21,8 +22,16 @@ const COOKIE_MARK: &[u8] = b"cookie ";
 /// The fields that a response nominated, each with the value its request had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nominated {
-    fields: Box<[(HeaderName, Option<Vec<u8>>)]>,
-    cookies: Box<[Cookie]>,
+    fields: Vec<(HeaderName, Option<Vec<u8>>)>,
+    cookies: Vec<Cookie>,
+}
+
+impl Emptiable for Nominated {
+    const EMPTY: &'static Nominated = &Nominated { fields: Vec::new(), cookies: Vec::new() };
+
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 /// A cookie's name and its value in the request.
@@ -78,7 +87,7 @@ impl Nominated {
             (name, value)
         };
         let cookies = cookies_of(response, request, policy)?;
-        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies: cookies.into() })
+        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
     }
 
     /// What [`fields`](Self::fields) and [`cookies`](Self::cookies) gave, read back.
@@ -88,7 +97,7 @@ impl Nominated {
     ) -> Nominated {
         fields.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         fields.dedup_by(|one, other| one.0 == other.0);
-        Nominated { fields: fields.into(), cookies: cookies.into() }
+        Nominated { fields, cookies }
     }
 
     /// The nominated fields with the values that the request had, normalised; sorted by name.

@@ -6,12 +6,12 @@
 
 use crate::Unreadable;
 use crate::parts::{Put, Rest};
-use http::header::{ETAG, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
 use http_cache::tags::{TAGS_MAX, Tags};
-use http_cache::validators::EntityTag;
+use http_cache::validators::{EntityTag, TagBytes};
 use http_cache::variants::Nominated;
 use http_cache::{Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp};
 
@@ -184,16 +184,16 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     stored.directives = read_directives(rest)?;
     let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
     let fields = fields.collect::<Result<Vec<_>, Unreadable>>()?;
-    stored.nominated = Nominated::of_parts(fields, read_pairs(rest)?);
+    stored.nominated = Nominated::of_parts(fields, read_pairs(rest)?).into();
     let mut tags = Vec::new();
     for _ in 0..rest.count(TAGS_MAX)? {
         tags.push(rest.bytes()?);
     }
-    stored.tags = Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?;
+    stored.tags = Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?.into();
     stored.etag = match rest.u8()? {
         0 => EntityTag::None,
-        1 => EntityTag::Origins(entity_tag(rest, &stored.headers)?),
-        2 => EntityTag::Own(entity_tag(rest, &stored.headers)?),
+        1 => EntityTag::Origins(entity_tag(rest)?),
+        2 => EntityTag::Own(entity_tag(rest)?),
         _ => return Err(Unreadable::Invalid),
     };
     stored.forms = if rest.flag()? { Forms::ByCoding } else { Forms::One };
@@ -208,13 +208,10 @@ fn span_ms(rest: &mut Rest<'_>) -> Result<u64, Unreadable> {
     if span > u64::from(SECONDS_MAX) * 1000 { Err(Unreadable::Invalid) } else { Ok(span) }
 }
 
-/// The tag as the field has it, in the same memory, or as it is written.
-fn entity_tag(rest: &mut Rest<'_>, headers: &HeaderMap) -> Result<HeaderValue, Unreadable> {
+/// A tag that can be sent.
+fn entity_tag(rest: &mut Rest<'_>) -> Result<TagBytes, Unreadable> {
     let tag = rest.bytes()?;
-    match headers.get(ETAG) {
-        Some(value) if value.as_bytes() == tag => Ok(value.clone()),
-        _ => field_value(tag),
-    }
+    field_value(tag).map(|_| TagBytes::of(tag))
 }
 
 fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {
@@ -315,7 +312,7 @@ fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, Unreadable
         must_understand: word(6),
         stale_while_revalidate,
         stale_if_error,
-        withheld,
+        withheld: withheld.into(),
     })
 }
 
