@@ -219,8 +219,11 @@ fn code_page(site: &Site, page: &SharedPage) {
 /// quarter of the memory is left for it. Otherwise each who asks has it made again out of a coding.
 pub fn keep_plain(site: &Site, page: &SharedPage) {
     let payload = page.payload();
-    let Plain::InCodings(length) = payload.plain else { return };
+    if payload.plain.content().is_some() {
+        return;
+    }
     let memory = site.config.memory_bytes;
+    let length = payload.plain.length();
     if site.store.stats().bytes.total() + length > memory - memory / 4 {
         return;
     }

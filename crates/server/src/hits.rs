@@ -17,7 +17,6 @@ use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::serve;
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
-use bytes::Bytes;
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
 use http_cache::{
     Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
@@ -27,9 +26,6 @@ use std::borrow::Cow;
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// In the place of content that is not sent.
-static NO_CONTENT: Bytes = Bytes::new();
 
 /// What looks up plain hits for one connection.
 pub struct Hits {
@@ -368,7 +364,7 @@ fn form(
     // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
     let is_there = match (coding, head) {
         (Some(coding), _) => forms.get(coding).is_some(),
-        (None, Head::Whole) => page.plain.kept().is_some(),
+        (None, Head::Whole) => page.plain.content().is_some(),
         (None, Head::NotModified) => true,
     };
     is_there.then_some((head, coding))
@@ -378,17 +374,14 @@ impl Hit {
     fn pieces(&self) -> [&[u8]; 3] {
         let page = self.held.page();
         let form = self.coding.and_then(|coding| page.forms.get(coding));
-        let (heads, content) = match form {
-            Some(form) => (&form.heads, &form.content),
-            None => (&page.heads, page.plain.kept().unwrap_or(&NO_CONTENT)),
-        };
+        let form = form.unwrap_or(&page.plain);
         match self.head {
             Head::Whole => {
-                let content = if self.with_content { &content[..] } else { &[] };
-                [heads.whole(), &self.tail, content]
+                let content = if self.with_content { form.content() } else { None };
+                [form.head(), &self.tail, content.unwrap_or_default()]
             }
             Head::NotModified => {
-                let [line, lines] = heads.not_modified();
+                let [line, lines] = form.not_modified();
                 [line, lines, &self.tail]
             }
         }

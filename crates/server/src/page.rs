@@ -1,37 +1,33 @@
 //! What the store keeps of a page: what reuse needs of the stored response, its content in one or several
-//! codings, and for each its header section as it goes over HTTP/1.1, laid out once. Contents and header
-//! sections are in allocations of their own, so that a page holds no more memory than it is counted with.
+//! codings, and for each its header section as it goes over HTTP/1.1, laid out once. Header section and
+//! content are in one allocation of their own, so that a page holds no more memory than it is counted with.
 //!
 //! The fields of the stored response are in the header section and nowhere else: of the hundreds of thousands
 //! of pages that are kept few are asked for them one by one, and then they are read there.
 
+mod laid;
+
+pub use laid::{Laid, Plain};
+
 use crate::codings;
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::{Coding, describe};
-use http_cache::{Stored, StoredFacts, Timestamp, goes_with_not_modified};
+use http_cache::{Stored, StoredFacts, Timestamp};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an item keeps beside itself: whether it was asked for.
 const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
-/// What content takes beside itself once it is shared: its count.
-const SHARED_BYTES: usize = allocated(3 * size_of::<usize>());
-/// Fields of a response, as a rule.
-const FIELDS_USUAL: usize = 14;
-/// The status line of a 304.
-const NOT_MODIFIED: &[u8] = b"HTTP/1.1 304 Not Modified\r\n";
 
 /// A page in the store.
 pub struct StoredPage {
     /// Status, times, tags: what reuse needs.
     pub stored: StoredFacts,
-    /// The content as it came.
-    pub plain: Plain,
-    /// The header section of a hit.
-    pub heads: Heads,
+    /// The page as it came, in no coding.
+    pub plain: Laid,
     /// The same content in codings.
     pub forms: OtherForms,
     /// Fields of the stored response that are not sent.
@@ -42,52 +38,22 @@ pub struct StoredPage {
     pub item: Option<Box<Item>>,
 }
 
-/// The content of a page as it came, in no coding.
-pub enum Plain {
-    /// Kept: complete, in an allocation of its own.
-    Kept(Bytes),
-    /// Not kept beside its codings, out of which it is made again; so many bytes.
-    InCodings(usize),
-}
-
-impl Plain {
-    /// Its length in bytes, kept or not.
-    pub fn length(&self) -> usize {
-        match self {
-            Plain::Kept(content) => content.len(),
-            Plain::InCodings(bytes) => *bytes,
-        }
-    }
-
-    /// The bytes that are kept.
-    pub fn kept(&self) -> Option<&Bytes> {
-        match self {
-            Plain::Kept(content) => Some(content),
-            Plain::InCodings(_) => None,
-        }
-    }
-}
-
 /// The content of a page in codings, the smallest first; most pages that are not read have none.
 #[derive(Default)]
 pub struct OtherForms(Option<Box<Coded>>);
 
 struct Coded {
     codings: Box<[Coding]>,
-    forms: Box<[Form]>,
-}
-
-/// Content in a coding.
-pub struct Form {
-    /// The coded content.
-    pub content: Bytes,
-    /// The header section of a hit.
-    pub heads: Heads,
+    forms: Box<[Laid]>,
 }
 
 impl OtherForms {
     /// Lays out the header sections of `stored` in these forms.
-    fn of(stored: &Stored, mut coded: Vec<(Coding, Bytes)>) -> OtherForms {
+    fn of(
+        stored: &Stored,
+        mut coded: Vec<(Coding, Bytes)>,
+        kept: fn(Bytes) -> Plain,
+    ) -> OtherForms {
         if coded.is_empty() {
             return OtherForms(None);
         }
@@ -96,7 +62,7 @@ impl OtherForms {
         let form = |(coding, content): (Coding, Bytes)| {
             let mut headers = stored.headers.clone();
             describe(&mut headers, coding);
-            Form { heads: Heads::of(stored, &headers, content.len()), content }
+            Laid::of(stored, &headers, kept(content))
         };
         let forms = coded.into_iter().map(form).collect();
         OtherForms(Some(Box::new(Coded { codings, forms })))
@@ -108,7 +74,7 @@ impl OtherForms {
     }
 
     /// The form in `coding`, if there is one.
-    pub fn get(&self, coding: Coding) -> Option<&Form> {
+    pub fn get(&self, coding: Coding) -> Option<&Laid> {
         let coded = self.0.as_ref()?;
         let at = coded.codings.iter().position(|other| *other == coding)?;
         coded.forms.get(at)
@@ -117,16 +83,13 @@ impl OtherForms {
     /// The contents with their codings.
     pub fn contents(&self) -> Vec<(Coding, Bytes)> {
         let Some(coded) = &self.0 else { return Vec::new() };
-        let contents = coded.forms.iter().map(|form| form.content.clone());
+        let contents = coded.forms.iter().filter_map(Laid::shared);
         coded.codings.iter().copied().zip(contents).collect()
     }
 
     fn bytes(&self) -> usize {
         let Some(coded) = &self.0 else { return 0 };
-        let form = |form: &Form| {
-            allocated(form.content.len()) + SHARED_BYTES + allocated(form.heads.bytes.len())
-        };
-        let forms: usize = coded.forms.iter().map(form).sum();
+        let forms: usize = coded.forms.iter().map(Laid::heap_bytes).sum();
         let lists = allocated(size_of_val(&*coded.forms)) + allocated(size_of_val(&*coded.codings));
         forms + lists + allocated(size_of::<Coded>())
     }
@@ -145,35 +108,45 @@ impl StoredPage {
 
     /// A page as it was before: content, codings.
     pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        let heads = Heads::of(&stored, &stored.headers, plain.length());
-        let forms = OtherForms::of(&stored, coded);
+        StoredPage::laid_out(stored, plain, coded, Plain::Kept)
+    }
+
+    /// A file as a page: its content, and that in codings, is in memory already and stays there.
+    pub fn of_file(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
+        StoredPage::laid_out(stored, plain, coded, Plain::Shared)
+    }
+
+    fn laid_out(
+        stored: Stored,
+        plain: Plain,
+        coded: Vec<(Coding, Bytes)>,
+        kept: fn(Bytes) -> Plain,
+    ) -> StoredPage {
+        let plain = Laid::of(&stored, &stored.headers, plain);
+        let forms = OtherForms::of(&stored, coded, kept);
         let (stored, _, internal) = stored.into_parts();
         let internal = (!internal.is_empty()).then(|| Box::new(owned(&internal)));
         let coding = AtomicBool::new(false);
-        StoredPage { stored, plain, heads, forms, internal, coding, item: None }
+        StoredPage { stored, plain, forms, internal, coding, item: None }
     }
 
     /// The stored response with all its fields, read out of the header section.
     pub fn response(&self) -> Stored {
         let internal = self.internal.as_deref().cloned().unwrap_or_default();
-        Stored::of_parts(self.stored.clone(), self.heads.fields(), internal)
+        Stored::of_parts(self.stored.clone(), self.plain.fields(), internal)
     }
 
     /// The first line of this name among the fields that are sent.
     pub fn field(&self, name: &HeaderName) -> Option<&[u8]> {
-        let name = name.as_str().as_bytes();
-        lines(&self.heads.bytes).find(|(other, _)| *other == name).map(|(_, value)| value)
+        self.plain.field(name)
     }
 
     /// The content as it came: kept, or made again out of a coding.
     pub fn content(&self) -> Bytes {
-        match &self.plain {
-            Plain::Kept(content) => content.clone(),
-            Plain::InCodings(bytes) => {
-                let content = self.undone(*bytes);
-                content.expect("the coding was tried when the content was let go of")
-            }
-        }
+        self.plain.shared().unwrap_or_else(|| {
+            let content = self.undone(self.plain.length());
+            content.expect("the coding was tried when the content was let go of")
+        })
     }
 
     /// The content out of the coding that is undone quickest; `None` where there is none, or it does
@@ -183,7 +156,7 @@ impl StoredPage {
         let mut forms =
             quickest.iter().filter_map(|coding| Some((*coding, self.forms.get(*coding)?)));
         let (coding, form) = forms.next()?;
-        let content = codings::whole(coding, &form.content, bytes).ok()?;
+        let content = codings::whole(coding, form.content()?, bytes).ok()?;
         (content.len() == bytes).then(|| content.into())
     }
 
@@ -204,10 +177,11 @@ impl StoredPage {
 
     /// The same page without its content as it came, if that can be made again out of its codings.
     pub fn without_plain(mut self) -> StoredPage {
-        if let Plain::Kept(content) = &self.plain
-            && self.undone(content.len()).as_ref() == Some(content)
+        let again = self.plain.content().map(|content| (self.undone(content.len()), content));
+        if let Some((Some(again), content)) = again
+            && again == *content
         {
-            self.plain = Plain::InCodings(content.len());
+            self.plain = self.plain.without_content();
         }
         self
     }
@@ -216,26 +190,19 @@ impl StoredPage {
     pub fn of_item(item: Item) -> StoredPage {
         let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
         let (stored, ..) = stored.into_parts();
-        let heads = Heads { bytes: Box::default(), not_modified: 0 };
-        let (plain, forms) = (Plain::Kept(Bytes::new()), OtherForms::default());
+        let (plain, forms) = (Laid::empty(), OtherForms::default());
         let (internal, coding) = (None, AtomicBool::new(false));
-        StoredPage { stored, plain, heads, forms, internal, coding, item: Some(Box::new(item)) }
+        StoredPage { stored, plain, forms, internal, coding, item: Some(Box::new(item)) }
     }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        let kept = self.plain.kept().map_or(0, |kept| allocated(kept.len()) + SHARED_BYTES);
         let item = self.item.as_ref().map_or(0, |item| {
             allocated(size_of::<Item>()) + allocated(SEEN_BYTES) + allocated(item.value.len())
         });
         let internal = self.internal.as_ref().map_or(0, |fields| fields_bytes(fields));
-        self.stored.heap_bytes()
-            + allocated(self.heads.bytes.len())
-            + kept
-            + self.forms.bytes()
-            + internal
-            + item
+        self.stored.heap_bytes() + self.plain.heap_bytes() + self.forms.bytes() + internal + item
     }
 
     /// What varies by anything is somebody's; so is what has an owner or cookies in its key, which is
@@ -247,72 +214,6 @@ impl Payload for StoredPage {
             false => Audience::Somebody,
         }
     }
-}
-
-/// The header section of a page as HTTP/1.1 has it, without the lines that change from hit to hit and
-/// without the empty line. The lines that a 304 has, too, are its end.
-pub struct Heads {
-    bytes: Box<[u8]>,
-    /// Where the lines of a 304 begin.
-    not_modified: usize,
-}
-
-impl Heads {
-    /// Of a response with these fields.
-    fn of(facts: &StoredFacts, headers: &HeaderMap, content_bytes: usize) -> Heads {
-        let mut bytes = Vec::with_capacity(1024);
-        bytes.extend_from_slice(b"HTTP/1.1 ");
-        bytes.extend_from_slice(facts.status.as_str().as_bytes());
-        bytes.push(b' ');
-        let reason = facts.status.canonical_reason().unwrap_or("Unknown");
-        bytes.extend_from_slice(reason.as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-        let goes = goes_with_not_modified(headers);
-        write_lines(headers.iter().filter(|(name, _)| !goes(name)), &mut bytes);
-        // RFC 9110 section 8.6: no Content-Length in a 204.
-        if facts.status != http::StatusCode::NO_CONTENT {
-            bytes.extend_from_slice(format!("content-length: {content_bytes}\r\n").as_bytes());
-        }
-        let not_modified = bytes.len();
-        write_lines(headers.iter().filter(|(name, _)| goes(name)), &mut bytes);
-        Heads { bytes: bytes.into(), not_modified }
-    }
-
-    /// Status line and lines of the whole response.
-    pub fn whole(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Status line and lines of a 304.
-    pub fn not_modified(&self) -> [&[u8]; 2] {
-        [NOT_MODIFIED, &self.bytes[self.not_modified..]]
-    }
-
-    /// The fields that it was laid out from.
-    fn fields(&self) -> HeaderMap {
-        let all = Bytes::copy_from_slice(&self.bytes);
-        // With room for those that are added for the client.
-        let mut fields = HeaderMap::with_capacity(FIELDS_USUAL);
-        for (name, value) in lines(&all) {
-            let name = HeaderName::from_bytes(name).expect("what was a name is one");
-            let value = HeaderValue::from_maybe_shared(all.slice_ref(value));
-            if name != CONTENT_LENGTH {
-                fields.append(name, value.expect("what was a value is one"));
-            }
-        }
-        fields
-    }
-}
-
-/// The lines of a header section that was laid out here, without the first. Neither a name nor a value has
-/// what ends a line in it, nor a name what ends that.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let all = bytes.split(|byte| *byte == b'\n').skip(1);
-    all.filter_map(|line| {
-        let line = line.strip_suffix(b"\r")?;
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        Some((&line[..colon], line.get(colon + b": ".len()..)?))
-    })
 }
 
 /// The same fields in memory that holds nothing else.
@@ -333,18 +234,6 @@ fn fields_bytes(fields: &HeaderMap) -> usize {
     let entry = size_of::<HeaderName>() + size_of::<HeaderValue>() + 4 * size_of::<usize>();
     let room = fields.capacity().max(fields.len()) * 4 / 3;
     allocated(size_of::<HeaderMap>()) + allocated(room * entry) + allocated(room * 4) + values
-}
-
-fn write_lines<'a>(
-    lines: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>,
-    out: &mut Vec<u8>,
-) {
-    for (name, value) in lines {
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
 }
 
 /// What a page at `path_and_query` with this stored response depends on.
@@ -411,10 +300,10 @@ mod tests {
         assert_eq!(page.response().headers, headers);
         let cookies: Vec<_> = headers.get_all("set-cookie").iter().collect();
         assert_eq!(cookies, ["a=1", "b=2"], "in their order");
-        let whole = text(page.heads.whole());
+        let whole = text(page.plain.head());
         assert!(whole.starts_with("HTTP/1.1 404 Not Found\r\ncontent-type: text/html"), "{whole}");
         assert!(whole.contains("\r\ncontent-length: 3\r\n") && whole.ends_with("\r\n"), "{whole}");
-        let not_modified = text(&page.heads.not_modified().concat());
+        let not_modified = text(&page.plain.not_modified().concat());
         assert!(
             not_modified.starts_with("HTTP/1.1 304 Not Modified\r\ndate: Thu"),
             "{not_modified}"
@@ -426,13 +315,13 @@ mod tests {
     #[test]
     fn a_204_has_no_length() {
         let (_, page) = page(StatusCode::NO_CONTENT, &[]);
-        assert!(!text(page.heads.whole()).contains("content-length"));
+        assert!(!text(page.plain.head()).contains("content-length"));
     }
 
     #[test]
     fn a_page_is_counted_with_all_it_holds() {
         let (_, page) = page(StatusCode::OK, &[("etag", "\"1\"")]);
-        let least = page.heads.bytes.len() + 3 + 3;
+        let least = page.plain.head().len() + 3 + 3;
         assert!((least..least + 150).contains(&page.bytes()), "{}", page.bytes());
         println!("a page is {} bytes, facts {}", size_of::<StoredPage>(), size_of::<StoredFacts>());
     }

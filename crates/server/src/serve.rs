@@ -6,7 +6,7 @@ use crate::access_log::Spent;
 use crate::body::{Content, ResponseBody};
 use crate::config::Address;
 use crate::litespeed;
-use crate::page::StoredPage;
+use crate::page::{Laid, StoredPage};
 use crate::site::Site;
 use crate::target::Target;
 use bytes::Bytes;
@@ -160,7 +160,7 @@ fn reuse_page(facts: &RequestFacts<'_>, page: &StoredPage) -> Response<ResponseB
     let StoredPage { plain, forms, .. } = page;
     let stored = &page.response();
     let length = plain.length() as u64;
-    let form = |coding| forms.get(coding).map(|form| form.content.clone());
+    let form = |coding| forms.get(coding).and_then(Laid::shared);
     let plain = || match answer(facts, stored, Some(length)) {
         Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, Content::Whole(page.content())),
         other => without_content(other, stored, length),

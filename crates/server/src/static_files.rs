@@ -105,16 +105,14 @@ impl Kept {
             return Some(page);
         }
         let plain = match (&self.content, coded) {
-            (Some(content), _) => Plain::Kept(content.clone()),
+            (Some(content), _) => Plain::Shared(content.clone()),
             (None, Some(_)) => Plain::InCodings(self.version.length as usize),
             (None, None) => return None,
         };
         let coded = coded.map_or(Vec::new(), |coded| {
             coded.codings.iter().copied().zip(coded.contents.iter().cloned()).collect()
         });
-        Some(
-            place.get_or_init(|| Arc::new(StoredPage::restored(self.stored.clone(), plain, coded))),
-        )
+        Some(place.get_or_init(|| Arc::new(StoredPage::of_file(self.stored.clone(), plain, coded))))
     }
 
     /// What it costs to keep it at `path`, in bytes.

@@ -22,13 +22,13 @@ pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
     {
         return None;
     }
-    let content = match &page.plain {
-        Plain::Kept(content) => Content::Kept(content),
-        Plain::InCodings(bytes) => Content::InCodings(*bytes as u64),
+    let content = match page.plain.content() {
+        Some(content) => Content::Kept(content),
+        None => Content::InCodings(page.plain.length() as u64),
     };
     let stay = if found.worth.stay == Stay::Proven { PROVEN } else { 0 };
     let forms = page.forms.codings().iter();
-    let forms = forms.filter_map(|coding| Some((*coding, &*page.forms.get(*coding)?.content)));
+    let forms = forms.filter_map(|coding| Some((*coding, page.forms.get(*coding)?.content()?)));
     Some(Record {
         key: found.page.key().bytes(),
         worth: found.worth.uses & USES | stay,

@@ -1,0 +1,206 @@
+//! A page in one form as it goes over HTTP/1.1: header section and content, one behind the other in one
+//! allocation, so that a hit sends two pieces of one place in memory, and a page takes little beside what is
+//! sent of it.
+//!
+//! The header section is without the lines that change from hit to hit and without the empty line. The lines
+//! that a 304 has, too, are its end.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http_cache::{StoredFacts, goes_with_not_modified};
+use page_store::allocated;
+use std::sync::Arc;
+
+/// Fields of a response, as a rule.
+const FIELDS_USUAL: usize = 14;
+/// A header section, in bytes, as a rule.
+const HEAD_USUAL: usize = 512;
+/// The status line of a 304.
+const NOT_MODIFIED: &[u8] = b"HTTP/1.1 304 Not Modified\r\n";
+
+/// The content of a page as it came, in no coding.
+pub enum Plain {
+    /// To be kept: complete.
+    Kept(Bytes),
+    /// The same, and kept where it is: somebody else has it as well.
+    Shared(Bytes),
+    /// Not kept beside its codings, out of which it is made again; so many bytes.
+    InCodings(usize),
+}
+
+/// A page in one form, as it goes over HTTP/1.1: its header section without the lines that change from hit
+/// to hit and without the empty line, and its content behind it, in one allocation. The lines that a 304
+/// has, too, are the end of the header section.
+pub struct Laid {
+    bytes: Arc<[u8]>,
+    /// Where the header section ends.
+    head: u32,
+    /// Where the lines of a 304 begin.
+    not_modified: u32,
+    content: Place,
+}
+
+/// Where content is.
+enum Place {
+    /// Behind the header section.
+    Here,
+    /// Where somebody else has it as well.
+    Apart(Box<Bytes>),
+    /// Nowhere; so many bytes.
+    Nowhere(usize),
+}
+
+impl Laid {
+    /// Of a response with these fields.
+    pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Laid {
+        let (here, content) = match plain {
+            Plain::Kept(content) => (content, Place::Here),
+            Plain::Shared(content) => (Bytes::new(), Place::Apart(Box::new(content))),
+            Plain::InCodings(length) => (Bytes::new(), Place::Nowhere(length)),
+        };
+        let length = match &content {
+            Place::Here => here.len(),
+            Place::Apart(content) => content.len(),
+            Place::Nowhere(length) => *length,
+        };
+        let mut head = Vec::with_capacity(HEAD_USUAL);
+        let not_modified = write_head(facts, headers, length, &mut head) as u32;
+        let bytes = joined(&head, &here);
+        Laid { bytes, head: head.len() as u32, not_modified, content }
+    }
+
+    /// Nothing at all.
+    pub(super) fn empty() -> Laid {
+        Laid { bytes: Arc::default(), head: 0, not_modified: 0, content: Place::Here }
+    }
+
+    /// Status line and lines of the whole response.
+    pub fn head(&self) -> &[u8] {
+        &self.bytes[..self.head as usize]
+    }
+
+    /// Status line and lines of a 304.
+    pub fn not_modified(&self) -> [&[u8]; 2] {
+        [NOT_MODIFIED, &self.bytes[self.not_modified as usize..self.head as usize]]
+    }
+
+    /// The content, if it is kept.
+    pub fn content(&self) -> Option<&[u8]> {
+        match &self.content {
+            Place::Here => Some(&self.bytes[self.head as usize..]),
+            Place::Apart(content) => Some(content),
+            Place::Nowhere(_) => None,
+        }
+    }
+
+    /// The same, to be held on to.
+    pub fn shared(&self) -> Option<Bytes> {
+        match &self.content {
+            Place::Here => Some(Bytes::from_owner(self.bytes.clone()).slice(self.head as usize..)),
+            Place::Apart(content) => Some(Bytes::clone(content)),
+            Place::Nowhere(_) => None,
+        }
+    }
+
+    /// The length of the content in bytes, kept or not.
+    pub fn length(&self) -> usize {
+        match &self.content {
+            Place::Here => self.bytes.len() - self.head as usize,
+            Place::Apart(content) => content.len(),
+            Place::Nowhere(length) => *length,
+        }
+    }
+
+    pub(super) fn without_content(&self) -> Laid {
+        let (head, not_modified) = (self.head, self.not_modified);
+        Laid {
+            bytes: self.head().into(),
+            head,
+            not_modified,
+            content: Place::Nowhere(self.length()),
+        }
+    }
+
+    /// What it takes on the heap; of what somebody else has as well, nothing.
+    pub(super) fn heap_bytes(&self) -> usize {
+        allocated(2 * size_of::<usize>() + self.bytes.len())
+    }
+
+    /// The first line of this name.
+    pub(super) fn field(&self, name: &HeaderName) -> Option<&[u8]> {
+        let name = name.as_str().as_bytes();
+        lines(self.head()).find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+
+    /// The fields that it was laid out from.
+    pub(super) fn fields(&self) -> HeaderMap {
+        let all = Bytes::copy_from_slice(self.head());
+        // With room for those that are added for the client.
+        let mut fields = HeaderMap::with_capacity(FIELDS_USUAL);
+        for (name, value) in lines(&all) {
+            let name = HeaderName::from_bytes(name).expect("what was a name is one");
+            let value = HeaderValue::from_maybe_shared(all.slice_ref(value));
+            if name != CONTENT_LENGTH {
+                fields.append(name, value.expect("what was a value is one"));
+            }
+        }
+        fields
+    }
+}
+
+/// Both, one after the other.
+fn joined(head: &[u8], content: &[u8]) -> Arc<[u8]> {
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, head.len() + content.len()).collect();
+    let all = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
+    all[..head.len()].copy_from_slice(head);
+    all[head.len()..].copy_from_slice(content);
+    bytes
+}
+
+/// Writes the header section of a response with these fields; returns where in it the lines of a 304 begin.
+fn write_head(
+    facts: &StoredFacts,
+    headers: &HeaderMap,
+    content_bytes: usize,
+    bytes: &mut Vec<u8>,
+) -> usize {
+    bytes.extend_from_slice(b"HTTP/1.1 ");
+    bytes.extend_from_slice(facts.status.as_str().as_bytes());
+    bytes.push(b' ');
+    let reason = facts.status.canonical_reason().unwrap_or("Unknown");
+    bytes.extend_from_slice(reason.as_bytes());
+    bytes.extend_from_slice(b"\r\n");
+    let goes = goes_with_not_modified(headers);
+    write_lines(headers.iter().filter(|(name, _)| !goes(name)), bytes);
+    // RFC 9110 section 8.6: no Content-Length in a 204.
+    if facts.status != http::StatusCode::NO_CONTENT {
+        bytes.extend_from_slice(format!("content-length: {content_bytes}\r\n").as_bytes());
+    }
+    let not_modified = bytes.len();
+    write_lines(headers.iter().filter(|(name, _)| goes(name)), bytes);
+    not_modified
+}
+
+/// The lines of a header section that was laid out here, without the first. Neither a name nor a value has
+/// what ends a line in it, nor a name what ends that.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let all = bytes.split(|byte| *byte == b'\n').skip(1);
+    all.filter_map(|line| {
+        let line = line.strip_suffix(b"\r")?;
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((&line[..colon], line.get(colon + b": ".len()..)?))
+    })
+}
+
+fn write_lines<'a>(
+    lines: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>,
+    out: &mut Vec<u8>,
+) {
+    for (name, value) in lines {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
