@@ -222,7 +222,7 @@ async fn get(
                 let mut ask = Ask { validate: again.clone(), fallback: again, ..ask };
                 // The visitor does not wait for it.
                 ask.visitor.besides.spent = None;
-                tokio::spawn(render::refresh(site.clone(), ask));
+                tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
             }
             return stale_hit(site, &facts, page, because);
         }

@@ -109,26 +109,25 @@ fn is_hidden(files: &FilesConfig, clean: &str) -> bool {
     })
 }
 
-/// Matches a file name against a pattern in which `*` stands for anything, without regard to case.
+/// Matches a file name against a pattern in which `*` stands for anything, without regard to case. Each
+/// part of each path is matched against each pattern whenever a script is asked for: nothing is allocated.
 fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
+    let first = parts.next().unwrap_or_default().as_bytes();
+    let mut rest = name.as_bytes();
+    if !rest.get(..first.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(first)) {
+        return false;
     }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.find(part) {
+    rest = &rest[first.len()..];
+    let Some(last) = parts.next_back().map(str::as_bytes) else { return rest.is_empty() };
+    for part in parts.map(str::as_bytes).filter(|part| !part.is_empty()) {
+        match rest.windows(part.len()).position(|at| at.eq_ignore_ascii_case(part)) {
             Some(at) => rest = &rest[at + part.len()..],
             None => return false,
         }
     }
-    true
+    let end = rest.len().checked_sub(last.len()).map(|from| &rest[from..]);
+    end.is_some_and(|end| end.eq_ignore_ascii_case(last))
 }
 
 /// The script in `/script.php/extra`, when there is such a file.
