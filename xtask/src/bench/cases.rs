@@ -35,6 +35,8 @@ pub enum Case {
     Http2,
     /// Clients that accept gzip
     Gzip,
+    /// Servers that write an access log
+    Logs,
     /// Changes while hits go on: 10, 100, 1,000 a second
     Invalidations,
     /// The cost of a miss, beside nginx before the same PHP
@@ -53,7 +55,7 @@ pub enum Case {
 
 impl Case {
     /// All of them, in the order of the tables.
-    const EACH: [Case; 17] = [
+    const EACH: [Case; 18] = [
         Case::O1,
         Case::O2,
         Case::O3,
@@ -64,6 +66,7 @@ impl Case {
         Case::Tls,
         Case::Http2,
         Case::Gzip,
+        Case::Logs,
         Case::Invalidations,
         Case::Miss,
         Case::Pauses,
@@ -167,6 +170,14 @@ impl Case {
                 )
                 .headers(&[("Accept-Encoding", "gzip")]),
             ],
+            Case::Logs => {
+                let rivals = [Rival::Floor, Rival::Pagewell, Rival::NginxCache, Rival::ApacheCache];
+                let title = "With access logs, in memory: a page of 2,042 bytes, 50 connections";
+                let bare = Measure::new("logs", title, "/p/2042-0", &rivals).logging();
+                let title = "With access logs: the same with a browser's headers";
+                let full = Measure::new("logs-browser", title, "/p/2042-0", &rivals).logging();
+                vec![bare, full.headers(&BROWSER_HEADERS)]
+            }
             _ => Vec::new(),
         }
     }

@@ -6,11 +6,12 @@
 //! reason; Pagewell and the floor may not be.
 
 use super::figures::{Round, Series, table};
-use super::pages::Pages;
+use super::pages::{Pages, fast_dir};
 use super::rivals::{Ground, Rival, Server};
-use super::{Amount, plot};
+use super::{Amount, plot, told};
 use harness::{Client, Deadline, Load, Request, Until, cpu};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Measure {
     pub headers: Vec<(String, String)>,
     /// Whether servers may use both cores, as the load does.
     pub both_cores: bool,
+    /// Whether servers write their access logs.
+    pub logs: bool,
 }
 
 impl Measure {
@@ -52,6 +55,7 @@ impl Measure {
             keep_alive: true,
             headers: Vec::new(),
             both_cores: false,
+            logs: false,
         }
     }
 
@@ -70,6 +74,12 @@ impl Measure {
     /// With these field lines.
     pub fn headers(mut self, headers: &[(&str, &str)]) -> Measure {
         self.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        self
+    }
+
+    /// With access logs.
+    pub fn logging(mut self) -> Measure {
+        self.logs = true;
         self
     }
 
@@ -94,6 +104,8 @@ pub fn run(measure: &Measure, amount: &Amount, binary: &Path) -> Result<(String,
         connections: measure.connections,
         gzip: measure.gzip(),
         certificate: None,
+        logs: if measure.logs { Some(fast_dir("logs").map_err(told)?) } else { None },
+        log: RefCell::default(),
     };
     let (servers, left_out) = start_all(measure, &ground)?;
     let mut series: Vec<Series> = servers.iter().map(|one| Series::new(one.rival.name())).collect();
@@ -105,6 +117,7 @@ pub fn run(measure: &Measure, amount: &Amount, binary: &Path) -> Result<(String,
             // So many connections take a while to be made.
             let slice = if measure.connections > 1000 { slice * 4 } else { slice };
             one_round(measure, server, &ground, slice, (round > 0).then_some(series))?;
+            server.empty_log()?;
             if server.rival.renders() {
                 let_php_finish(&ground);
                 continue;

@@ -12,6 +12,7 @@ use super::rivals::{Ground, Rival, Server};
 use super::{Amount, Found};
 use harness::{Load, Until};
 use serde_json::json;
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -92,6 +93,8 @@ fn measure(
         connections,
         gzip: false,
         certificate: None,
+        logs: None,
+        log: RefCell::default(),
     };
     let mut servers = [Rival::Php.start(&ground)?, Rival::Pagewell.start(&ground)?];
     for server in &mut servers {

@@ -13,6 +13,7 @@ use super::pages::Pages;
 use super::{floor, told};
 use harness::{Address, Nginx, PrivateDir, Process, cpu};
 use std::any::Any;
+use std::cell::RefCell;
 use std::env;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -108,11 +109,14 @@ impl Rival {
             Rival::HaProxy => caches::haproxy(on),
             Rival::TrafficServer => caches::traffic_server(on),
         };
+        let file = |dir: &PrivateDir| dir.path().join(format!("{self:?}.log"));
+        on.log.replace(on.logs.as_ref().map(file));
         let mut server = match on.core {
             Some(core) => cpu::on_core(core, start).map_err(|e| format!("core {core}: {e}"))??,
             None => start()?,
         };
         server.rival = self;
+        server.log = on.log.take();
         Ok(server)
     }
 }
@@ -135,9 +139,18 @@ pub struct Ground {
     pub gzip: bool,
     /// A certificate and its key, where servers are to speak TLS.
     pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Where servers write their access logs, if they are to: in memory, so that no disk disturbs.
+    pub logs: Option<PrivateDir>,
+    /// The access log of the server that is started now.
+    pub log: RefCell<Option<PathBuf>>,
 }
 
 impl Ground {
+    /// What `directive` makes of the path of the log that the server is to write; nothing if none.
+    pub fn logging(&self, directive: impl FnOnce(&Path) -> String) -> String {
+        self.log.borrow().as_deref().map(directive).unwrap_or_default()
+    }
+
     /// Where a server that is started now is to speak TLS, if it is.
     ///
     /// # Errors
@@ -170,6 +183,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// The roots of its processes.
     pub pids: Vec<u32>,
+    /// Its access log, where it writes one.
+    log: Option<PathBuf>,
     /// What ends it when it is dropped.
     _keeps: Vec<Box<dyn Any>>,
 }
@@ -177,7 +192,7 @@ pub struct Server {
 impl Server {
     /// A server whose processes have these roots.
     pub fn new(address: SocketAddr, pids: Vec<u32>, keeps: Vec<Box<dyn Any>>) -> Server {
-        Server { rival: Rival::Floor, address, pids, _keeps: keeps }
+        Server { rival: Rival::Floor, address, pids, log: None, _keeps: keeps }
     }
 
     /// One nginx, and what it needs beside it.
@@ -185,6 +200,22 @@ impl Server {
         let (address, pid) = (nginx.address(), nginx.pid());
         keeps.insert(0, Box::new(nginx));
         Server::new(address, [vec![pid], more].concat(), keeps)
+    }
+
+    /// Looks whether it has logged what it answered, and empties the log. The floor logs nothing.
+    ///
+    /// # Errors
+    /// There is nothing in the log.
+    pub fn empty_log(&self) -> Result<(), String> {
+        let Some(log) = self.log.as_deref().filter(|_| self.rival != Rival::Floor) else {
+            return Ok(());
+        };
+        let said = |error: std::io::Error| format!("bench: {}: {error}", log.display());
+        let file = fs::File::options().write(true).open(log).map_err(said)?;
+        match file.metadata().map_err(said)?.len() {
+            0 => Err(format!("bench: {} has logged nothing", self.rival.name())),
+            _ => file.set_len(0).map_err(said),
+        }
     }
 
     /// CPU seconds of all its processes.

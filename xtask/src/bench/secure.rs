@@ -10,6 +10,7 @@ use super::rivals::{Ground, Rival, Server};
 use super::{Amount, Found, plot, told};
 use harness::{PrivateDir, cpu};
 use serde_json::json;
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -55,6 +56,8 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<Found, 
         connections: 1024,
         gzip: false,
         certificate: Some(certificate(dir.path())?),
+        logs: None,
+        log: RefCell::default(),
     };
     let mut servers = Vec::new();
     for rival in [Rival::Pagewell, Rival::NginxCache] {

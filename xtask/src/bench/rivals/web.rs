@@ -39,6 +39,9 @@ pub fn nginx_with(
         );
     }
     server.push_str(location);
+    server.push_str(
+        &on.logging(|log| format!("\naccess_log {} combined buffer=64k flush=1s;", log.display())),
+    );
     let conf = NginxConf {
         http: format!("{NGINX}{http}"),
         server,
@@ -64,7 +67,11 @@ pub fn pagewell(on: &Ground, root: &Path) -> Result<Server, String> {
     fs::write(&file, config).map_err(|error| format!("{}: {error}", file.display()))?;
     let php = format!("unix:{}", on.pages.php.socket().display());
     let (root, file) = (root.display().to_string(), file.display().to_string());
-    let arguments = [&root, "--php", &php, "--config", &file, "--log", "warn"];
+    let log = on.logging(|log| log.display().to_string());
+    let mut arguments = vec![root.as_str(), "--php", &php, "--config", &file, "--log", "warn"];
+    if !log.is_empty() {
+        arguments.extend(["--access-log", &log]);
+    }
     let pagewell = Pagewell::start(&on.binary, &arguments).map_err(told)?;
     let address = match &tls {
         Some(tls) => tls.address(),
@@ -128,9 +135,15 @@ pub fn perl(on: &Ground) -> Result<Server, String> {
     Ok(Server::nginx(nginx, vec![pid], vec![Box::new(wrap), Box::new(dir)]))
 }
 
+/// The Combined Log Format in Apache's words.
+const APACHE_COMBINED: &str = r#"%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-Agent}i\""#;
+
 /// An Apache of threads on this ground.
-pub fn apache(_on: &Ground, modules: &[&'static str], directives: &str) -> Result<Apache, String> {
-    let conf = ApacheConf { modules: modules.to_vec(), directives: directives.to_owned() };
+pub fn apache(on: &Ground, modules: &[&'static str], directives: &str) -> Result<Apache, String> {
+    let log = on.logging(|log| {
+        format!("BufferedLogs On\nCustomLog {} \"{APACHE_COMBINED}\"\n", log.display())
+    });
+    let conf = ApacheConf { modules: modules.to_vec(), directives: format!("{log}{directives}") };
     Apache::start(fast_dir("apache").map_err(told)?, &conf).map_err(told)
 }
 
