@@ -1,36 +1,12 @@
 //! A hit allocates nothing here: reading the request, deciding, answering its preconditions.
 //!
-//! The only test in its binary, for it counts what the whole process allocates on this thread. The
-//! counting allocator needs `unsafe`; it hands everything on to the system's.
-#![allow(unsafe_code)]
+//! The only test in its binary, for it counts what the whole process allocates on this thread.
 
 mod exchange;
 
+use counting_allocator::{Counting, allocations};
 use exchange::{after, stored};
 use http_cache::{Answer, Candidate, Fields, Policy, RequestFacts, Reuse, Verdict, decide};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on unchanged to the system's allocator, which keeps the contract; the
-// counter is a constant-initialised thread local without destructor, so it allocates nothing itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -52,12 +28,12 @@ fn a_hit_allocates_nothing() {
         (b"Range", b"bytes=0-9"),
         (b"Cookie", b"a=b; c=d"),
     ];
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     let facts = RequestFacts::read(&http::Method::GET, browser.iter().copied());
     let fields: &dyn Fields = &browser;
     let candidates = [Candidate { stored: &page, marked: None }].into_iter();
     let verdict = decide(&facts, fields, candidates, &policy, after(10));
-    let allocated = ALLOCATIONS.get() - before;
+    let allocated = allocations() - before;
     let expected =
         Verdict::Reuse { candidate: 0, state: Reuse::Fresh, answer: Answer::NotModified };
     assert_eq!(verdict, expected);

@@ -9,35 +9,11 @@ mod common;
 #[cfg(not(loom))]
 mod heap {
     use super::common::SITE;
+    use counting_allocator::{Counting, held_bytes, taken_bytes as taken};
     use page_store::{
         Audience, EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, Payload,
         Store, Strength, Target,
     };
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-    struct Counting;
-
-    static HELD: AtomicUsize = AtomicUsize::new(0);
-
-    /// What a general-purpose allocator takes for an allocation: steps of 16 bytes, 8 of its own.
-    fn taken(size: usize) -> usize {
-        ((size + 8 + 15) & !15).max(32)
-    }
-
-    // SAFETY: every call is the system allocator's own, with a count beside it.
-    #[allow(unsafe_code)]
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            HELD.fetch_add(taken(layout.size()), Relaxed);
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-            HELD.fetch_sub(taken(layout.size()), Relaxed);
-            unsafe { System.dealloc(at, layout) }
-        }
-    }
 
     #[global_allocator]
     static COUNTING: Counting = Counting;
@@ -71,7 +47,7 @@ mod heap {
 
     /// Real and counted bytes agree; returns the real ones since `before`.
     fn compare(store: &Store<Content>, before: usize, what: &str) -> usize {
-        let (real, counted) = (HELD.load(Relaxed) - before, store.stats().bytes.total());
+        let (real, counted) = (held_bytes() - before, store.stats().bytes.total());
         assert!(real as f64 <= counted as f64 * 1.1, "{what}: real {real}, counted {counted}");
         assert!(counted as f64 <= real as f64 * 1.1, "{what}: real {real}, counted {counted}");
         real
@@ -119,14 +95,14 @@ mod heap {
 
     #[test]
     fn what_is_counted_is_what_is_held() {
-        let before = HELD.load(Relaxed);
+        let before = held_bytes();
         let store = Store::<Content>::new(Limits::new(1 << 26));
         compare(&store, before, "empty");
         let lease = store.lease();
-        let held = HELD.load(Relaxed);
+        let held = held_bytes();
         fill(&store, 20_000, 0, 1);
         let bare = compare(&store, before, "pages without tags");
-        let each = (HELD.load(Relaxed) - held) / 20_000;
+        let each = (held_bytes() - held) / 20_000;
         let payload_and_key = taken(100) + taken("/articles/2026/12345".len());
         let page = each - payload_and_key;
         assert!(page <= PAGE_BYTES_TYPICAL, "a page costs {page} bytes beside payload and key");
@@ -146,15 +122,12 @@ mod heap {
         fill(&store, 120_000, 20, 5_000);
         assert!(store.stats().counters.evicted > 0);
         compare(&store, before, "full");
-        assert!(
-            HELD.load(Relaxed) - before <= (1 << 26) + (1 << 22),
-            "the budget is kept in the heap"
-        );
+        assert!(held_bytes() - before <= (1 << 26) + (1 << 22), "the budget is kept in the heap");
         store.validate();
         drop(store);
         pages_with_a_thousand_tags(before);
         private_pages_and_keys_that_wait(before);
-        let left = HELD.load(Relaxed) - before;
+        let left = held_bytes() - before;
         assert!(left < 10_000, "{left} bytes were not given back");
     }
 }

@@ -10,6 +10,9 @@
 //! `DIFFERENTIAL_CASES` draw others. RFC 9112 sections 2 to 6. Not here: chunked content's inside.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/random.rs"]
+mod random;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use pagewell::clock::Clock;
@@ -20,6 +23,7 @@ use pagewell::exchange::{SaidBy, Visitor};
 use pagewell::origin::Besides;
 use pagewell::request_head::{Framing, Inspection, inspect};
 use pagewell::server::Server;
+use random::Random;
 use site_rules::Peer;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,26 +35,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const LAST: &str = "GET /end HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 /// Longer than any case takes; only a fault comes near it.
 const BOUND: Duration = Duration::from_secs(20);
-
-/// xorshift64*: the same cases for the same seed, everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
-    }
-
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
-
-    fn chance(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 const METHODS: &[&str] = &[
     "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "OPTIONS", "get", "TRACE", "PURGE",
@@ -369,7 +353,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hits_in_front_change_nothing() {
     let seed = number("DIFFERENTIAL_SEED", 0x5eed);
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed);
     let (front, behind) = (Side::start(true).await, Side::start(false).await);
     let limits = front.server.site().limits.clone();
     let mut hits = 0;
@@ -423,7 +407,7 @@ async fn by_hyper(bytes: &[u8], limits: &Limits) -> Vec<(String, Option<usize>)>
 #[tokio::test]
 async fn what_passes_the_front_is_one_request_to_hyper() {
     let seed = number("DIFFERENTIAL_SEED", 0x5eed);
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed);
     let limits = Limits { body_bytes: 1000, ..Limits::default() };
     let mut passed = 0;
     for case in 0..number("DIFFERENTIAL_CASES", 4000) {

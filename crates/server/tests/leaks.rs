@@ -13,6 +13,7 @@
 
 mod common;
 
+use common::random::Random;
 use common::{before_origin, client, counter};
 use harness::{Client, Pagewell, Request};
 use std::collections::HashSet;
@@ -36,26 +37,6 @@ const PATHS: [&str; 8] = ["/", "/a", "/b", "/account", "/account/x.css", "/a?q=1
 /// A record of the content; a range of twice as much has a whole one in it.
 const RECORD_BYTES: usize = 64;
 const RECORDS: usize = 8;
-
-/// xorshift64*: the same for the same seed, everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
-    }
-
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
-    fn chance(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 fn drawn(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
@@ -167,7 +148,8 @@ impl Origin {
                 }
             }
             let number = self.renders.fetch_add(1, Ordering::Relaxed);
-            let mut random = Random(self.seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut random =
+                Random::new(self.seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             // Long enough for others to come and wait for the same.
             thread::park_timeout(Duration::from_micros(random.below(2_000) as u64));
             let answer = self.answer(&head, number, &mut random);
@@ -266,7 +248,7 @@ fn visit(mut client: Client, me: &str, seed: u64, requests: u64, firsts: &Firsts
         By::Nothing,
         By::Nothing,
     ];
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut tag = None;
     for _ in 0..requests {
         let by = random.one(&BYS);

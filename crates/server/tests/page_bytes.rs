@@ -3,47 +3,21 @@
 //! Pages are made as an origin's responses come: every value of a field is a piece of a buffer that was read
 //! from its connection, and none of those buffers may be held by a page. One test only: the allocator counts
 //! for the whole process.
-#![allow(unsafe_code)]
 
 use bytes::Bytes;
+use counting_allocator::{Counting, held_bytes};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::{Policy, RequestFacts, Stored, Timestamp, storable};
 use page_store::{Limits, Site, Store};
 use pagewell::page::{StoredPage, dependencies};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const PAGES: usize = 4000;
 const READ_BYTES: usize = 8 << 10;
 const CONTENT_BYTES: usize = 2042;
 /// What a page of a few fields takes beyond its content and its header lines, its address in it.
 const BEYOND_BYTES: usize = 720;
-
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-
-/// What a general-purpose allocator takes for an allocation: steps of 16 bytes, 8 of its own.
-fn taken(size: usize) -> usize {
-    ((size + 8 + 15) & !15).max(32)
-}
-
-// SAFETY: every call is the system allocator's own, with a count beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(taken(layout.size()), Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        HELD.fetch_sub(taken(layout.size()), Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -78,7 +52,7 @@ fn stored(lines: &[(&'static str, &str)]) -> Stored {
 fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize) {
     let store = Store::<StoredPage>::new(Limits::new(1 << 28));
     let site = Site::default();
-    let (before, counted) = (HELD.load(Relaxed), store.stats().bytes.total());
+    let (before, counted) = (held_bytes(), store.stats().bytes.total());
     let lease = store.lease();
     for n in 0..PAGES {
         let path = format!("/n/{n}/");
@@ -90,7 +64,7 @@ fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize)
         let page = StoredPage::with_forms(stored, content(CONTENT_BYTES), coded);
         store.insert(store.key(key.as_bytes()), 0, &made_from, &lease, page).expect("no change");
     }
-    let real = HELD.load(Relaxed) - before;
+    let real = held_bytes() - before;
     (real / PAGES, (store.stats().bytes.total() - counted) / PAGES)
 }
 

@@ -1,35 +1,11 @@
 //! Planning a request at a site without rules allocates nothing, whatever its cookies and query.
 //!
-//! The only test in its binary, for it counts what the whole process allocates on this thread. The
-//! counting allocator needs `unsafe`; it hands everything on to the system's.
-#![allow(unsafe_code)]
+//! The only test in its binary, for it counts what the whole process allocates on this thread.
 
+use counting_allocator::{Counting, allocations};
 use http_cache::Fields;
 use site_rules::raw::{Cookies, Keys};
 use site_rules::{Handling, Load, Peer, Planned, RequestView, Secret, SiteRules, Surroundings};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on unchanged to the system's allocator, which keeps the contract; the
-// counter is a constant-initialised thread local without destructor, so it allocates nothing itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -47,7 +23,7 @@ fn a_plan_without_rules_allocates_nothing() {
         (b"Cookie", b"_ga=GA1.1.2; _gid=3; theme=dark; CookieConsent=yes; pagewell-wrote=9.ab"),
     ];
     let mut key = Vec::with_capacity(256);
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     let normal = rules.form().normal("/news/4/?page=2&sort=new");
     let view = RequestView {
         method: &http::Method::GET,
@@ -61,7 +37,7 @@ fn a_plan_without_rules_allocates_nothing() {
     rules.write_key(&plan, view.fields, &mut key);
     let mut cookies = 0;
     Planned::new(&rules, plan, view.fields).values("cookie", &mut |_| cookies += 1);
-    let allocated = ALLOCATIONS.get() - before;
+    let allocated = allocations() - before;
     assert_eq!((plan.handling, cookies, key.len()), (Handling::Store, 1, 0));
     assert_eq!(allocated, 0);
     assert!(before > 0, "the allocator counts");

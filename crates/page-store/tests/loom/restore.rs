@@ -26,10 +26,9 @@ fn open_all(store: &TestStore) -> Opened {
     store.open(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop)
 }
 
-#[test]
-#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
-fn restoring_against_change() {
-    explore_at_least(6, || {
+/// Every schedule of a page being put in, and of a change of it.
+fn against(least: usize, change: impl Fn(&TestStore) + Sync + Send + 'static) {
+    explore_at_least(least, move || {
         let store = store();
         let restored = restoring(&store);
         change(&store);
@@ -38,6 +37,12 @@ fn restoring_against_change() {
         assert_eq!(stored(&store, KEY), None, "stale at the end");
         store.validate();
     });
+}
+
+#[test]
+#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
+fn restoring_against_change() {
+    against(6, change);
 }
 
 /// The same with a render under way, which may read before the change or after it.
@@ -64,15 +69,7 @@ fn restoring_and_rendering_against_change() {
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn restoring_against_a_change_by_predicate() {
-    explore(|| {
-        let store = store();
-        let restored = restoring(&store);
-        change_where(&store, Strength::Drop);
-        assert_eq!(stored(&store, KEY), None, "stale right after the change");
-        restored.join().unwrap();
-        assert_eq!(stored(&store, KEY), None, "stale at the end");
-        store.validate();
-    });
+    against(20, |store| change_where(store, Strength::Drop));
 }
 
 #[test]
