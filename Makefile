@@ -8,8 +8,10 @@ FEATURES = --features pagewell/settable-clock
 # The model checker is compiled in by a flag for the compiler, which would rebuild everything else.
 LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom $(CARGO) test
 
-# A workspace of its own; what both need is built once.
-FUZZ = cd fuzz && CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)) $(CARGO)
+# What was built for the tests is what the tasks after them use: nothing is built a second time.
+BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+XTASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/xtask
+
 # What decides whether a change lands must come out the same twice: `make test` draws its random
 # cases from one seed. `make fuzz` is where new ones are looked for.
 export PROPTEST_RNG_SEED ?= 1
@@ -35,16 +37,15 @@ demo: ## the example site on http://127.0.0.1:8080, with a database of its own, 
 test: ## everything: format, lints, unit, property and model tests, scenarios, interop, PHP
 	@scripts/setup test
 	$(CARGO) fmt --all --check
-	$(FUZZ) fmt --all --check
+	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	$(CARGO) test --workspace $(FEATURES)
-	$(FUZZ) test --locked
+	PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES)
 	$(MAKE) --no-print-directory model
 	$(PHPUNIT) --configuration php/client
 	$(PHPUNIT) --configuration examples/news
-	$(CARGO) xtask tidy
-	$(CARGO) xtask demo --check --dev
-	$(CARGO) xtask torture --short
+	$(XTASK) tidy
+	$(XTASK) demo --check --dev
+	$(XTASK) torture --short
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom
@@ -52,8 +53,8 @@ model: ## the store under the model checker; without its lease check each model 
 	$(CARGO) test -p page-store --test model --test random --features without-lease-check
 
 fuzz: ## damaged input for every reader: SECONDS for each, then CASES of each property, from SEED
-	$(FUZZ) run --locked --release -- all --seconds $(SECONDS) --seed $(SEED)
-	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude xtask
+	$(CARGO) run --profile fuzz -p fuzz-targets -- all --seconds $(SECONDS) --seed $(SEED)
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude xtask --exclude fuzz-targets
 
 bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for some of them)
 	@scripts/setup bench
@@ -66,7 +67,7 @@ package: ## a package for Debian: target/package/*.deb
 
 fmt: ## formats the Rust sources
 	$(CARGO) fmt --all
-	$(FUZZ) fmt --all
+	rustfmt --edition 2024 fuzz/fuzz_targets/*.rs
 
 lint: ## the lints and the rules of the house
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings

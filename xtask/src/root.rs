@@ -34,18 +34,27 @@ pub fn target() -> PathBuf {
 /// # Errors
 /// What cargo's failure means for the caller; cargo itself has said the rest.
 pub fn pagewell(profile: Profile) -> Result<PathBuf, String> {
+    match profile {
+        Profile::Dev => build("debug", &[]),
+        Profile::Release => build("release", &["--release"]),
+    }
+}
+
+/// The same as the tests have it: its clock can be set, and its lease check left out.
+///
+/// # Errors
+/// As above.
+pub fn tested() -> Result<PathBuf, String> {
+    build("debug", &["--features", "settable-clock"])
+}
+
+fn build(directory: &str, arguments: &[&str]) -> Result<PathBuf, String> {
     if env::var_os("PAGEWELL_BIN").is_some() {
         return harness::binary().map_err(|error| error.to_string());
     }
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(repository()).args(["build", "--quiet", "--package", "pagewell"]);
-    let directory = match profile {
-        Profile::Dev => "debug",
-        Profile::Release => {
-            command.arg("--release");
-            "release"
-        }
-    };
+    command.args(arguments);
     let status = command.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
     if !status.success() {
         return Err("pagewell does not build".to_owned());

@@ -33,10 +33,9 @@ use run::Run;
 use script::Faults;
 use serde_json::Value;
 use site::Site;
-use std::env;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -249,15 +248,12 @@ fn binary(lease_check: LeaseCheck) -> Result<PathBuf, String> {
     if lease_check == LeaseCheck::Kept {
         return root::pagewell(Profile::Dev);
     }
-    let target = root::target().join("without-lease-check");
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root::repository()).args(["build", "--quiet", "--package", "pagewell"]);
-    command.args(["--features", "without-lease-check", "--target-dir"]).arg(&target);
-    let status = command.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
-    if !status.success() {
-        return Err("torture: pagewell does not build without its lease check".to_owned());
-    }
-    Ok(target.join("debug").join("pagewell"))
+    let built = root::tested()?;
+    let script = root::target().join("pagewell-without-lease-check");
+    let text = format!("#!/bin/sh\nPAGEWELL_LEASE_CHECK=off exec '{}' \"$@\"\n", built.display());
+    fs::write(&script, text).map_err(system)?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(system)?;
+    Ok(script)
 }
 
 /// One run, which ends early after so many wrong answers.

@@ -53,6 +53,15 @@ impl Opened {
 }
 
 impl<P: Payload> Store<P> {
+    /// How many pages a change of these would look at now: what it will take, before it is begun. A page
+    /// that depends on several of them counts for each.
+    pub fn reach(&self, change: &Change<'_>) -> usize {
+        let ids = change.ids(&self.shared.seeds);
+        let index = self.shared.lock();
+        let pages = |id: &Id| index.tags.find(*id).map_or(0, |at| index.tags.get(at).pages().len());
+        ids.iter().map(pages).sum()
+    }
+
     /// Applies a change. Returns when no lookup can find a page of before any more (or a mark is on it).
     pub fn change(&self, change: &Change<'_>, strength: Strength) -> Applied {
         self.change_at(change, strength, 0)

@@ -9,6 +9,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+/// Whether what began before a change is kept out: always, but where a test has to find what comes of it.
+pub(crate) fn is_checked() -> bool {
+    #[cfg(feature = "lease-check-by-choice")]
+    if crate::lease_check::is_left_out() {
+        return false;
+    }
+    !cfg!(feature = "without-lease-check")
+}
+
 /// A value of the store's clock, which only changes move and which never goes back.
 ///
 /// As an arrival stamp it says which changes had been acknowledged when a request arrived: all those with

@@ -21,6 +21,8 @@ mod fill;
 mod hash;
 mod index;
 mod lease;
+#[cfg(feature = "lease-check-by-choice")]
+mod lease_check;
 mod list;
 mod names;
 mod owners;
@@ -46,6 +48,8 @@ pub use budget::{
 pub use change::{Applied, Opened};
 pub use fill::{Alone, Arrived, FillLimits, FillStats, Fills, Follower, Leader, Turn, Why};
 pub use lease::{Lease, Number};
+#[cfg(feature = "lease-check-by-choice")]
+pub use lease_check::leave_out_lease_check;
 pub use list::Listing;
 pub use names::{Change, Dependencies, Site, Strength, Target};
 pub use page::{Audience, Candidates, Key, KeyBuf, Marked, Page, Payload, SERVED_MAX};

@@ -12,7 +12,7 @@
 use crate::budget::heap;
 use crate::change::{Applied, Sweep, next_page};
 use crate::index::Index;
-use crate::lease::Number;
+use crate::lease::{self, Number};
 use crate::names::{Site, Strength, everything};
 use crate::page::{Page, Payload};
 use crate::places::Leaving;
@@ -135,7 +135,7 @@ impl<P: Payload> Shared<P> {
         site: Site,
     ) -> (MutexGuard<'_, Index<P>>, Result<(), Refused>) {
         let mut index = self.lock();
-        if cfg!(feature = "without-lease-check") {
+        if !lease::is_checked() {
             return (index, Ok(()));
         }
         let mut asked = page.lease();

@@ -13,7 +13,7 @@
 use crate::evict::Queue;
 use crate::hash::Id;
 use crate::index::Index;
-use crate::lease::{Lease, Number};
+use crate::lease::{self, Lease, Number};
 use crate::names::{Dependencies, Site, everything};
 use crate::page::{Key, Marked, Page, Payload};
 use crate::places::Place;
@@ -229,7 +229,7 @@ impl<P: Payload> Shared<P> {
         if page.heap_bytes() > self.limits.page_bytes_max {
             return Err(NotRestored::Refused(Refused::TooLarge));
         }
-        if !cfg!(feature = "without-lease-check") {
+        if lease::is_checked() {
             index.check_restored(dependencies).map_err(NotRestored::Refused)?;
         }
         let stored = self.shards.same_hash(page.key().hash);

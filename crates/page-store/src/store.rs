@@ -15,7 +15,7 @@ use crate::budget::Limits;
 use crate::evict::Queue;
 use crate::hash::{Id, Seeds};
 use crate::index::Index;
-use crate::lease::{Lease, Number, Registry};
+use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
 use crate::page::{Candidates, Key, NOWHERE, Page, Payload};
 use crate::places::{Leaving, Tidied};
@@ -306,7 +306,7 @@ impl<P: Payload> Shared<P> {
         if page.heap_bytes() > self.limits.page_bytes_max {
             return Err(Refused::TooLarge);
         }
-        if !cfg!(feature = "without-lease-check") {
+        if lease::is_checked() {
             index.check(dependencies, page.lease())?;
         }
         let (replaced, queue) = self.make_room_under_key(index, page)?;

@@ -69,8 +69,11 @@ fn respond(pieces: &[&[u8]]) -> Came {
     came
 }
 
-/// Status, names and content, or the refusal's name; none while it goes on.
-fn head(pieces: &[&[u8]]) -> Option<Result<(u16, usize, Vec<u8>), String>> {
+/// Status, number of fields and content.
+type Head = (u16, usize, Vec<u8>);
+
+/// What was read, or the refusal's name; none while it goes on.
+fn head(pieces: &[&[u8]]) -> Option<Result<Head, String>> {
     let limits = HeadLimits::default();
     let mut reader = CgiHeadReader::new(limits);
     let mut pieces = pieces.iter();

@@ -7,6 +7,7 @@ use fuzz_targets::mutate::{Inputs, run_showing};
 use fuzz_targets::{TARGETS, Target};
 use std::time::{Duration, Instant};
 
+#[allow(clippy::disallowed_methods, reason = "it runs for so many seconds of anybody's clock")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |flag: &str, otherwise: u64| {
@@ -25,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut inputs = Inputs::new(target.0, seed)?;
         let (began, mut count) = (Instant::now(), 0u64);
         while began.elapsed() < Duration::from_secs(seconds) {
-            run_showing(target, &inputs.next());
+            run_showing(target, &inputs.draw());
             count += 1;
         }
         println!("{}: {count} inputs, seed {seed}, nothing found", target.0);

@@ -83,7 +83,7 @@ impl Inputs {
     }
 
     /// The next input.
-    pub fn next(&mut self) -> Vec<u8> {
+    pub fn draw(&mut self) -> Vec<u8> {
         let mut bytes = self.corpus[self.random.below(self.corpus.len())].clone();
         for _ in 0..1 + self.random.below(6) {
             self.damage(&mut bytes);

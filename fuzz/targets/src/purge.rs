@@ -34,10 +34,9 @@ pub fn run(data: &[u8]) {
             expression(text, &address);
         }
     }
-    for found in [read(method, &address, &fields), read_get("/purge", &address, &fields)] {
-        if let Some(found) = found {
-            judge(found, &address);
-        }
+    let found = [read(method, &address, &fields), read_get("/purge", &address, &fields)];
+    for found in found.into_iter().flatten() {
+        judge(found, &address);
     }
 }
 

@@ -15,7 +15,7 @@ fn damaged_inputs() {
             run_showing(target, input);
         }
         for _ in 0..count.unwrap_or(5_000) {
-            run_showing(target, &inputs.next());
+            run_showing(target, &inputs.draw());
         }
     }
 }
