@@ -214,8 +214,13 @@ impl StaticFiles {
         kept.found_ms.store(kept.looked_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         let same = |known: &Weak<Kept>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(&kept));
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
-        if !found.get(at).is_some_and(same) {
-            drop(found);
+        if found.get(at).is_some_and(same) {
+            return;
+        }
+        drop(found);
+        // Under `kept`: what leaves memory meanwhile is forgotten after this, not before.
+        let all = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        if all.get(path).is_some_and(|now| Arc::ptr_eq(now, &kept)) {
             let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
             found.insert(at.into(), Arc::downgrade(&kept));
         }
