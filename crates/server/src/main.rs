@@ -25,7 +25,10 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How many sockets are asked for what has come there before others are served: fewer than a worker's
 /// queue holds (256). What does not fit there waits behind all that comes later, and with ten thousand
 /// connections some would wait for seconds while others are answered at once.
-const EVENTS_AT_ONCE: u32 = 128;
+const EVENTS_AT_ONCE: usize = 128;
+/// How many tasks may run before sockets are asked again although some are waiting: never so few that those
+/// that came with the last asking have not had their turn.
+const TURNS: u32 = 8 * EVENTS_AT_ONCE as u32;
 
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
@@ -105,6 +108,10 @@ fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
 }
 
 fn serve(args: &ServeArgs) -> Result<(), String> {
+    #[cfg(feature = "settable-clock")]
+    if std::env::var_os("PAGEWELL_LEASE_CHECK").is_some_and(|value| value == "off") {
+        page_store::leave_out_lease_check();
+    }
     // Before anything is opened.
     let passed = Passed::new(passed::take()?);
     pagewell::log::start(&args.log)?;
@@ -116,8 +123,8 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let reload = Reload::of(args)?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .event_interval(EVENTS_AT_ONCE)
-        .max_io_events_per_tick(EVENTS_AT_ONCE as usize)
+        .event_interval(TURNS)
+        .max_io_events_per_tick(EVENTS_AT_ONCE)
         .build()
         .map_err(|error| error.to_string())?
         .block_on(run(config, reload, passed))

@@ -37,6 +37,8 @@ const FILES_SHARE: usize = 8;
 
 /// A change that drops so many pages leaves something to be tidied away.
 const UNTIDY_PAGES: u64 = 1_000;
+/// A change that touches so many pages takes about a millisecond.
+const MANY_PAGES: usize = 1_500;
 
 /// A site, as one reading of the configuration has it. A request keeps the one that it came to, so that
 /// nothing is decided half by one reading and half by another.
@@ -248,8 +250,10 @@ impl Site {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
-        let applied = self.store.change_telling(&change, strength, now_ms, &mut |told| {
-            telling.page(&self.store, self.name, &told);
+        let applied = off_the_way(self.store.reach(&change), || {
+            self.store.change_telling(&change, strength, now_ms, &mut |told| {
+                telling.page(&self.store, self.name, &told);
+            })
         });
         telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
@@ -265,8 +269,10 @@ impl Site {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, Strength::Drop, now_ms);
-        let opened = self.store.open_telling(&change, Strength::Drop, &mut |told| {
-            telling.page(&self.store, self.name, &told);
+        let opened = off_the_way(self.store.reach(&change), || {
+            self.store.open_telling(&change, Strength::Drop, &mut |told| {
+                telling.page(&self.store, self.name, &told);
+            })
         });
         telling.end(&opened.applied());
         self.took(&opened.applied(), targets.len(), kind);
@@ -331,5 +337,15 @@ impl Site {
         if let Some(leases) = &self.leases {
             leases.changed(&self.store, || self.clock.now().0);
         }
+    }
+}
+
+/// Does what touches so many pages: where that takes long, the thread's other connections are handed to
+/// another thread first, so that nobody's hit waits for it.
+fn off_the_way<T>(pages: usize, touch: impl FnOnce() -> T) -> T {
+    let runtime = (pages >= MANY_PAGES).then(|| tokio::runtime::Handle::try_current().ok());
+    match runtime.flatten().map(|runtime| runtime.runtime_flavor()) {
+        Some(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(touch),
+        _ => touch(),
     }
 }
