@@ -1,9 +1,9 @@
-//! Databases reached otherwise: over TLS with the server's certificate looked at or not, and at another
-//! server that has taken over.
+//! Databases reached otherwise: over TLS with the server's certificate looked at or not, at another server
+//! that has taken over, and by several machines at once.
 
 use super::certificates::certificates;
 use super::common::until;
-use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, shows, stored};
+use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, stored};
 use super::{PrivateDir, common};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -91,4 +91,27 @@ fn after_a_failover_it_goes_on_at_the_other_server() {
     second.sql("UPDATE paper.news SET title = 'third' WHERE id = 1").expect("a row");
     shows(&pagewell, path, "title=third");
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+/// Each has a memory of its own, and hears by itself what visitors of the other have written.
+#[test]
+fn two_machines_hear_the_same_changes() {
+    let paper = Paper::new(&[]);
+    let both = [paper.serve(""), paper.serve("")];
+    for pagewell in &both {
+        for path in ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"] {
+            stored(pagewell, path);
+        }
+    }
+    paper.sql("UPDATE news SET title = 'seen by both' WHERE id = 1");
+    for pagewell in &both {
+        shows(pagewell, "/show.php?id=1", "title=seen by both");
+        assert!(is_hit(&get(pagewell, "/show.php?id=2")), "{}", pagewell.log());
+    }
+    post(&both[0], "/write.php?id=3");
+    assert_eq!(get(&both[0], "/thread.php?id=3").text(), "comments=2");
+    shows(&both[1], "/thread.php?id=3", "comments=2");
+    for pagewell in &both {
+        assert_eq!(counter(pagewell, "database_gaps"), 0, "{}", pagewell.log());
+    }
 }
