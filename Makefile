@@ -15,8 +15,9 @@ XTASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/xtask
 # What decides whether a change lands must come out the same twice: `make test` draws its random
 # cases from one seed. `make fuzz` is where new ones are looked for.
 export PROPTEST_RNG_SEED ?= 1
-# How long `make fuzz` takes for each target, and from where it starts.
+# How long `make fuzz` takes for each target, and from where it starts; how long `make soak` takes.
 SECONDS = 60
+soak: SECONDS = 3600
 SEED = 1
 # How many random cases it draws for each property.
 CASES = 5000
@@ -46,6 +47,7 @@ test: ## everything: format, lints, unit, property and model tests, scenarios, i
 	$(XTASK) tidy
 	$(XTASK) demo --check --dev
 	$(XTASK) torture --short
+	$(XTASK) soak --short
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom
@@ -55,6 +57,11 @@ model: ## the store under the model checker; without its lease check each model 
 fuzz: ## damaged input for every reader: SECONDS for each, then CASES of each property, from SEED
 	$(CARGO) run --profile fuzz -p fuzz-targets -- all --seconds $(SECONDS) --seed $(SEED)
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude xtask --exclude fuzz-targets
+
+soak: ## what honest visitors see while everything around them breaks, for SECONDS (an hour)
+	@scripts/setup test
+	$(CARGO) build --release -p pagewell -p xtask
+	$(CARGO) run --quiet --release -p xtask -- soak --seconds $(SECONDS)
 
 bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for some of them)
 	@scripts/setup bench
@@ -79,5 +86,5 @@ setup: ## installs what the tests need
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model fuzz bench package fmt lint setup clean
+.PHONY: help build demo test model fuzz soak bench package fmt lint setup clean
 .DEFAULT_GOAL := help

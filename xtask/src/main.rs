@@ -12,6 +12,7 @@ mod package;
 mod port;
 mod root;
 mod rows;
+mod soak;
 mod tidy;
 mod torture;
 
@@ -63,6 +64,8 @@ enum Task {
         #[arg(long)]
         lower: bool,
     },
+    /// What honest visitors see while everything around them breaks, for an hour or --short
+    Soak(soak::Amount),
     /// Looks for outdated answers of the real binary, with readers, writers and faults
     Torture(torture::Amount),
 }
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::GenDocs => docs::run(&root::repository()),
         Task::Package { dev } => package::run(profile(dev)),
+        Task::Soak(amount) => soak::run(&amount),
         Task::Tidy { lower } => tidy(lower),
         Task::Torture(amount) => torture::run(&amount),
     };

@@ -93,8 +93,10 @@ impl Pagewell {
     /// When the control interface does not answer with them.
     pub fn stats(&self) -> Result<BTreeMap<String, u64>, ClientError> {
         let answer = Client::new(self.admin.clone()).get("/v1/stats")?;
-        serde_json::from_slice(&answer.content)
-            .map_err(|error| ClientError::Malformed(format!("{error}: {}", answer.text())))
+        let all: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&answer.content)
+            .map_err(|error| ClientError::Malformed(format!("{error}: {}", answer.text())))?;
+        // What is no number is those of each site.
+        Ok(all.into_iter().filter_map(|(name, value)| Some((name, value.as_u64()?))).collect())
     }
 
     /// Drops pages through the control interface: `{"tags":["news:4"]}`, `{"all":true}`. Returns
