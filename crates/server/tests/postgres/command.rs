@@ -64,6 +64,14 @@ fn rules_are_proposed_for_what_can_be_followed() {
     assert!(good && text.contains("no errors"), "{text}");
     stored(&pagewell, "/plain.php");
     assert_eq!(get(&pagewell, "/show.php?id=2").status, 200);
+
+    // Tags of pages that no row touches are told.
+    let written = std::fs::read_to_string(&file).expect("a file");
+    let config = format!("admin = \"{}\"\n{written}", pagewell.admin());
+    std::fs::write(&file, config).expect("written");
+    let (text, good) = run(&["check", "--config", &file, "--running"]);
+    assert!(good && text.contains("the tag plain,"), "{text}");
+    assert!(!text.contains("the tag news"), "{text}");
 }
 
 #[test]
