@@ -60,10 +60,9 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for line in headers.get_all(http::header::CONNECTION) {
         listed.extend(members(line.as_bytes()).filter_map(|m| HeaderName::from_bytes(m).ok()));
     }
+    // A message has few of them or none: to look for each of them would be to read each of their names.
+    listed.extend(headers.keys().filter(|name| HOP_BY_HOP.contains(&name.as_str())).cloned());
     for name in &listed {
-        headers.remove(name);
-    }
-    for name in HOP_BY_HOP {
         headers.remove(name);
     }
 }

@@ -207,7 +207,8 @@ impl Tags {
 /// When they are over a limit, or cannot be read; the response must then not be stored.
 pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
     let mut tags = Tags::default();
-    for dialect in &DIALECTS {
+    let is_there = |dialect: &&Dialect| headers.keys().any(|name| name.as_str() == dialect.field);
+    for dialect in DIALECTS.iter().filter(is_there) {
         read_dialect(headers, dialect, &mut tags)?;
     }
     Ok(tags.once())

@@ -9,7 +9,7 @@
 //! | a page for the one who asked, before its codings are made; a response that is not stored | while it is sent | gzip, quickly |
 //!
 //! Invariants: at most one set of compressor tables is in use for what is kept (16 MiB at most), by a thread
-//! that gets the processor last; what waits holds no content (a page that goes meanwhile is freed); a form is
+//! that gives way to all others, and takes no lock; what waits holds no content (a page that goes meanwhile is freed); a form is
 //! kept only if it is smaller by a tenth; nothing that is encoded already is encoded again. Which response
 //! may be coded, and in which coding a request is answered, is decided in `http_cache::codings`.
 
@@ -27,7 +27,7 @@ use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, Stored};
 use page_store::Page;
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -36,8 +36,10 @@ pub const PLAIN_BYTES: usize = 64 << 10;
 /// Content longer than this is kept as it came, too: to undo its coding would take too long.
 const UNDONE_BYTES: usize = 4 << 20;
 
-/// The priority that is given way to by all others.
-const LAST: i32 = 19;
+/// The priority ("nice") of those who compress: a tenth of what others get who want the processor at the same
+/// time. Not the least there is: where a thread is stopped between two instructions that others have to wait
+/// for, in the allocator say, they wait until it gets its turn.
+const BEHIND: i32 = 10;
 
 /// Something whose codings are to be made: without holding on to it.
 pub enum Work {
@@ -71,10 +73,6 @@ impl Queue {
         drop(waiting);
         self.told.notify_one();
         Queued::Waits
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn take(&self) -> Option<Work> {
@@ -156,63 +154,66 @@ pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => return,
             () = site.coding_queue.told.notified() => {}
         }
-        if site.coding_queue.is_empty() {
-            continue;
-        }
-        let (done, worked) = oneshot::channel::<()>();
-        let (site, stop) = (site.clone(), stop.clone());
-        let work = std::thread::Builder::new().name("codings".into()).spawn(move || {
-            last_in_line();
-            work_off(&site, &stop);
-            drop(done);
-        });
-        match work {
-            // Its end; a panic has been logged, and its page stays as it is.
-            Ok(_) => drop(worked.await),
-            Err(error) => tracing::error!(event = "codings-thread", %error),
-        }
-    }
-}
-
-/// Gives the processor to whoever else wants it: what is compressed here nobody waits for. Where that is
-/// not allowed, it is done like anything else.
-fn last_in_line() {
-    // Of this thread, on Linux.
-    let _ = rustix::process::setpriority_process(None, LAST);
-}
-
-fn work_off(site: &Site, stop: &watch::Receiver<bool>) {
-    while !*stop.borrow() {
-        match site.coding_queue.take() {
-            Some(Work::Page(page)) => {
-                page.upgrade().into_iter().for_each(|page| code_page(site, &page));
+        while let Some(work) = site.coding_queue.take() {
+            match work {
+                Work::Page(page) => match page.upgrade() {
+                    Some(page) => code_page(&site, page).await,
+                    None => continue,
+                },
+                Work::File(path) => code_file(&site, path).await,
             }
-            Some(Work::File(path)) => code_file(site, &path),
-            None => return,
+            if *stop.borrow() {
+                return;
+            }
         }
     }
 }
 
-fn code_file(site: &Site, path: &Path) {
-    let Some((_, files)) = &site.files else { return };
-    if let Err(error) = files.code(site, path) {
-        tracing::debug!(event = "not-coded", reason = "file", path = %path.display(), %error);
-    }
+async fn code_file(site: &Arc<Site>, path: PathBuf) {
+    let site = site.clone();
+    let coded = tokio::task::spawn_blocking(move || {
+        let Some((_, files)) = &site.files else { return };
+        if let Err(error) = files.code(&site, &path) {
+            tracing::debug!(event = "not-coded", reason = "file", path = %path.display(), %error);
+        }
+    });
+    // A panic has been logged; the file stays as it is.
+    let _ = coded.await;
 }
 
-fn code_page(site: &Site, page: &SharedPage) {
-    let payload = page.payload();
-    let content = payload.content();
-    let coded = make(&content, &site.config.codings.make);
-    if coded.is_empty() {
+/// Compresses a page in a thread that gives way to all others: nobody waits for it. It takes no lock that
+/// others want: what it has made is put in the store here, at the priority of those who serve.
+async fn code_page(site: &Arc<Site>, page: SharedPage) {
+    let (done, made) = oneshot::channel();
+    let (own_site, own_page) = (site.clone(), page.clone());
+    let work = std::thread::Builder::new().name("codings".into()).spawn(move || {
+        give_way();
+        let _ = done.send(coded(&own_site, own_page.payload()));
+    });
+    if let Err(error) = work {
+        tracing::error!(event = "codings-thread", %error);
         return;
     }
-    let coded = as_kept(StoredPage::with_forms(payload.response(), content, coded));
-    match site.store.replace_payload(page, coded) {
+    // A panic has been logged; the page stays as it is.
+    let Ok(Some(coded)) = made.await else { return };
+    match site.store.replace_payload(&page, coded) {
         Ok(_) => site.counters.coded.add(),
         // It was dropped, or rendered anew, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
     }
+}
+
+/// The same page with its codings, if any is worth it.
+fn coded(site: &Site, page: &StoredPage) -> Option<StoredPage> {
+    let content = page.content();
+    let coded = make(&content, &site.config.codings.make);
+    (!coded.is_empty()).then(|| as_kept(StoredPage::with_forms(page.response(), content, coded)))
+}
+
+/// Leaves the processor to whoever else wants it. Where that is not allowed, it is done like anything else.
+fn give_way() {
+    // Of this thread, on Linux.
+    let _ = rustix::process::setpriority_process(None, BEHIND);
 }
 
 /// Keeps the content of a long page as it came, too, now that somebody has asked for it so: where a
