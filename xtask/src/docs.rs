@@ -5,6 +5,7 @@
 //! events that stand in the sources; `named` finds those that a page leaves out. Tests of this
 //! module fail where a page is not what the code says, so that `cargo test` finds it.
 
+mod limits;
 mod named;
 mod tables;
 
@@ -20,10 +21,11 @@ struct Made {
 }
 
 /// All of them.
-fn made() -> [Made; 3] {
+fn made() -> [Made; 4] {
     [
         Made { path: "docs/operating/commands.md", text: tables::commands() },
         Made { path: "docs/operating/counters.md", text: tables::counters() },
+        Made { path: "docs/operating/limits.md", text: limits::page() },
         Made { path: "docs/operating/options.md", text: tables::options() },
     ]
 }

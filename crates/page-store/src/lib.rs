@@ -59,4 +59,5 @@ pub use refused::{NotStored, Refused};
 pub use restore::{Found, NotRestored, Restoring, Stay, Walk, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
+pub use sync::POISONED;
 pub use told::{Name, TOLD_MAX, Told};

@@ -16,7 +16,8 @@ pub(crate) use std::sync::atomic::AtomicU64;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-const POISONED: &str =
+/// How the panic begins of whoever finds a lock poisoned.
+pub const POISONED: &str =
     "a lock is poisoned only by a bug in this crate, after which nothing is sure";
 
 /// Locks `mutex`. Panics where an earlier panic left it poisoned.

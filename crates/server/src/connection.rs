@@ -7,17 +7,17 @@
 //! answered.
 
 use crate::access_log::{Entry, Spent};
-use crate::config::Limits;
 use crate::exchange::{self, Visitor};
 use crate::front::{Front, Next};
 use crate::hits::Hits;
 use crate::http2;
 use crate::in_flight::InFlight;
 use crate::origin::{Besides, Origin};
+use crate::reached::Limit;
 use crate::site::Site;
 use crate::switch::{self, Slot};
 use crate::trailers;
-use http::{Request, Version, header};
+use http::{HeaderValue, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -53,9 +53,8 @@ pub async fn serve_plain<IO>(
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let limits = site.limits.clone();
     let spoken = tokio::select! {
-        spoken = listen_in(&mut io, &limits) => spoken,
+        spoken = listen_in(&mut io, &site) => spoken,
         () = told(&mut stop) => return,
     };
     match spoken {
@@ -67,17 +66,21 @@ pub async fn serve_plain<IO>(
 
 /// Reads until it is clear whether a client begins with HTTP/2's preface; `None` when it leaves, or
 /// says nothing for too long.
-async fn listen_in<IO>(io: &mut IO, limits: &Limits) -> io::Result<Option<Spoken>>
+async fn listen_in<IO>(io: &mut IO, site: &Site) -> io::Result<Option<Spoken>>
 where
     IO: AsyncRead + Unpin,
 {
+    let limits = &site.limits;
     let mut begun = Vec::new();
     loop {
         let wait = if begun.is_empty() { limits.idle_timeout } else { limits.header_timeout };
         match timeout(wait, poll_fn(|cx| poll_piece(io, &mut begun, cx))).await {
             Ok(Ok(0)) if begun.is_empty() => return Ok(None),
             Ok(Err(error)) => return Err(error),
-            Err(_) if begun.is_empty() => return Ok(None),
+            Err(_) if begun.is_empty() => {
+                site.counters.reached.note(Limit::IdleTimeout);
+                return Ok(None);
+            }
             // What it is not, the front says.
             Ok(Ok(0)) | Err(_) => return Ok(Some(Spoken::Http1(begun))),
             Ok(Ok(_)) => {}
@@ -188,8 +191,9 @@ where
         guard.entry = Entry::of(&site, &request, &visitor);
         let in_flight = in_flight.clone();
         async move {
-            let response = exchange::answer(&site, request, &visitor).await;
+            let mut response = exchange::answer(&site, request, &visitor).await;
             in_flight.seal();
+            say_whether_last(&in_flight, &mut response);
             if let Some(entry) = &mut guard.entry {
                 entry.answered(&response);
             }
@@ -222,11 +226,19 @@ where
             let parts = connection.into_parts();
             let (io, arrived) = parts.io.into_inner().into_parts();
             let early = [&parts.read_buf[..], &arrived].concat();
-            switch::join(tunnel, io, &early, limits, stop).await;
+            switch::join(tunnel, io, &early, site, stop).await;
         }
         (Ok(()), None) => {}
     }
     None
+}
+
+/// A response says that the connection ends behind it, where it does.
+fn say_whether_last<B>(in_flight: &InFlight, response: &mut Response<B>) {
+    if in_flight.is_last() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
 }
 
 /// What the client of a request takes besides its response: interim responses from HTTP/1.1 on (RFC

@@ -2,6 +2,7 @@
 //! control interface and the manual read the same table. Counting is a relaxed addition: the figures
 //! agree with each other only when nothing is under way.
 
+use crate::reached::Reached;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ macro_rules! counters {
         #[derive(Default)]
         pub struct Counters {
             $(#[doc = $help] pub $name: Counter,)*
+            /// How often each limit was reached.
+            pub reached: Reached,
             /// Until the origin's header section was there.
             pub origin_times: Times,
             /// From the moment when a database was asked what it has committed to all of that being applied.

@@ -11,6 +11,7 @@ use crate::litespeed;
 use crate::networks::forwarded_scheme;
 use crate::origin::Besides;
 use crate::page::{SharedPage, StoredPage, marked};
+use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
 use crate::render::{self, Ask, Ranges};
@@ -66,6 +67,8 @@ pub async fn answer(
     request: Request<Incoming>,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
+    panics::may_happen(Place::Request);
+    panics::may_happen(Place::Store);
     // What comes behind chunked content is not read: the connection ends with this response.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let response = match purge::is_asked(door, &request) {

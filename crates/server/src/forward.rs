@@ -15,6 +15,7 @@ use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::private::{self, Keep, Taken};
+use crate::reached::Limit;
 use crate::routes::{Route, Script, route};
 use crate::serve;
 use crate::site::Site;
@@ -425,7 +426,7 @@ fn content_of(
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }
-    RequestBody::Stream(Upload::new(body, version, limits.body_bytes, limits.body_timeout))
+    RequestBody::Stream(Upload::new(body, version, limits))
 }
 
 /// The answer when the origin did not answer.
@@ -434,6 +435,7 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
     match unsent {
         Unsent::Client(refusal) => {
             site.counters.refused.add();
+            site.counters.reached.refused(refusal);
             let mut response = serve::error(refusal.status(), refusal.as_str(), None);
             // What is left of the request is not worth reading.
             let close = HeaderValue::from_static("close");
@@ -442,6 +444,9 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
         }
         Unsent::Failed(failure) => {
             site.counters.origin_failures.add();
+            if failure == Failure::TimedOut {
+                site.counters.reached.note(Limit::OriginTimeout);
+            }
             status.detail = Some(failure.as_str());
             serve::origin_failed(failure, &status)
         }

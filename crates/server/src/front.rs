@@ -21,6 +21,7 @@
 //! there only when it has something to answer (`connection`); with a client that has been idle for
 //! [`REST_AFTER`] buffers are let go of, and hyper is told by `in_flight` that it can go.
 
+mod bounded;
 mod logged;
 mod refusing;
 
@@ -29,6 +30,8 @@ use crate::deadline::Deadline;
 use crate::hits::{Hit, Hits};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
+use crate::pace::Pace;
+use crate::reached::Limit;
 use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
 use crate::site::Site;
 use crate::switch::Slot;
@@ -104,6 +107,10 @@ pub struct Front<IO> {
     begun: bool,
     /// The client is idle, and what only the next request needs has been let go of.
     rested: bool,
+    /// How fast the client takes what it is owed.
+    pace: Pace,
+    /// Requests that have come.
+    requests: usize,
     /// What writes the lines of the access log, where there is one.
     lines: Option<Box<Lines>>,
 }
@@ -138,6 +145,8 @@ impl<IO> Front<IO> {
             held_up: false,
             begun: false,
             rested: false,
+            pace: Pace::default(),
+            requests: 0,
             lines: None,
         }
     }
@@ -170,6 +179,7 @@ impl<IO> Front<IO> {
     fn refuse(&mut self, refusal: Refusal) {
         tracing::debug!(event = "request-refused", reason = refusal.as_str());
         self.site.counters.refused.add();
+        self.site.counters.reached.refused(refusal);
         let answer = refusal.answer();
         let head = memchr::memmem::find(&answer, b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
         self.log_refusal(refusal, answer.len() - head);
@@ -243,11 +253,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// Looks at the header section that has arrived; true when that changed the state.
     fn inspect(&mut self) -> bool {
-        if let Some(hits) = &mut self.hits {
+        // What the last one of a connection is answered with says so, which a plain hit does not.
+        let is_last = self.requests + 1 >= self.limits.connection_requests;
+        if let (Some(hits), false) = (&mut self.hits, is_last) {
             match hits.look(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
                 Ok((hit, head_bytes)) => {
                     self.handed += head_bytes;
                     self.state = State::Hit(hit);
+                    self.requests += 1;
                     self.note_hit(head_bytes);
                     self.reading.disarm();
                     return true;
@@ -259,6 +272,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             Inspection::Incomplete => return false,
             Inspection::Complete { head_bytes, framing, upgrade } => {
                 let (left, offered) = self.take_offer(head_bytes, upgrade);
+                self.requests += 1;
+                if is_last {
+                    self.site.counters.reached.note(Limit::ConnectionRequests);
+                    self.in_flight.end();
+                }
                 self.state = State::Pass { left, then: framing, offered };
             }
             Inspection::Refused(refusal) => self.refuse(refusal),
@@ -319,11 +337,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 }
                 Poll::Ready(Ok(Some(count))) => {
                     hit.wrote(count);
+                    self.keeps_pace(count)?;
                     self.writing.disarm();
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
+                    self.pace.waits();
                     ready!(self.writing.poll(self.limits.write_timeout, cx));
+                    self.site.counters.reached.note(Limit::WriteTimeout);
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
             }
@@ -388,6 +409,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         ready!(self.reading.poll(after, cx));
         self.reading.disarm();
         if idle {
+            self.site.counters.reached.note(Limit::IdleTimeout);
             return Poll::Ready(Ok(false));
         }
         self.refuse(Refusal::HeadTimeout);
@@ -500,22 +522,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
     }
 }
 
-impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
-    /// Closes the connection of a client that takes nothing for too long.
-    fn bound_writing<T>(
-        &mut self,
-        written: Poll<io::Result<T>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.writing.disarm();
-            return written;
-        }
-        ready!(self.writing.poll(self.limits.write_timeout, cx));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
 impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
     fn poll_write(
         self: Pin<&mut Self>,
@@ -526,6 +532,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
         front.count_written(&written);
+        if let Poll::Ready(Ok(count)) = &written {
+            front.keeps_pace(*count)?;
+        }
         front.bound_writing(written, cx)
     }
 
@@ -538,6 +547,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
         front.count_written(&written);
+        if let Poll::Ready(Ok(count)) = &written {
+            front.keeps_pace(*count)?;
+        }
         front.bound_writing(written, cx)
     }
 

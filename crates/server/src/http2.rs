@@ -16,6 +16,7 @@ use crate::body::{Failed, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
 use crate::origin::Besides;
+use crate::reached::Limit;
 use crate::request_head::Refusal;
 use crate::serve;
 use crate::site::Site;
@@ -32,10 +33,10 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// The first bytes of a client that speaks HTTP/2 without having been asked (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -54,6 +55,10 @@ struct Activity {
     steps: AtomicU64,
     /// Bytes written to the client.
     written: AtomicU64,
+    /// Requests that have come, of which there may be so many.
+    asked: AtomicUsize,
+    /// Told when as many have come.
+    enough: Notify,
 }
 
 impl Activity {
@@ -119,6 +124,9 @@ pub async fn serve<IO>(
     let is_timed = exchange::is_timed(&site);
     let service = service_fn(|request| {
         let open = Open::new(&activity);
+        if activity.asked.fetch_add(1, Ordering::Relaxed) + 1 == limits.connection_requests {
+            activity.enough.notify_one();
+        }
         let (site, mut visitor) = (site.now(), visitor.clone());
         visitor.besides.spent = is_timed.then(Spent::default);
         let mut entry = Entry::of(&site, &request, &visitor);
@@ -136,7 +144,15 @@ pub async fn serve<IO>(
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         _ = stop.wait_for(|stop| *stop) => None,
-        () = activity.ceased(&limits) => None,
+        () = activity.enough.notified() => {
+            site.counters.reached.note(Limit::ConnectionRequests);
+            None
+        }
+        () = activity.ceased(&limits) => {
+            let owed = activity.is_open();
+            site.counters.reached.note(if owed { Limit::WriteTimeout } else { Limit::IdleTimeout });
+            None
+        }
     };
     let ended = match ended {
         Some(ended) => ended,
@@ -150,8 +166,18 @@ pub async fn serve<IO>(
         }
     };
     if let Err(error) = ended {
+        if is_calmed(&error) {
+            site.counters.reached.note(Limit::Http2Resets);
+        }
         tracing::debug!(event = "connection-ended", %error);
     }
+}
+
+/// Whether the connection was closed for a flood of frames (RFC 9113 section 7, ENHANCE_YOUR_CALM), as the
+/// library words it, whose own error is not to be had without depending on it.
+fn is_calmed(error: &hyper::Error) -> bool {
+    std::error::Error::source(error)
+        .is_some_and(|cause| cause.to_string().contains("excessive load"))
 }
 
 fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
@@ -197,6 +223,7 @@ async fn answer(
 fn refuse(site: &Arc<Site>, refusal: Refusal) -> Response<ResponseBody> {
     tracing::debug!(event = "request-refused", reason = refusal.as_str());
     site.counters.refused.add();
+    site.counters.reached.refused(refusal);
     let mut response = serve::error(refusal.status(), refusal.as_str(), None);
     if refusal == Refusal::MethodConnect {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -31,6 +31,8 @@ pub struct InFlight {
     early: AtomicBool,
     /// The client is idle, and hyper has nothing to do.
     resting: AtomicBool,
+    /// The connection ends behind the response to what has come.
+    last: AtomicBool,
     /// Bytes written for the request in hand; counted where there is an access log.
     written: AtomicU64,
     waiting: Mutex<Waiting>,
@@ -85,6 +87,16 @@ impl InFlight {
         }
         self.waiting().waker = Some(waker.clone());
         self.count.load(Ordering::Acquire) != 0
+    }
+
+    /// The connection ends behind the response to the request that has come.
+    pub fn end(&self) {
+        self.last.store(true, Ordering::Release);
+    }
+
+    /// Whether it does.
+    pub fn is_last(&self) -> bool {
+        self.last.load(Ordering::Acquire)
     }
 
     /// The client is idle: hyper can go until there is something for it to do.

@@ -10,7 +10,9 @@ use crate::config::Address;
 use crate::connection::{self, Spoken};
 use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
+use crate::per_address::Counted;
 use crate::proxy_protocol::{self, Refused, Said, Step};
+use crate::reached::Limit;
 use crate::site::Site;
 use crate::tls::Tls;
 use site_rules::Peer;
@@ -227,7 +229,8 @@ pub async fn serve(
     stop: watch::Receiver<bool>,
 ) {
     let places = site.connections.clone();
-    accept_each(&listener, places, stop.clone(), |accepted, place| {
+    let full = || site.counters.reached.note(Limit::Connections);
+    accept_each(&listener, places, full, stop.clone(), |accepted, place| {
         let (tls, site, stop) = (tls.clone(), site.now(), stop.clone());
         async move {
             site.counters.connections_accepted.add();
@@ -276,6 +279,11 @@ async fn welcome<IO>(
             }
         }
     };
+    let Ok(_counted) = count_in(site, peer) else {
+        site.counters.reached.note(Limit::ConnectionsPerAddress);
+        tracing::debug!(event = "too-many-of-one-address", peer = %shown(peer));
+        return;
+    };
     // The fields of somebody who was not named are a stranger's, though a proxy has sent them.
     let believed = match said != Said::Unknown && site.config.trusted_proxies.have_peer(peer) {
         true => Peer::Trusted,
@@ -294,6 +302,27 @@ async fn welcome<IO>(
     }
 }
 
+/// Counts a connection of this address in, where it is one that counts.
+///
+/// # Errors
+/// The address has as many as it may.
+fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<Counted>, ()> {
+    let (config, most) = (&site.config, site.limits.connections_per_address);
+    match peer {
+        Some(peer)
+            if !config.connections_exempt.have(peer.ip())
+                && !config.trusted_proxies.have(peer.ip()) =>
+        {
+            site.per_address.enter(peer, most).map(Some).ok_or(())
+        }
+        _ => Ok(None),
+    }
+}
+
+fn shown(peer: Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "unix".to_owned(), |peer| peer.to_string())
+}
+
 /// Whose connection this is, by the PROXY protocol's header; `None` ends it.
 async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<Said>
 where
@@ -308,11 +337,13 @@ where
     let refused = match timeout(site.limits.header_timeout, header).await {
         Ok(Ok(said)) => return said,
         Ok(Err(refused)) => refused,
-        Err(_) => Refused::Incomplete,
+        Err(_) => {
+            site.counters.reached.note(Limit::HeaderTimeout);
+            Refused::Incomplete
+        }
     };
     site.counters.proxies_refused.add();
-    let (reason, peer) = (refused.as_str(), peer.map(|peer| peer.to_string()));
-    tracing::debug!(event = "proxy-refused", reason, peer = peer.as_deref().unwrap_or("unix"));
+    tracing::debug!(event = "proxy-refused", reason = refused.as_str(), peer = %shown(peer));
     None
 }
 
@@ -356,17 +387,21 @@ async fn shake<IO>(
             return connection::serve(io, spoken, visitor, site, stop).await;
         }
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "it took too long".to_owned(),
+        Err(_) => {
+            site.counters.reached.note(Limit::HandshakeTimeout);
+            "it took too long".to_owned()
+        }
     };
     site.counters.handshakes_failed.add();
     tracing::debug!(event = "handshake-failed", error = refused);
 }
 
 /// Accepts connections until told to stop, and starts a task for each; as many at once as there
-/// are places.
+/// are places. `full` is called each time that one has to wait.
 pub async fn accept_each<F>(
     listener: &Listener,
     places: Arc<Semaphore>,
+    full: impl Fn(),
     mut stop: watch::Receiver<bool>,
     each: impl Fn(Accepted, tokio::sync::OwnedSemaphorePermit) -> F,
 ) where
@@ -375,7 +410,7 @@ pub async fn accept_each<F>(
     loop {
         let accepted = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            accepted = accept_one(listener, &places) => accepted,
+            accepted = accept_one(listener, &places, &full) => accepted,
         };
         match accepted {
             Ok((accepted, place)) => drop(tokio::spawn(each(accepted, place))),
@@ -390,7 +425,11 @@ pub async fn accept_each<F>(
 async fn accept_one(
     listener: &Listener,
     places: &Arc<Semaphore>,
+    full: &impl Fn(),
 ) -> io::Result<(Accepted, tokio::sync::OwnedSemaphorePermit)> {
+    if places.available_permits() == 0 {
+        full();
+    }
     let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
     Ok((listener.accept().await?, place))
 }

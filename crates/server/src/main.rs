@@ -115,6 +115,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     // Before anything is opened.
     let passed = Passed::new(passed::take()?);
     pagewell::log::start(&args.log)?;
+    pagewell::panics::watch();
     let file = match &args.config {
         Some(path) => load(path).map_err(|error| error.to_string())?,
         None => File::default(),

@@ -40,16 +40,22 @@ pub async fn serve(
     stop: watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    accept_each(&listener, places, stop.clone(), |accepted, place| {
-        let (keeper, stop) = (keeper.clone(), stop.clone());
-        async move {
-            match accepted {
-                Accepted::Tcp(stream) => connection(stream, limits, &keeper, stop).await,
-                Accepted::Unix(stream) => connection(stream, limits, &keeper, stop).await,
+    accept_each(
+        &listener,
+        places,
+        || {},
+        stop.clone(),
+        |accepted, place| {
+            let (keeper, stop) = (keeper.clone(), stop.clone());
+            async move {
+                match accepted {
+                    Accepted::Tcp(stream) => connection(stream, limits, &keeper, stop).await,
+                    Accepted::Unix(stream) => connection(stream, limits, &keeper, stop).await,
+                }
+                drop(place);
             }
-            drop(place);
-        }
-    })
+        },
+    )
     .await;
     listener.remove();
 }

@@ -29,6 +29,8 @@ use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::origin::{OriginResponse, Reached, Unsent};
 use crate::page::{SharedPage, StoredPage, dependencies, marked};
+use crate::panics::{self, Place};
+use crate::reached::Limit;
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
@@ -157,6 +159,9 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
         let follower = match turn {
             Turn::Lead(leader) => return leased(site, ask, script, Right::Lead(leader)).await,
             Turn::Alone(Alone { lease, why }) => {
+                if why == Why::TooManyFollowers {
+                    site.counters.reached.note(Limit::Followers);
+                }
                 let ranges = if why == Why::NotShareable { ask.for_range() } else { Ranges::Cut };
                 return leased(site, Ask { ranges, ..ask }, script, Right::Alone(lease)).await;
             }
@@ -497,6 +502,7 @@ impl Render {
 
     /// A response other than a 304.
     async fn responded(mut self, mut response: OriginResponse, sent: &Sent) -> Attempt {
+        panics::may_happen(Place::Render);
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
             if let Some(stale) = stale_on(&self.site, &self.ask, failure) {
@@ -526,6 +532,9 @@ impl Render {
                 self.understand(&mut response, None);
                 self.not_shareable();
                 self.tell_not_stored(reason, Some(response.status), &response.headers);
+                if reason == http_cache::NotStored::TooLarge.as_str() {
+                    self.site.counters.reached.note(Limit::PageBytes);
+                }
                 status.detail = Some(reason);
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
                     // It was rendered for nobody in particular: its session is not this visitor's.

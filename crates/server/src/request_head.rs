@@ -85,6 +85,8 @@ pub enum Refusal {
     HeadTimeout,
     /// The content did not arrive in time.
     ContentTimeout,
+    /// The content comes too slowly.
+    ContentTooSlow,
     /// The content broke off, or its chunks cannot be read.
     ContentMalformed,
     /// Chunked content too long to be passed on without a length.
@@ -102,7 +104,9 @@ impl Refusal {
             Refusal::CodingUnknown => StatusCode::NOT_IMPLEMENTED,
             Refusal::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::MethodConnect => StatusCode::METHOD_NOT_ALLOWED,
-            Refusal::HeadTimeout | Refusal::ContentTimeout => StatusCode::REQUEST_TIMEOUT,
+            Refusal::HeadTimeout | Refusal::ContentTimeout | Refusal::ContentTooSlow => {
+                StatusCode::REQUEST_TIMEOUT
+            }
             Refusal::LengthRequired => StatusCode::LENGTH_REQUIRED,
             _ => StatusCode::BAD_REQUEST,
         }
@@ -125,6 +129,7 @@ impl Refusal {
             Refusal::MethodConnect => "method-connect",
             Refusal::HeadTimeout => "head-timeout",
             Refusal::ContentTimeout => "content-timeout",
+            Refusal::ContentTooSlow => "content-too-slow",
             Refusal::LengthRequired => "length-required",
             Refusal::ContentMalformed => "content-malformed",
         }

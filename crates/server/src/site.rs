@@ -14,6 +14,7 @@ use crate::database::{Feed, Unheard};
 use crate::memcached::Leases;
 use crate::origin::Origin;
 use crate::page::StoredPage;
+use crate::per_address::PerAddress;
 use crate::purge::Searches;
 use crate::reload::Reload;
 use crate::render::Waiter;
@@ -90,6 +91,8 @@ pub struct Live {
     pub snapshots: Option<Snapshots>,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
+    /// How many each address has.
+    pub per_address: Arc<PerAddress>,
     /// Places for connections that have changed to another protocol.
     pub upgrades: Arc<Semaphore>,
     /// The namespace of its keys and tags.
@@ -200,6 +203,7 @@ impl Live {
             why: Why::new(config.memory_bytes, clock.now().0),
             feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
             snapshots: config.snapshot.clone().map(Snapshots::new),
+            per_address: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             name: page_store::Site(0),

@@ -17,6 +17,7 @@ use crate::forward;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
 use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
+use crate::reached::Limit;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
@@ -125,6 +126,7 @@ pub async fn pass(
     let place = site.upgrades.clone().try_acquire_owned();
     let offer = request.extensions_mut().remove::<Offer>();
     let (Ok(place), Some(Offer { protocols, slot })) = (place, offer) else {
+        site.counters.reached.note(Limit::Upgrades);
         return serve::error(StatusCode::SERVICE_UNAVAILABLE, "upgrades-full", None);
     };
     site.counters.forwards.add();
@@ -184,7 +186,7 @@ pub async fn join<IO>(
     tunnel: Tunnel,
     client: IO,
     early: &[u8],
-    limits: &Limits,
+    site: &Site,
     stop: &mut watch::Receiver<bool>,
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -200,7 +202,10 @@ pub async fn join<IO>(
     let down = carry(from_origin, to_client, &moved);
     let ended = tokio::select! {
         ended = async { tokio::try_join!(up, down) } => ended.map(|_| "ended"),
-        () = silence(&moved, limits) => Ok("silent"),
+        () = silence(&moved, &site.limits) => {
+            site.counters.reached.note(Limit::UpgradeIdleTimeout);
+            Ok("silent")
+        }
         _ = stop.wait_for(|stop| *stop) => Ok("stopping"),
     };
     match ended {

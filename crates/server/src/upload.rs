@@ -6,6 +6,8 @@
 //! section 8.1). Some clients that are still sending then (curl 7.88) take both for a failure, and the
 //! answer is lost; so what still comes is taken for a moment, as the front does over HTTP/1.1.
 
+use crate::config::Limits;
+use crate::pace::{Pace, Verdict};
 use crate::request_head::Refusal;
 use crate::trailers::permitted;
 use bytes::Bytes;
@@ -13,8 +15,10 @@ use http::Version;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use std::future::Future;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -78,15 +82,97 @@ pub struct Upload {
     left: u64,
     /// How long nothing may come.
     wait: Duration,
+    /// How much has to come in a second.
+    rate: u64,
+    pace: Pace,
     waiting: Option<Pin<Box<Sleep>>>,
     flaw: Arc<Flaw>,
+    /// What was waited for already.
+    ahead: VecDeque<Frame<Bytes>>,
+    /// What that takes of the room for it.
+    taken: Option<Taken>,
+    /// There is nothing behind it.
+    ended: bool,
+}
+
+/// Where content is waited for before it takes a place at the origin: so much of each request, and so much
+/// of all together.
+pub struct Room {
+    each: usize,
+    left: AtomicUsize,
+}
+
+impl Room {
+    /// `each` bytes of a request, `all` of all of them.
+    pub fn new(each: usize, all: usize) -> Room {
+        Room { each, left: AtomicUsize::new(all) }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let less = |left: usize| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+}
+
+/// Room that one request has taken; given back when its content has gone.
+struct Taken {
+    room: Arc<Room>,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.room.left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Upload {
-    /// The content, at most `most` bytes of it, and never nothing for longer than `wait`.
-    pub fn new(incoming: Incoming, version: Version, most: u64, wait: Duration) -> Upload {
-        let incoming = Some(incoming);
-        Upload { incoming, version, left: most, wait, waiting: None, flaw: Arc::default() }
+    /// The content, as much of it as the limits allow, and as slowly.
+    pub fn new(incoming: Incoming, version: Version, limits: &Limits) -> Upload {
+        Upload {
+            incoming: Some(incoming),
+            version,
+            left: limits.body_bytes,
+            wait: limits.body_timeout,
+            rate: limits.body_rate,
+            pace: Pace::default(),
+            waiting: None,
+            flaw: Arc::default(),
+            ahead: VecDeque::new(),
+            taken: None,
+            ended: false,
+        }
+    }
+
+    /// Waits for the beginning of it, or all of it where it is short, as far as there is room.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn read_ahead(&mut self, room: &Arc<Room>) -> Result<(), Refusal> {
+        let mut taken = Taken { room: room.clone(), bytes: 0 };
+        while !self.ended && taken.bytes < room.each {
+            match poll_fn(|cx| self.poll_next(cx)).await {
+                None => self.ended = true,
+                Some(Err(UploadFailed)) => {
+                    return Err(self.flaw.get().unwrap_or(Refusal::ContentMalformed));
+                }
+                Some(Ok(frame)) => {
+                    let bytes = frame.data_ref().map_or(0, Bytes::len);
+                    self.ahead.push_back(frame);
+                    if !room.take(bytes) {
+                        // It is here, and counted nowhere: one piece.
+                        break;
+                    }
+                    taken.bytes += bytes;
+                }
+            }
+        }
+        self.taken = Some(taken);
+        Ok(())
+    }
+
+    fn ahead_bytes(&self) -> u64 {
+        self.ahead.iter().filter_map(|frame| Some(frame.data_ref()?.len() as u64)).sum()
     }
 
     /// What was wrong with it can be asked here, also when it is gone.
@@ -99,32 +185,19 @@ impl Upload {
         self.size_hint().exact()
     }
 
-    /// There is too much of it.
-    fn refuse(&mut self) {
-        self.flaw.is(Refusal::ContentTooLarge);
-        if let Some(incoming) = self.incoming.take()
-            && self.version == Version::HTTP_2
-        {
-            tokio::spawn(let_run_out(incoming));
-        }
-    }
-}
-
-impl Body for Upload {
-    type Data = Bytes;
-    type Error = UploadFailed;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
+    /// The next piece, as it comes from the client.
+    fn poll_next(
+        &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadFailed>>> {
-        let upload = self.get_mut();
+        let upload = self;
         let Some(incoming) = &mut upload.incoming else {
             return Poll::Ready(Some(Err(UploadFailed)));
         };
         let polled = match Pin::new(incoming).poll_frame(cx) {
             Poll::Ready(polled) => polled,
             Poll::Pending => {
+                upload.pace.waits();
                 let wait = upload.wait;
                 let waiting = upload.waiting.get_or_insert_with(|| Box::pin(sleep(wait)));
                 ready!(waiting.as_mut().poll(cx));
@@ -150,6 +223,10 @@ impl Body for Upload {
             Err(frame) => frame,
         };
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+        if upload.pace.moved(length, upload.wait, upload.rate) == Verdict::TooSlow {
+            upload.flaw.is(Refusal::ContentTooSlow);
+            return Poll::Ready(Some(Err(UploadFailed)));
+        }
         match upload.left.checked_sub(length) {
             Some(left) => upload.left = left,
             None => {
@@ -160,12 +237,60 @@ impl Body for Upload {
         Poll::Ready(Some(Ok(frame)))
     }
 
+    /// There is too much of it.
+    fn refuse(&mut self) {
+        self.flaw.is(Refusal::ContentTooLarge);
+        if let Some(incoming) = self.incoming.take()
+            && self.version == Version::HTTP_2
+        {
+            tokio::spawn(let_run_out(incoming));
+        }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = UploadFailed;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadFailed>>> {
+        let upload = self.get_mut();
+        match upload.ahead.pop_front() {
+            Some(frame) => Poll::Ready(Some(Ok(frame))),
+            None => {
+                upload.taken = None;
+                match upload.ended {
+                    true => Poll::Ready(None),
+                    false => upload.poll_next(cx),
+                }
+            }
+        }
+    }
+
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_some_and(Incoming::is_end_stream)
+        let ended = || self.ended || self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
+        self.ahead.is_empty() && ended()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.as_ref().map_or_else(SizeHint::default, Incoming::size_hint)
+        // With trailers behind it, a length would leave no room for them.
+        if self.ahead.back().is_some_and(Frame::is_trailers) {
+            return SizeHint::default();
+        }
+        let ahead = self.ahead_bytes();
+        let behind = match (&self.incoming, self.ended) {
+            (_, true) => SizeHint::with_exact(0),
+            (Some(incoming), false) => incoming.size_hint(),
+            (None, false) => SizeHint::default(),
+        };
+        let mut all = SizeHint::default();
+        all.set_lower(behind.lower() + ahead);
+        if let Some(upper) = behind.upper() {
+            all.set_upper(upper + ahead);
+        }
+        all
     }
 }
 

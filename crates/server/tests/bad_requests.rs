@@ -40,7 +40,8 @@ fn refused(pagewell: &Pagewell, request: impl AsRef<[u8]>, status: u16, reason: 
 fn still_well(pagewell: &Pagewell) {
     assert_eq!(client(pagewell).get("/file.txt").expect("an answer").text(), "a file");
     until("nothing is left of the others", || counter(pagewell, "connections") == 0);
-    assert_eq!(counter(pagewell, "origin_places_taken"), 0);
+    // PHP may have begun with a page whose visitor left.
+    until("the places are free", || counter(pagewell, "origin_places_taken") == 0);
 }
 
 #[test]

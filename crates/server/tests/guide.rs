@@ -15,6 +15,7 @@ const OTHER_CACHES: &str = include_str!("../../../docs/guide/other-caches.md");
 const RESTART: &str = include_str!("../../../docs/guide/restart.md");
 const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 const APACHE: &str = include_str!("../../../docs/guide/in-front-of-apache.md");
+const SMALL_MACHINE: &str = include_str!("../../../docs/guide/small-machine.md");
 const FROM_NGINX: &str = include_str!("../../../docs/guide/from-nginx.md");
 
 fn examples(guide: &'static str) -> Vec<&'static str> {
@@ -24,8 +25,17 @@ fn examples(guide: &'static str) -> Vec<&'static str> {
 
 #[test]
 fn every_example_can_be_used() {
-    let others =
-        [BEHIND_NGINX, MANY_SITES, WORDPRESS, LITESPEED, OTHER_CACHES, APACHE, FROM_NGINX, RESTART];
+    let others = [
+        BEHIND_NGINX,
+        MANY_SITES,
+        WORDPRESS,
+        LITESPEED,
+        OTHER_CACHES,
+        APACHE,
+        FROM_NGINX,
+        RESTART,
+        SMALL_MACHINE,
+    ];
     assert!(examples(GUIDE).len() > 12 && others.iter().all(|guide| !examples(guide).is_empty()));
     let all = others.into_iter().chain([GUIDE]).flat_map(examples);
     for example in all {

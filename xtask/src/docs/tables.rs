@@ -12,10 +12,10 @@ use pagewell::options::CommandLine;
 use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
-const MADE: &str =
+pub(super) const MADE: &str =
     "<!-- Made by `cargo xtask gen-docs` from the code; changes here are lost. -->\n";
 /// Of what can be changed without a restart.
-const RELOAD: &str = " ↻";
+pub(super) const RELOAD: &str = " ↻";
 const HELP_COLUMNS: usize = 96;
 
 /// The heading of a table of the file, and where to read on.
@@ -73,7 +73,7 @@ pub fn options() -> String {
         page.push_str(&option_row(row));
     }
     page.push_str(
-        "\n## `[limits]`\n\nEverything that comes in is bounded. Sizes are written `64K`, `8M`, \
+        "\n## `[limits]`\n\nEverything that comes in is bounded; [Limits](limits.md) says how it is told that a bound was reached. Sizes are written `64K`, `8M`, \
          `2G` (powers of 1,024), durations `500ms`, `10s`, `2m`, `1h`.\n\n\
          | key | default | |\n|---|---|---|\n",
     );
@@ -185,7 +185,7 @@ const READING: &str = "
 ";
 
 /// A text as it may stand in a table.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 

@@ -134,6 +134,8 @@ pub struct Config {
     pub hosts: Hosts,
     /// Whose word about their clients is believed.
     pub trusted_proxies: Networks,
+    /// Whose connections are not counted by address.
+    pub connections_exempt: Networks,
     /// The bounds on everything that comes in.
     pub limits: Limits,
 }
@@ -308,6 +310,16 @@ pub struct Limits {
     pub http2_streams: usize,
     /// Requests that were taken back before they were looked at, on a connection of HTTP/2.
     pub http2_resets: usize,
+    #[allow(missing_docs)]
+    pub connections_per_address: usize,
+    #[allow(missing_docs)]
+    pub connection_requests: usize,
+    #[allow(missing_docs)]
+    pub body_rate: u64,
+    #[allow(missing_docs)]
+    pub body_ahead: usize,
+    #[allow(missing_docs)]
+    pub write_rate: u64,
 }
 
 /// The default file name patterns that are never served.

@@ -39,6 +39,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub trusted_proxies: Vec<String>,
     #[allow(missing_docs)]
+    pub connections_exempt: Option<Vec<String>>,
+    #[allow(missing_docs)]
     pub keys: site_rules::raw::Keys,
     #[allow(missing_docs)]
     pub cookies: site_rules::raw::Cookies,

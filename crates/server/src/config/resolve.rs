@@ -91,6 +91,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
         hosts: resolve_rules::hosts(file)?,
         trusted_proxies,
+        connections_exempt: resolve_rules::connections_exempt(file)?,
         policy,
         listen,
         listen_tls,

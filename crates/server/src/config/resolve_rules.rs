@@ -78,6 +78,13 @@ pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
 }
 
 /// Reads the networks of trusted proxies.
+/// Loopback, where nothing is said: what runs on the machine itself.
+pub(super) fn connections_exempt(file: &File) -> Result<Networks, LoadError> {
+    let loopback = || ["127.0.0.0/8", "::1"].map(str::to_owned).to_vec();
+    let named = file.connections_exempt.clone().unwrap_or_else(loopback);
+    Networks::read(&named).or_else(|error| wrong("connections_exempt", error))
+}
+
 pub(super) fn trusted_proxies(file: &File) -> Result<Networks, LoadError> {
     Networks::read(&file.trusted_proxies).or_else(|error| wrong("trusted_proxies", error))
 }

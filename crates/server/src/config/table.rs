@@ -90,6 +90,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "Addresses, networks such as `10.0.0.0/8`, and the word `unix`: whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.",
     ),
     row(
+        "connections_exempt",
+        "",
+        "`127.0.0.0/8` and `::1`",
+        "Addresses and networks whose connections `limits.connections_per_address` does not count; nor does it count `trusted_proxies`.",
+    ),
+    row(
         "purge.from",
         "",
         "`127.0.0.0/8` and `::1`",

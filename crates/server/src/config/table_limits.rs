@@ -57,6 +57,18 @@ pub const LIMITS: &[LimitRow] = &[
         "Connections at once; further ones wait in the kernel's queue."
     ),
     limit!(
+        connections_per_address,
+        "512",
+        count,
+        "Connections at once of one address (of IPv6, of one /64); further ones are closed. Loopback, `trusted_proxies` and `connections_exempt` are not counted; who comes by the PROXY protocol is, by the address that it names."
+    ),
+    limit!(
+        connection_requests,
+        "1000000",
+        count,
+        "Requests over one connection; then it is closed behind its answer, and the client opens another."
+    ),
+    limit!(
         header_timeout,
         "10s",
         parse_duration,
@@ -75,10 +87,28 @@ pub const LIMITS: &[LimitRow] = &[
         "Between two pieces of a request's content; beyond: 408."
     ),
     limit!(
+        body_rate,
+        "1K",
+        parse_bytes,
+        "How much of a request's content has to come in a second, once it has been waited for longer than `body_timeout` in all; beyond: 408."
+    ),
+    limit!(
+        body_ahead,
+        "64K",
+        bytes,
+        "How much of a request's content is waited for before it takes a place at the origin. All that waits so comes to a sixteenth of `memory` at most; beyond, content is passed on as it comes."
+    ),
+    limit!(
         write_timeout,
         "60s",
         parse_duration,
         "How long a client may take nothing of its response; then the connection is closed."
+    ),
+    limit!(
+        write_rate,
+        "1K",
+        parse_bytes,
+        "How much of its responses a client has to take in a second over HTTP/1.1, once it has been waited for longer than `write_timeout` in all; then the connection is closed."
     ),
     limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
     limit!(

@@ -34,7 +34,7 @@ fn every_option_is_a_key_of_the_file() {
             | "codings.files_beside" => "true",
             "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also" | "keys.keep"
             | "keys.index" | "cookies.ignore" | "cookies.session" | "private.cookies" => "[\"x\"]",
-            "purge.from" => "[\"10.0.0.0/8\"]",
+            "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
             "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
             | "site.private" => "{}",
             "dialects.pass_on" => "[\"cache-tag\"]",

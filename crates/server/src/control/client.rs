@@ -151,7 +151,14 @@ fn table(told: &serde_json::Value) -> String {
         let value = told.get(name)?.as_u64()?;
         Some(format!("{value:>16}  {name:<24}  {help}"))
     });
-    rows.collect::<Vec<_>>().join("\n")
+    let limits = told["limits_hit"].as_object().into_iter().flatten();
+    let reached = limits.filter_map(|(key, count)| Some((key, count.as_u64()?)));
+    let reached = reached.filter(|(_, count)| *count > 0);
+    let reached = reached.map(|(key, count)| {
+        let name = format!("limits_hit.{key}");
+        format!("{count:>16}  {name:<24}  Times that this limit was reached.")
+    });
+    rows.chain(reached).collect::<Vec<_>>().join("\n")
 }
 
 /// Carries out `pagewell reload`: what has changed, a key to a line.

@@ -1,12 +1,13 @@
 //! `/metrics`: the figures as Prometheus and OpenMetrics read them (OpenMetrics 1.0; Prometheus text
 //! format 0.0.4, which differs in the type line of counters and in its end).
 //!
-//! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. The one label is
-//! `site`, its canonical host, where there are several sites: so many series as the configuration
-//! has sites, whatever visitors send.
+//! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. Labels are `site`, its
+//! canonical host, where there are several sites, and `limit`, a key of `[limits]`: so many series as the
+//! configuration has sites and the code has limits, whatever visitors send.
 
 use crate::counters::Times;
 use crate::figures::{self, Kind};
+use crate::reached;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, header};
 use std::fmt::Write as _;
@@ -63,6 +64,14 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
             }
         }
     }
+    begin(&mut out, "pagewell_limits_hit", LIMITS_HIT, Kind::Counter, format);
+    for (site, label) in sites.iter().zip(&labels) {
+        let and = label.trim_end_matches('}').trim_start_matches('{');
+        let and = if and.is_empty() { String::new() } else { format!("{and},") };
+        for (limit, count) in reached::of(site) {
+            let _ = writeln!(out, "pagewell_limits_hit_total{{{and}limit=\"{limit}\"}} {count}");
+        }
+    }
     let times = sites.iter().zip(&labels).map(|(site, label)| (label, &site.counters.origin_times));
     histogram(
         &mut out,
@@ -113,6 +122,8 @@ fn label(site: &Site, sites: usize) -> String {
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
+
+const LIMITS_HIT: &str = "Times that a limit was reached, by its key in the table of limits.";
 
 const LAG: &str = "Time from asking a database what it has committed to all of that being applied.";
 

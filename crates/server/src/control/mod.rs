@@ -156,19 +156,25 @@ impl Control {
 pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
     let control = Arc::new(Control { site, live: Arc::default(), stop: stop.clone() });
-    accept_each(&listener, places.clone(), stop, |accepted, place| {
-        let control = control.clone();
-        async move {
-            match accepted {
-                Accepted::Tcp(stream) => {
-                    let peer = stream.peer_addr().ok();
-                    connection(stream, control, peer).await;
+    accept_each(
+        &listener,
+        places.clone(),
+        || {},
+        stop,
+        |accepted, place| {
+            let control = control.clone();
+            async move {
+                match accepted {
+                    Accepted::Tcp(stream) => {
+                        let peer = stream.peer_addr().ok();
+                        connection(stream, control, peer).await;
+                    }
+                    Accepted::Unix(stream) => connection(stream, control, None).await,
                 }
-                Accepted::Unix(stream) => connection(stream, control, None).await,
+                drop(place);
             }
-            drop(place);
-        }
-    })
+        },
+    )
     .await;
     listener.remove();
     drop(listener);
@@ -303,7 +309,7 @@ async fn call(
             Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
         }
         ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
-        ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats::stats(site))),
+        ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats::stats_and_limits(site))),
         ("/v1/unheard", &Method::GET) => Ok(Answer::Json(stats::unheard(site))),
         ("/v1/changes", &Method::GET) => Ok(Answer::Json(crate::explain::changes(site))),
         ("/v1/offenders", &Method::GET) => Ok(Answer::Json(crate::explain::offenders(site))),
@@ -335,6 +341,8 @@ async fn call(
             site.clock.advance(Duration::from_millis(advance_ms));
             Ok(Answer::Json(serde_json::json!({ "now_ms": site.clock.now().0 })))
         }
+        #[cfg(feature = "settable-clock")]
+        ("/v1/panic", &Method::POST) => provoke(&read_json(request).await?),
         (path, _) => Err(match ROUTES.iter().find(|(_, known)| *known == path) {
             Some((method, _)) => ControlError::Method(method),
             None => ControlError::NotFound,
@@ -372,6 +380,20 @@ async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
 #[derive(Deserialize)]
 struct Advance {
     advance_ms: u64,
+}
+
+/// Has somebody panic, for tests.
+#[cfg(feature = "settable-clock")]
+#[derive(Deserialize)]
+struct Provoke {
+    at: String,
+}
+
+#[cfg(feature = "settable-clock")]
+fn provoke(call: &Provoke) -> Result<Answer, ControlError> {
+    let unknown = || ControlError::Unreadable(format!("no such place: {}", call.at));
+    crate::panics::provoke(crate::panics::Place::named(&call.at).ok_or_else(unknown)?);
+    Ok(Answer::Json(serde_json::json!({})))
 }
 
 async fn read_json<T: serde::de::DeserializeOwned>(

@@ -4,6 +4,7 @@
 
 use crate::counters::TimesNow;
 use crate::figures::{self, UPTIME};
+use crate::reached;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,17 @@ pub(super) fn stats(site: &Arc<Site>) -> Value {
     if each.len() > 1 {
         all["sites"] = each.into();
     }
+    all
+}
+
+/// The same, and how often each limit was reached, of all sites together.
+pub(super) fn stats_and_limits(site: &Arc<Site>) -> Value {
+    let mut all = stats(site);
+    let mut hit = BTreeMap::new();
+    for (limit, count) in site.all_or(None).flat_map(|site| reached::of(site)) {
+        *hit.entry(limit).or_insert(0) += count;
+    }
+    all["limits_hit"] = json!(hit);
     all
 }
 

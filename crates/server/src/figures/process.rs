@@ -3,6 +3,7 @@
 //! Pagewell has started (php-fpm), and the kernel's own counts.
 
 use super::Kind;
+use crate::panics;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A figure of the process.
@@ -17,7 +18,7 @@ pub struct OfTheProcess {
 }
 
 /// What the kernel tells about the process; zero where it does not tell.
-pub const PROCESS: [OfTheProcess; 2] = [
+pub const PROCESS: [OfTheProcess; 3] = [
     OfTheProcess {
         name: "process_cpu_us",
         help: "Microseconds of CPU that Pagewell has used, without those of php-fpm.",
@@ -30,6 +31,13 @@ pub const PROCESS: [OfTheProcess; 2] = [
                without that of php-fpm.",
         kind: Kind::Gauge,
         read: resident_bytes,
+    },
+    OfTheProcess {
+        name: "panics",
+        help: "Panics: bugs of Pagewell's own, each of which ended one connection, one render or one \
+               piece of work. The log has their places.",
+        kind: Kind::Counter,
+        read: || Some(panics::count()),
     },
 ];
 

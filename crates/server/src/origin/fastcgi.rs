@@ -13,6 +13,7 @@ use super::socket::Socket;
 use super::{Ended, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::{Address, Config};
 use crate::litespeed;
+use crate::reached::Limit;
 use crate::request_head::Refusal;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -102,7 +103,7 @@ impl FastCgi {
         FastCgi {
             address,
             idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
-            places: Places::new(places, &config.limits),
+            places: Places::new(places, &config.limits, config.memory_bytes),
             config: config.clone(),
         }
     }
@@ -190,7 +191,10 @@ impl FastCgi {
     async fn connect(&self) -> Result<Socket, Failure> {
         let connecting = Socket::connect(&self.address);
         match timeout(self.config.limits.origin_connect_timeout, connecting).await {
-            Err(_) => Err(Failure::TimedOut),
+            Err(_) => {
+                self.places.reached.note(Limit::OriginConnectTimeout);
+                Err(Failure::TimedOut)
+            }
             Ok(Ok(socket)) => Ok(socket),
             Ok(Err(error)) => {
                 tracing::warn!(event = "origin-refused", address = %self.address, %error);

@@ -50,7 +50,11 @@ impl HttpOrigin {
         HttpOrigin {
             client,
             authority: authority.parse().expect("checked with the configuration"),
-            places: Places::new(config.limits.origin_connections, &config.limits),
+            places: Places::new(
+                config.limits.origin_connections,
+                &config.limits,
+                config.memory_bytes,
+            ),
             config: config.clone(),
         }
     }

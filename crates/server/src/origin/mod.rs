@@ -222,7 +222,13 @@ impl Origin {
     ///
     /// # Errors
     /// How the origin failed, or why the request could not be sent.
-    pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
+    pub async fn send(&self, mut request: OriginRequest) -> Result<OriginResponse, Unsent> {
+        if let RequestBody::Stream(upload) = &mut request.body {
+            // Chunked content goes to an HTTP server as it comes: there it may be a conversation.
+            if matches!(self, Origin::FastCgi(_)) || upload.length().is_some() {
+                upload.read_ahead(&self.places().room).await.map_err(Unsent::Client)?;
+            }
+        }
         match self {
             Origin::FastCgi(origin) => origin.send(request).await,
             Origin::Http(origin) => origin.send(request).await,

@@ -22,6 +22,8 @@ use tokio::sync::watch;
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// php-fpm that lived so long was well: the next wait is the first one again.
 const WELL_AFTER: Duration = Duration::from_secs(10);
+/// How much sooner than Pagewell itself php-fpm is ended when memory runs out (proc(5), oom_score_adj).
+const GIVES_WAY_BY: i32 = 300;
 /// How long php-fpm may take to open its socket.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long its children may take to finish what they render when Pagewell ends.
@@ -212,7 +214,18 @@ fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
     if let Some(stderr) = child.stderr.take() {
         tokio::spawn(pass_on_log(stderr));
     }
+    if let Some(pid) = child.id() {
+        give_way(pid);
+    }
     Ok(child)
+}
+
+/// Where memory runs out, the kernel is to end a render, which costs one page, rather than the cache. The
+/// children have it from the master. Where it cannot be written, the kernel chooses as it likes.
+fn give_way(pid: u32) {
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let adjusted = own.trim().parse().unwrap_or(0_i32).saturating_add(GIVES_WAY_BY).min(1000);
+    let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), adjusted.to_string());
 }
 
 /// Passes php-fpm's own log on, line by line.

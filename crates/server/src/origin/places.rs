@@ -3,11 +3,16 @@
 //! being dropped, whatever becomes of its request.
 
 use crate::config::Limits;
+use crate::reached::{Limit, Reached};
+use crate::upload::Room;
 use http_cache::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The part of the page budget that content may take while it is waited for: one in so many.
+const ROOM_SHARE: usize = 16;
 
 /// The places of one origin.
 pub struct Places {
@@ -16,17 +21,23 @@ pub struct Places {
     waiting: AtomicUsize,
     waiting_max: usize,
     timeout: Duration,
+    /// Limits that were reached at this origin.
+    pub reached: Reached,
+    /// Where content is waited for before it takes a place.
+    pub room: Arc<Room>,
 }
 
 impl Places {
-    /// So many places as `count`, and a queue as the limits say.
-    pub fn new(count: usize, limits: &Limits) -> Places {
+    /// So many places as `count`, and a queue as the limits say; `memory`: the page budget, in bytes.
+    pub fn new(count: usize, limits: &Limits, memory: usize) -> Places {
         Places {
             free: Arc::new(Semaphore::new(count)),
             count,
             waiting: AtomicUsize::new(0),
             waiting_max: limits.origin_queue,
             timeout: limits.origin_queue_timeout,
+            reached: Reached::default(),
+            room: Arc::new(Room::new(limits.body_ahead, memory / ROOM_SHARE)),
         }
     }
 
@@ -38,10 +49,17 @@ impl Places {
         if let Ok(place) = self.free.clone().try_acquire_owned() {
             return Ok(place);
         }
-        let _waiting = Waiting::enter(self).ok_or(Failure::Overloaded)?;
+        self.reached.note(Limit::OriginConnections);
+        let Some(_waiting) = Waiting::enter(self) else {
+            self.reached.note(Limit::OriginQueue);
+            return Err(Failure::Overloaded);
+        };
         match tokio::time::timeout(self.timeout, self.free.clone().acquire_owned()).await {
             Ok(Ok(place)) => Ok(place),
-            _ => Err(Failure::Overloaded),
+            _ => {
+                self.reached.note(Limit::OriginQueueTimeout);
+                Err(Failure::Overloaded)
+            }
         }
     }
 
@@ -85,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_is_to_spare_while_one_is_free_and_nobody_waits() {
-        let places = Arc::new(Places::new(1, &Limits::default()));
+        let places = Arc::new(Places::new(1, &Limits::default(), 1 << 20));
         assert!(places.is_one_to_spare());
         let place = places.enter().await.unwrap();
         assert!(!places.is_one_to_spare());

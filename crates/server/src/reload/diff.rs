@@ -18,8 +18,9 @@ pub struct Changed {
 }
 
 /// Tables and keys outside `[limits]` that may change.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "cache",
+    "connections_exempt",
     "cookies",
     "keys",
     "purge",
@@ -33,9 +34,12 @@ const TABLES: [&str; 11] = [
 ];
 
 /// Limits that may change: those that are looked up where they are kept.
-const LIMITS: [&str; 13] = [
+const LIMITS: [&str; 17] = [
     "body_bytes",
+    "body_rate",
     "certificate_look",
+    "connection_requests",
+    "connections_per_address",
     "drain",
     "handshake_timeout",
     "header_bytes",
@@ -47,6 +51,7 @@ const LIMITS: [&str; 13] = [
     "page_bytes",
     "upgrade_idle_timeout",
     "uri_bytes",
+    "write_rate",
 ];
 
 /// Whether a key, as [`Changed`] or the manual has it, may change without a restart.

@@ -13,6 +13,7 @@ use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{SharedPage, StoredPage, dependencies, variant};
 use crate::private;
+use crate::reached::Limit;
 use crate::serve;
 use crate::why::{Cause, Content as Told};
 use bytes::Bytes;
@@ -278,6 +279,7 @@ impl Render {
     }
 
     fn too_large(&self, stored: &Stored) {
+        self.site.counters.reached.note(Limit::PageBytes);
         self.not_shareable();
         self.tell_complete(&self.ask.key, stored, Err(NotStored::TooLarge.as_str()));
         self.right.tell(Outcome::NotShareable);

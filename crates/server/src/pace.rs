@@ -1,0 +1,78 @@
+//! How fast a client sends or takes, in the time in which it is waited for. A client that moves one byte
+//! whenever its time is nearly up is never too late; by this it is too slow. Time in which nobody waits for
+//! it (PHP works, others are served) does not count, and nothing is measured of one that is never waited for.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What has moved, and how long was waited for it.
+#[derive(Debug, Default)]
+pub struct Pace {
+    since: Option<Instant>,
+    waited: Duration,
+    moved: u64,
+}
+
+/// What to make of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    FastEnough,
+    /// It has been waited for long enough, and too little has come of it.
+    TooSlow,
+}
+
+impl Pace {
+    /// The client is being waited for.
+    pub fn waits(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether it is.
+    pub fn is_waiting(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// So many bytes have moved. `leave`: how long it may be slow in all; `rate`: bytes a second.
+    pub fn moved(&mut self, bytes: u64, leave: Duration, rate: u64) -> Verdict {
+        let waited = self.since.take().map(|since| since.elapsed()).unwrap_or_default();
+        self.judge(bytes, waited, leave, rate)
+    }
+
+    fn judge(&mut self, bytes: u64, waited: Duration, leave: Duration, rate: u64) -> Verdict {
+        self.moved = self.moved.saturating_add(bytes);
+        self.waited += waited;
+        let due = (rate as f64) * self.waited.as_secs_f64();
+        match self.waited > leave && (self.moved as f64) < due {
+            true => Verdict::TooSlow,
+            false => Verdict::FastEnough,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_waiting_counts_and_only_beyond_its_leave() {
+        let (mut pace, leave) = (Pace::default(), Duration::from_secs(10));
+        let mut step = |wait, bytes| pace.judge(bytes, Duration::from_secs(wait), leave, 100);
+        assert_eq!(step(9, 1), Verdict::FastEnough, "within its leave");
+        assert_eq!(step(0, 1), Verdict::FastEnough);
+        assert_eq!(step(2, 2_000), Verdict::FastEnough, "fast enough in all");
+        assert_eq!(step(0, 1), Verdict::FastEnough, "nobody waited for it");
+        assert_eq!(step(10, 1), Verdict::TooSlow);
+    }
+
+    #[test]
+    fn waiting_begins_once_and_ends_with_what_has_moved() {
+        let mut pace = Pace::default();
+        assert!(!pace.is_waiting());
+        pace.waits();
+        pace.waits();
+        assert!(pace.is_waiting());
+        assert_eq!(pace.moved(1, Duration::ZERO, u64::MAX), Verdict::TooSlow);
+        assert!(!pace.is_waiting());
+    }
+}

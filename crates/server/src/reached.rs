@@ -1,0 +1,137 @@
+//! How often each limit was reached: one counter for each key of `[limits]` that somebody can run into, told
+//! as `pagewell_limits_hit_total{limit="…"}` and in `limits_hit` of `/v1/stats`. So many series as there are
+//! rows here, whatever visitors send.
+//!
+//! Counting is one relaxed addition where something is refused, cut or made to wait, and nothing where it
+//! is not. Limits on which nothing is refused are in [`NOT_COUNTED`], each with what tells instead.
+
+use crate::counters::Counter;
+use crate::request_head::Refusal;
+use crate::site::Site;
+
+macro_rules! limits {
+    ($($name:ident $key:literal,)*) => {
+        /// A limit that can be reached.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Limit {
+            $(#[doc = concat!("`limits.", $key, "`.")] $name,)*
+        }
+
+        impl Limit {
+            /// All of them, in the order of the manual.
+            pub const ALL: &[Limit] = &[$(Limit::$name,)*];
+
+            /// Its key in `[limits]`, which is its label.
+            pub fn key(self) -> &'static str {
+                match self {
+                    $(Limit::$name => concat!($key),)*
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    HeaderBytes "header_bytes",
+    Headers "headers",
+    UriBytes "uri_bytes",
+    BodyBytes "body_bytes",
+    Connections "connections",
+    ConnectionsPerAddress "connections_per_address",
+    ConnectionRequests "connection_requests",
+    HeaderTimeout "header_timeout",
+    IdleTimeout "idle_timeout",
+    BodyTimeout "body_timeout",
+    BodyRate "body_rate",
+    WriteTimeout "write_timeout",
+    WriteRate "write_rate",
+    OriginConnectTimeout "origin_connect_timeout",
+    OriginTimeout "origin_timeout",
+    OriginConnections "origin_connections",
+    OriginQueue "origin_queue",
+    OriginQueueTimeout "origin_queue_timeout",
+    PageBytes "page_bytes",
+    Followers "followers",
+    CodingQueue "coding_queue",
+    HandshakeTimeout "handshake_timeout",
+    Upgrades "upgrades",
+    UpgradeIdleTimeout "upgrade_idle_timeout",
+    Http2Resets "http2_resets",
+}
+
+/// The others, and what tells of them.
+pub const NOT_COUNTED: &[(&str, &str)] = &[
+    ("body_ahead", "no refusal: what is beyond it is passed on as it comes"),
+    ("origin_idle_connections", "no refusal: what is beyond it is closed"),
+    ("origin_header_bytes", "`origin-invalid` in the log"),
+    ("rewarm_pages", "`to_rewarm`"),
+    ("solo", "no refusal"),
+    ("drain", "`drain-ended` in the log"),
+    ("snapshot_stop", "`snapshot-not-written` in the log"),
+    ("certificate_look", "no bound"),
+    ("http2_streams", "the client, by the protocol: it asks again"),
+];
+
+/// How often each was reached.
+pub struct Reached([Counter; Limit::ALL.len()]);
+
+impl Default for Reached {
+    fn default() -> Reached {
+        Reached(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl Reached {
+    /// Once more.
+    pub fn note(&self, limit: Limit) {
+        self.0[limit as usize].add();
+    }
+
+    /// The limit for whose sake a request was refused, if it was for one.
+    pub fn refused(&self, refusal: Refusal) {
+        let limit = match refusal {
+            Refusal::TargetTooLong => Limit::UriBytes,
+            Refusal::HeadTooLarge => Limit::HeaderBytes,
+            Refusal::TooManyHeaders => Limit::Headers,
+            Refusal::ContentTooLarge => Limit::BodyBytes,
+            Refusal::HeadTimeout => Limit::HeaderTimeout,
+            Refusal::ContentTimeout => Limit::BodyTimeout,
+            Refusal::ContentTooSlow => Limit::BodyRate,
+            _ => return,
+        };
+        self.note(limit);
+    }
+
+    fn get(&self, limit: Limit) -> u64 {
+        self.0[limit as usize].get()
+    }
+}
+
+/// How often each was reached on a site, and at its origin.
+pub fn of(site: &Site) -> impl Iterator<Item = (&'static str, u64)> {
+    let (own, places) = (&site.counters.reached, &site.origin.places().reached);
+    Limit::ALL.iter().map(move |limit| {
+        let count = match limit {
+            // Counted before there was such a family.
+            Limit::CodingQueue => site.counters.codings_skipped.get(),
+            limit => own.get(*limit) + places.get(*limit),
+        };
+        (limit.key(), count)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::table::LIMITS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_limit_is_counted_or_says_why_not() {
+        let rows: BTreeSet<_> = LIMITS.iter().map(|row| row.key).collect();
+        let counted = Limit::ALL.iter().map(|limit| limit.key());
+        let named: Vec<_> = counted.chain(NOT_COUNTED.iter().map(|(key, _)| *key)).collect();
+        assert_eq!(named.iter().copied().collect::<BTreeSet<_>>(), rows);
+        assert_eq!(named.len(), rows.len(), "one is there twice");
+    }
+}

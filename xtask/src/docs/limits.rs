@@ -1,0 +1,148 @@
+//! `docs/operating/limits.md`: each limit with its default, what it bounds, how it is told that it was
+//! reached, and which test shows it. Limits and their counters are tables of the `pagewell` crate; which
+//! test shows which is said here, and held to be there.
+
+use super::tables::{MADE, RELOAD, cell};
+use pagewell::config::table::LIMITS;
+use pagewell::reached::{Limit, NOT_COUNTED};
+use pagewell::reload::may_change;
+use std::fmt::Write as _;
+
+/// What shows each limit, from the root of the repository; nothing, where no test sets it.
+const SHOWN_BY: [(&str, &str); 34] = [
+    ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
+    ("headers", "tests/scenarios/limits/header-too-long.scn"),
+    ("uri_bytes", "tests/scenarios/limits/uri-too-long.scn"),
+    ("body_bytes", "tests/scenarios/limits/content-too-long.scn"),
+    ("connections", "crates/server/tests/limits.rs"),
+    ("connections_per_address", "crates/server/tests/limits.rs"),
+    ("connection_requests", "crates/server/tests/limits.rs"),
+    ("header_timeout", "tests/scenarios/limits/slow-header.scn"),
+    ("idle_timeout", "tests/scenarios/limits/idle-connection.scn"),
+    ("body_timeout", "tests/scenarios/limits/slow-content.scn"),
+    ("body_rate", "crates/server/tests/limits.rs"),
+    ("body_ahead", "crates/server/tests/limits.rs"),
+    ("write_timeout", "crates/server/tests/bad_requests.rs"),
+    ("write_rate", "crates/server/tests/limits.rs"),
+    ("origin_connect_timeout", ""),
+    ("origin_timeout", "tests/scenarios/faults/origin-hangs.scn"),
+    ("origin_connections", "tests/scenarios/faults/origin-busy.scn"),
+    ("origin_idle_connections", "crates/server/tests/php_responses.rs"),
+    ("origin_queue", "tests/scenarios/faults/origin-busy.scn"),
+    ("origin_queue_timeout", "tests/scenarios/faults/queue-timeout.scn"),
+    ("origin_header_bytes", "tests/scenarios/faults/long-header-section.scn"),
+    ("page_bytes", "tests/scenarios/storing"),
+    ("followers", "tests/scenarios/collapse"),
+    ("coding_queue", "tests/scenarios/codings/queue-full.scn"),
+    ("rewarm_pages", ""),
+    ("solo", ""),
+    ("drain", "crates/server/tests/stopping.rs"),
+    ("snapshot_stop", ""),
+    ("handshake_timeout", "crates/server/tests/protocols_tls.rs"),
+    ("certificate_look", "crates/server/tests/protocols_tls.rs"),
+    ("upgrades", "crates/server/tests/protocols_streams.rs"),
+    ("upgrade_idle_timeout", "crates/server/tests/protocols_streams.rs"),
+    ("http2_streams", "crates/server/tests/protocols_http2.rs"),
+    ("http2_resets", "crates/server/tests/protocols_http2.rs"),
+];
+
+/// The page.
+pub fn page() -> String {
+    let mut page = format!("{MADE}{BEGIN}");
+    for row in LIMITS {
+        let mark = if may_change(&format!("limits.{}", row.key)) { RELOAD } else { "" };
+        let not = NOT_COUNTED.iter().find(|(key, _)| *key == row.key);
+        let told = not.map_or_else(|| format!("`limit=\"{}\"`", row.key), |(_, why)| (*why).into());
+        let shown = SHOWN_BY.iter().find(|(key, _)| *key == row.key);
+        let shown = shown.filter(|(_, path)| !path.is_empty());
+        let shown = shown.map_or_else(|| "–".to_owned(), |(_, path)| format!("`{path}`"));
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {}{mark} | {told} | {shown} |",
+            row.key,
+            row.default,
+            cell(row.help)
+        );
+    }
+    let _ = write!(page, "{END}");
+    debug_assert!(Limit::ALL.len() + NOT_COUNTED.len() == LIMITS.len());
+    page
+}
+
+const BEGIN: &str = "\
+# Limits
+
+Everything that comes in is bounded, and every bound has a name: a key of `[limits]` in the \
+[configuration](options.md), the same name as the label of `pagewell_limits_hit_total{limit=\"…\"}` in \
+[`/metrics`](control.md#metrics), and in `limits_hit` of `/v1/stats`. What the client hears is in \
+[Errors and reasons](errors.md). What is marked ↻ can change while Pagewell runs ([reload](reload.md)).
+
+A limit that is reached now and then is doing its work. One that is reached all the time is too low for \
+the site, or somebody is at it: `pagewell stats` shows those that were reached.
+
+| limit | default | | counted as | shown by |
+|---|---|---|---|---|
+";
+
+const END: &str = "
+## Who is slow
+
+Times bound how long *nothing* comes or goes. So that nobody moves a byte just before his time is up, again and again, there is a rate besides, and a client that has been waited for longer than the time in all has to keep it: `body_rate`, `write_rate`. Over HTTP/2 a connection has to move a kilobyte within the time that it and the origin are given together. Content takes a place at the origin only when its first `body_ahead` bytes are there, so that forms that trickle in hold connections and no PHP ([why](../decisions/0051-connections-of-an-address.md)).
+
+## Who is counted
+
+`connections_per_address` counts by the address of the socket, and of IPv6 by its network of 64 bits. Not counted are loopback, `connections_exempt` and `trusted_proxies`: a connection of a proxy's carries many visitors. Who names his clients by the [PROXY protocol](../guide/load-balancer.md) has them counted.
+
+## HTTP/2
+
+Floods of frames are bounded by the protocol's library, and end that connection alone: header sections over `header_bytes` in however many CONTINUATION frames, streams that are reset before they were looked at (`http2_resets`), SETTINGS and PING without end, windows that never open.
+
+## Memory
+
+What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; content that waits for a place at the origin comes to a sixteenth of `memory` at most. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
+
+## What is bounded and cannot be set
+
+| | |
+|---|---|
+| The control interface | 16 MiB a call, within 30 seconds; 16 streams of `/v1/live`. |
+| A request to purge | 10,000 tags; expressions of 2,048 bytes; 64 searches at a time. |
+| A page's tags | 1,000, of 1,024 bytes each, 128 KiB together; 16 fields in `Vary`. |
+| Header lines | 256, whatever `headers` says. |
+| The PROXY header | 107 bytes in version 1, 4,112 in version 2. |
+| After a refusal | 256 KiB, or a second, are taken of what the client still sends, so that he can read the answer. |
+| Interim responses | 16 KiB wait for a client; more are dropped. |
+| A script's standard error | 8 KiB a request are logged. |
+| Redirects within the site | 5 for a request. |
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::repository;
+
+    #[test]
+    fn every_limit_is_shown_by_something_that_is_there_and_names_it() {
+        for row in LIMITS {
+            let (_, path) = SHOWN_BY
+                .iter()
+                .find(|(key, _)| *key == row.key)
+                .unwrap_or_else(|| panic!("nothing is said of {}", row.key));
+            if path.is_empty() {
+                continue;
+            }
+            let path = repository().join(path);
+            let files = match path.is_dir() {
+                true => {
+                    std::fs::read_dir(&path).expect("listed").flatten().map(|e| e.path()).collect()
+                }
+                false => vec![path.clone()],
+            };
+            let named = |file: &std::path::PathBuf| {
+                std::fs::read_to_string(file).is_ok_and(|text| text.contains(row.key))
+            };
+            assert!(files.iter().any(named), "{} does not name {}", path.display(), row.key);
+        }
+        assert_eq!(SHOWN_BY.len(), LIMITS.len());
+    }
+}
