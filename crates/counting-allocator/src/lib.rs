@@ -1,17 +1,5 @@
 //! The system's allocator with counts beside it, for tests of what is allocated and what is held.
 //!
-//! ```
-//! use counting_allocator::{Counting, allocations, held_bytes, taken_bytes};
-//!
-//! #[global_allocator]
-//! static COUNTING: Counting = Counting;
-//!
-//! let (before, held) = (allocations(), held_bytes());
-//! let page = vec![0_u8; 100];
-//! assert_eq!(allocations() - before, 1);
-//! assert!(held_bytes() - held >= taken_bytes(page.len()));
-//! ```
-//!
 //! What is held is counted for the whole process: a test of it is the only one in its binary.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -19,6 +7,18 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The allocator, for a test binary's `#[global_allocator]`.
+///
+/// ```
+/// use counting_allocator::{Counting, allocations, held_bytes, taken_bytes};
+///
+/// #[global_allocator]
+/// static COUNTING: Counting = Counting;
+///
+/// let (before, held) = (allocations(), held_bytes());
+/// let page = vec![0_u8; 100];
+/// assert_eq!(allocations() - before, 1);
+/// assert!(held_bytes() - held >= taken_bytes(page.len()));
+/// ```
 #[derive(Debug)]
 pub struct Counting;
 

@@ -1,5 +1,6 @@
-//! The lease check, left out for a whole process: for the test that shows what it prevents. Not there but
-//! with the feature `lease-check-by-choice`.
+//! The lease check, left out for a whole process, by a call: for the run of a real binary that shows what
+//! the check prevents. Not there but with the feature `lease-check-by-choice`, which no release has.
+//! The models have a feature of their own, `without-lease-check`, for the check of each test binary.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
