@@ -22,6 +22,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const FRAME_SIZE_ERROR: u32 = 6;
+const REFUSED_STREAM: u32 = 7;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// A frame: its kind, flags, stream, payload.
@@ -235,6 +236,28 @@ fn rapid_resets_are_bounded() {
     until("it has gone", || counter(&pagewell, "connections") == 0);
     assert!(counter(&pagewell, "requests") < 10_000);
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);
+}
+
+#[test]
+fn what_is_asked_beyond_the_streams_is_refused_to_be_asked_again() {
+    let site = site();
+    let pagewell = site.serve("[limits]\nhttp2_streams = 1\n");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    assert!(frames.get(1, "/held.php"));
+    site.wait_for("held");
+    assert!(frames.get(3, "/page.php"));
+    let (_, _, stream, reason) = frames.next_of(RST_STREAM).expect("it is refused");
+    assert_eq!((stream, reason), (3, REFUSED_STREAM.to_be_bytes().to_vec()));
+    site.note("go");
+    let (_, mut flags, stream, _) = frames.next_of(HEADERS).expect("it is answered");
+    assert_eq!(stream, 1);
+    while flags & END_STREAM == 0 {
+        flags = frames.next_of(DATA).expect("it goes on").1;
+    }
+    // There is a place again.
+    assert!(frames.get(5, "/page.php"));
+    let (_, _, stream, _) = frames.next_of(HEADERS).expect("it is answered");
+    assert_eq!(stream, 5);
 }
 
 #[test]
