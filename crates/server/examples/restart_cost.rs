@@ -12,6 +12,7 @@ use pagewell::clock::Clock;
 use pagewell::config::{Config, raw, resolve};
 use pagewell::origin::Origin;
 use pagewell::page::{StoredPage, dependencies};
+use pagewell::phase::Phase;
 use pagewell::site::Site;
 use pagewell::sites::Neighbours;
 use pagewell::snapshot;
@@ -36,7 +37,7 @@ async fn main() {
 }
 
 async fn write(config: &Arc<Config>, clock: &Clock, pages: u64) {
-    let (stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(Phase::default());
     let site = site(config, clock).await;
     let loading = snapshot::begin(&site).expect("the directory can be used");
     let running = tokio::spawn(snapshot::run(site.clone(), loading, stopped));
@@ -52,12 +53,12 @@ async fn write(config: &Arc<Config>, clock: &Clock, pages: u64) {
     let at = clock.instant();
     snapshot::write_last(&site, begun).await;
     println!("written in {:?}", at.elapsed());
-    stop.send_replace(true);
+    stop.send_replace(Phase::Stopping);
     running.await.expect("it ends");
 }
 
 async fn load(config: &Arc<Config>, clock: &Clock) {
-    let (stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(Phase::default());
     let site = site(config, clock).await;
     let at = clock.instant();
     let loading = snapshot::begin(&site).expect("the directory can be used");
@@ -72,7 +73,7 @@ async fn load(config: &Arc<Config>, clock: &Clock) {
     }
     let all = site.counters.snapshot_pages.get();
     println!("{all} pages after {:?}", at.elapsed());
-    stop.send_replace(true);
+    stop.send_replace(Phase::Stopping);
     running.await.expect("it ends");
 }
 

@@ -22,6 +22,7 @@ pub use on_the_way::{OnTheWay, on_the_way};
 pub use understand::{Understanding, may_be_understood, whole};
 
 use crate::page::{Plain, SharedPage, StoredPage};
+use crate::phase::{Phase, Told};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, Stored};
@@ -29,7 +30,7 @@ use page_store::Page;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 /// Content longer than this is kept in its codings only: few ask for it in none.
 pub const PLAIN_BYTES: usize = 64 << 10;
@@ -148,10 +149,10 @@ pub fn note(site: &Site, work: Work) {
 }
 
 /// Makes codings, one page after the other, until Pagewell stops.
-pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+pub async fn run(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(Phase::is_leaving) => return,
             () = site.coding_queue.told.notified() => {}
         }
         while let Some(work) = site.coding_queue.take() {
@@ -162,7 +163,7 @@ pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
                 },
                 Work::File(path) => code_file(&site, path).await,
             }
-            if *stop.borrow() {
+            if stop.borrow().is_leaving() {
                 return;
             }
         }

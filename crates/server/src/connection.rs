@@ -13,11 +13,12 @@ use crate::hits::Hits;
 use crate::http2;
 use crate::in_flight::InFlight;
 use crate::origin::{Besides, Origin};
+use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::site::Site;
 use crate::switch::{self, Slot};
 use crate::trailers;
-use http::{HeaderValue, Request, Response, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -30,7 +31,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// hyper's own buffer need not be larger: the front hands it whole header sections.
@@ -45,12 +45,8 @@ pub enum Spoken {
 }
 
 /// Serves a connection in the clear until it ends: its first bytes say what it speaks.
-pub async fn serve_plain<IO>(
-    mut io: IO,
-    visitor: Visitor,
-    site: Arc<Site>,
-    mut stop: watch::Receiver<bool>,
-) where
+pub async fn serve_plain<IO>(mut io: IO, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let spoken = tokio::select! {
@@ -108,13 +104,8 @@ where
 }
 
 /// Serves a connection until it ends.
-pub async fn serve<IO>(
-    io: IO,
-    spoken: Spoken,
-    visitor: Visitor,
-    site: Arc<Site>,
-    stop: watch::Receiver<bool>,
-) where
+pub async fn serve<IO>(io: IO, spoken: Spoken, visitor: Visitor, site: Arc<Site>, stop: Told)
+where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match spoken {
@@ -123,19 +114,14 @@ pub async fn serve<IO>(
     }
 }
 
-async fn serve_http1<IO>(
-    io: IO,
-    begun: Vec<u8>,
-    visitor: Visitor,
-    site: Arc<Site>,
-    mut stop: watch::Receiver<bool>,
-) where
+async fn serve_http1<IO>(io: IO, begun: Vec<u8>, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (in_flight, slot) = (Arc::new(InFlight::default()), Slot::default());
     let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, visitor.scheme);
-    let hits = (site.config.hits_in_front && !redirected)
+    let hits = (site.config.hits_in_front && !redirected && !site.is_leaving())
         .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
     let mut front = front.logged(&visitor);
@@ -168,7 +154,7 @@ async fn answer<IO>(
     visitor: &Visitor,
     site: &Arc<Site>,
     (in_flight, slot): (&Arc<InFlight>, &Slot),
-    stop: &mut watch::Receiver<bool>,
+    stop: &mut Told,
 ) -> Option<Front<IO>>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -192,6 +178,7 @@ where
         let in_flight = in_flight.clone();
         async move {
             let mut response = exchange::answer(&site, request, &visitor).await;
+            end_if_leaving(&site, &mut response);
             in_flight.seal();
             say_whether_last(&in_flight, &mut response);
             if let Some(entry) = &mut guard.entry {
@@ -241,6 +228,15 @@ fn say_whether_last<B>(in_flight: &InFlight, response: &mut Response<B>) {
     }
 }
 
+/// Tells a client whose next connection is another process's. Asked after the answer was made: that may have
+/// taken long.
+fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
+    if site.is_leaving() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+}
+
 /// What the client of a request takes besides its response: interim responses from HTTP/1.1 on (RFC
 /// 9110 section 15.2), trailers if it says so.
 fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
@@ -256,10 +252,7 @@ fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
 
 /// What `connection` comes to; `None` when Pagewell is to stop before. Waiting for that is begun once,
 /// and afterwards costs a connection that is woken a look at a counter.
-async fn until_told<F: Future>(
-    mut connection: Pin<&mut F>,
-    mut stop: watch::Receiver<bool>,
-) -> Option<F::Output> {
+async fn until_told<F: Future>(mut connection: Pin<&mut F>, mut stop: Told) -> Option<F::Output> {
     let seen = stop.clone();
     let mut told = pin!(told(&mut stop));
     let mut waits = false;
@@ -277,8 +270,8 @@ async fn until_told<F: Future>(
 }
 
 /// Ready when Pagewell is to stop.
-async fn told(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+async fn told(stop: &mut Told) {
+    let _ = stop.wait_for(Phase::is_over).await;
 }
 
 #[cfg(test)]
@@ -287,9 +280,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     /// What the state of a connection takes that `serve` serves.
-    fn taken<F>(
-        _serve: impl Fn(TcpStream, Visitor, Arc<Site>, watch::Receiver<bool>) -> F,
-    ) -> usize {
+    fn taken<F>(_serve: impl Fn(TcpStream, Visitor, Arc<Site>, Told) -> F) -> usize {
         size_of::<F>()
     }
 

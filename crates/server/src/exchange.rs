@@ -18,6 +18,7 @@ use crate::render::{self, Ask, Ranges};
 use crate::serve;
 use crate::site::Site;
 use crate::switch;
+use crate::take_over;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -174,6 +175,12 @@ async fn dispatch(
         // The content of a GET is not part of the key.
         (Kind::Get | Kind::Head, _) if has_content => {
             forward::pass(site, request, target, visitor, Why::of(ForwardReason::Bypass)).await
+        }
+        // Another process has the pages now: what changes is told to it, and its pages are right.
+        (Kind::Get | Kind::Head, _) if site.is_leaving() => {
+            let (forward, detail) = (ForwardReason::Bypass, Some(take_over::HANDED_OVER));
+            let why = Why { forward, detail, patience: Patience::WhileAsked };
+            forward::pass_bypassed(site, request, target, visitor, why, None).await
         }
         (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
         (_, &Method::TRACE) => {

@@ -116,6 +116,10 @@ impl Hits {
     pub fn look(&mut self, bytes: &[u8], tail: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
         if !self.site.is_current() {
             self.site = self.site.now();
+            // Never current again: this is no cost of a hit.
+            if self.site.is_leaving() {
+                return Err(tail);
+            }
         }
         let mut places = std::mem::take(&mut self.places);
         let found = plain_head::read(bytes, &self.site.limits, &mut places)

@@ -16,6 +16,7 @@ use crate::body::{Failed, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
 use crate::origin::Besides;
+use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::request_head::Refusal;
 use crate::serve;
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// The first bytes of a client that speaks HTTP/2 without having been asked (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -109,13 +110,8 @@ impl Drop for Open {
 }
 
 /// Serves a connection until it ends. `before` has come already and is read first.
-pub async fn serve<IO>(
-    io: IO,
-    before: Vec<u8>,
-    visitor: Visitor,
-    site: Arc<Site>,
-    mut stop: watch::Receiver<bool>,
-) where
+pub async fn serve<IO>(io: IO, before: Vec<u8>, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     site.counters.http2_connections.add();
@@ -143,7 +139,7 @@ pub async fn serve<IO>(
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        _ = stop.wait_for(|stop| *stop) => None,
+        _ = stop.wait_for(Phase::is_leaving) => None,
         () = activity.enough.notified() => {
             site.counters.reached.note(Limit::ConnectionRequests);
             None

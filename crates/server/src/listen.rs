@@ -11,6 +11,7 @@ use crate::connection::{self, Spoken};
 use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
 use crate::per_address::Counted;
+use crate::phase::{Phase, Told};
 use crate::proxy_protocol::{self, Refused, Said, Step};
 use crate::reached::Limit;
 use crate::site::Site;
@@ -19,14 +20,14 @@ use site_rules::Peer;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Connections that may wait in the kernel's queue; the kernel may allow fewer (somaxconn).
@@ -47,9 +48,27 @@ pub enum Listener {
     },
 }
 
-/// Sockets that were handed over, bound already, and not used yet.
+/// Sockets that are bound already, and not used yet.
 #[derive(Default)]
-pub struct Passed(Vec<socket2::Socket>);
+pub struct Passed(Vec<Bound>);
+
+/// One of them.
+struct Bound {
+    socket: socket2::Socket,
+    by: Binder,
+}
+
+/// Who has bound a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binder {
+    /// A service manager, who keeps it, and expects visitors there.
+    Manager,
+    /// Another Pagewell, whose place is taken. `is_ours`: the file of a Unix socket is a Pagewell's.
+    Predecessor {
+        /// Whether its file goes with the last Pagewell that has it.
+        is_ours: bool,
+    },
+}
 
 /// An accepted connection.
 pub enum Accepted {
@@ -60,36 +79,63 @@ pub enum Accepted {
 }
 
 impl Passed {
-    /// Those that were handed over.
+    /// Those that a service manager has handed over.
     pub fn new(all: Vec<OwnedFd>) -> Passed {
-        Passed(all.into_iter().map(socket2::Socket::from).collect())
+        let mut passed = Passed::default();
+        all.into_iter().for_each(|socket| passed.add(socket, Binder::Manager));
+        passed
+    }
+
+    /// One more.
+    pub fn add(&mut self, socket: OwnedFd, by: Binder) {
+        self.0.push(Bound { socket: socket.into(), by });
     }
 
     /// The one that listens at this address.
-    fn at(&mut self, address: &Address) -> Option<socket2::Socket> {
-        let found = self.0.iter().position(|socket| listens_at(socket, address))?;
-        Some(self.0.swap_remove(found))
+    fn at(&mut self, address: &Address) -> Option<Bound> {
+        let found = self.0.iter().position(|bound| listens_at(&bound.socket, address))?;
+        // In their order: what a manager has handed over comes first.
+        Some(self.0.remove(found))
     }
 
-    /// Refuses those that nothing in the configuration asks for: whoever bound them expects visitors there.
+    /// Refuses those of a service manager that nothing in the configuration asks for: whoever bound them
+    /// expects visitors there. Others are closed: nobody is let in there any more.
     ///
     /// # Errors
     /// A sentence that names one.
-    pub fn all_used(&self) -> Result<(), String> {
-        let Some(left) = self.0.first() else { return Ok(()) };
-        let address = left.local_addr().ok();
-        let shown = match address.as_ref() {
-            Some(address) if address.as_socket().is_some() => {
-                address.as_socket().map(|tcp| tcp.to_string()).unwrap_or_default()
+    pub fn all_used(self) -> Result<(), String> {
+        for Bound { socket, by } in &self.0 {
+            let shown = place_of(socket);
+            match by {
+                Binder::Manager => {
+                    return Err(format!(
+                        "a socket was handed over that listens at {shown}, but listen does not name it"
+                    ));
+                }
+                Binder::Predecessor { is_ours } => {
+                    tracing::info!(event = "address-given-up", address = shown);
+                    let bound = socket.local_addr().ok();
+                    if let (true, Some(path)) =
+                        (*is_ours, bound.as_ref().and_then(|a| a.as_pathname()))
+                    {
+                        let _ = std::fs::remove_file(path);
+                    }
+                }
             }
-            Some(address) => address
-                .as_pathname()
-                .map_or("somewhere".into(), |path| format!("unix:{}", path.display())),
-            None => "somewhere".into(),
-        };
-        Err(format!(
-            "a socket was handed over that listens at {shown}, but listen does not name it"
-        ))
+        }
+        Ok(())
+    }
+}
+
+/// Where a socket listens, for people.
+fn place_of(socket: &socket2::Socket) -> String {
+    let address = socket.local_addr().ok();
+    let tcp = address.as_ref().and_then(|address| address.as_socket());
+    let path = address.as_ref().and_then(|address| address.as_pathname());
+    match (tcp, path) {
+        (Some(tcp), _) => tcp.to_string(),
+        (None, Some(path)) => format!("unix:{}", path.display()),
+        (None, None) => "somewhere".into(),
     }
 }
 
@@ -112,11 +158,12 @@ impl Listener {
     /// # Errors
     /// A sentence for the operator.
     pub fn open(address: &Address, passed: &mut Passed) -> Result<Listener, String> {
-        let Some(socket) = passed.at(address) else { return Listener::bind(address) };
+        let Some(Bound { socket, by }) = passed.at(address) else { return Listener::bind(address) };
+        let is_ours = matches!(by, Binder::Predecessor { is_ours: true });
         let taken = socket.set_nonblocking(true).and_then(|()| match address {
             Address::Tcp(_) => TcpListener::from_std(socket.into()).map(Listener::Tcp),
             Address::Unix(_) => UnixListener::from_std(socket.into())
-                .map(|listener| Listener::Unix { listener, is_ours: false }),
+                .map(|listener| Listener::Unix { listener, is_ours }),
         });
         taken.map_err(|error| format!("the socket handed over for {address}: {error}"))
     }
@@ -160,11 +207,33 @@ impl Listener {
         }
     }
 
+    /// Whether the file of its Unix socket goes with it; not where there is none.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Listener::Unix { is_ours: true, .. })
+    }
+
+    /// The same socket once more, to be handed over.
+    ///
+    /// # Errors
+    /// The system has no descriptor for it.
+    pub fn copy(&self) -> io::Result<OwnedFd> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
+            Listener::Unix { listener, .. } => listener.as_fd().try_clone_to_owned(),
+        }
+    }
+
     /// Takes the file of a Unix socket away, once nobody is let in any more.
     pub fn remove(&self) {
-        if let (Listener::Unix { is_ours: true, .. }, Address::Unix(path)) = (self, self.address())
-        {
+        if let (true, Address::Unix(path)) = (self.is_ours(), self.address()) {
             let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// The end of accepting: the file goes, unless another Pagewell lets visitors in by it.
+    pub fn close(self, ended: Accepting) {
+        if ended == Accepting::Stopped {
+            self.remove();
         }
     }
 
@@ -226,11 +295,11 @@ pub async fn serve(
     begin: Begin,
     tls: Option<Arc<Tls>>,
     site: Arc<Site>,
-    stop: watch::Receiver<bool>,
+    stop: Told,
 ) {
     let places = site.connections.clone();
     let full = || site.counters.reached.note(Limit::Connections);
-    accept_each(&listener, places, full, stop.clone(), |accepted, place| {
+    let ended = accept_each(&listener, places, full, stop.clone(), |accepted, place| {
         let (tls, site, stop) = (tls.clone(), site.now(), stop.clone());
         async move {
             site.counters.connections_accepted.add();
@@ -248,7 +317,7 @@ pub async fn serve(
         }
     })
     .await;
-    listener.remove();
+    listener.close(ended);
 }
 
 /// The two ends of a connection, client first; none over a Unix socket.
@@ -261,7 +330,7 @@ async fn welcome<IO>(
     ends: Ends,
     tls: Option<Arc<Tls>>,
     site: &Arc<Site>,
-    mut stop: watch::Receiver<bool>,
+    mut stop: Told,
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -270,7 +339,7 @@ async fn welcome<IO>(
         Begin::Proxied => {
             let named = tokio::select! {
                 named = introduced(&mut io, ends.0, site) => named,
-                _ = stop.wait_for(|stop| *stop) => return,
+                _ = stop.wait_for(Phase::is_over) => return,
             };
             match named {
                 Some(said @ Said::Client { from, to }) => ((Some(from), Some(to)), said),
@@ -365,18 +434,13 @@ async fn read_header<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Option<Said>,
 }
 
 /// Serves a connection after its TLS handshake.
-async fn shake<IO>(
-    io: IO,
-    tls: &Tls,
-    visitor: Visitor,
-    site: Arc<Site>,
-    mut stop: watch::Receiver<bool>,
-) where
+async fn shake<IO>(io: IO, tls: &Tls, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let shaken = tokio::select! {
         shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
-        _ = stop.wait_for(|stop| *stop) => return,
+        _ = stop.wait_for(Phase::is_over) => return,
     };
     let refused = match shaken {
         Ok(Ok(io)) => {
@@ -396,21 +460,45 @@ async fn shake<IO>(
     tracing::debug!(event = "handshake-failed", error = refused);
 }
 
+/// How accepting has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepting {
+    /// Told to stop.
+    Stopped,
+    /// Another process accepts.
+    HandedOver,
+}
+
 /// Accepts connections until told to stop, and starts a task for each; as many at once as there
-/// are places. `full` is called each time that one has to wait.
+/// are places. `full` is called each time that one has to wait. While another process is about to take
+/// over nobody is accepted: who comes waits.
 pub async fn accept_each<F>(
     listener: &Listener,
     places: Arc<Semaphore>,
     full: impl Fn(),
-    mut stop: watch::Receiver<bool>,
+    mut stop: Told,
     each: impl Fn(Accepted, tokio::sync::OwnedSemaphorePermit) -> F,
-) where
+) -> Accepting
+where
     F: Future<Output = ()> + Send + 'static,
 {
     loop {
-        let accepted = tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
-            accepted = accept_one(listener, &places, &full) => accepted,
+        let phase = *stop.borrow_and_update();
+        let accepted = match phase {
+            Phase::Stopping => return Accepting::Stopped,
+            Phase::Left | Phase::Ended => return Accepting::HandedOver,
+            Phase::Held => match stop.changed().await {
+                Ok(()) => continue,
+                Err(_) => return Accepting::HandedOver,
+            },
+            Phase::Serving => tokio::select! {
+                changed = stop.changed() => match changed {
+                    Ok(()) => continue,
+                    // Nobody is there who could say more.
+                    Err(_) => std::future::pending().await,
+                },
+                accepted = accept_one(listener, &places, &full) => accepted,
+            },
         };
         match accepted {
             Ok((accepted, place)) => drop(tokio::spawn(each(accepted, place))),

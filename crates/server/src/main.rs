@@ -16,11 +16,12 @@ use pagewell::options::{
 };
 use pagewell::reload::Reload;
 use pagewell::server::Server;
-use pagewell::service::{Supervisor, Tell, passed, watchdog};
+use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
+use pagewell::take_over::Predecessor;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How many sockets are asked for what has come there before others are served: fewer than a worker's
 /// queue holds (256). What does not fit there waits behind all that comes later, and with ten thousand
@@ -113,7 +114,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         page_store::leave_out_lease_check();
     }
     // Before anything is opened.
-    let passed = Passed::new(passed::take()?);
+    let mut passed = Passed::new(passed::take()?);
     pagewell::log::start(&args.log)?;
     pagewell::panics::watch();
     let file = match &args.config {
@@ -122,16 +123,25 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     };
     let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
     let reload = Reload::of(args)?;
+    let predecessor = match args.take_over {
+        true => Predecessor::find(&config.admin, None, &mut passed)?,
+        false => None,
+    };
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .event_interval(TURNS)
         .max_io_events_per_tick(EVENTS_AT_ONCE)
         .build()
         .map_err(|error| error.to_string())?
-        .block_on(run(config, reload, passed))
+        .block_on(run(config, reload, passed, predecessor))
 }
 
-async fn run(config: Config, reload: Option<Reload>, passed: Passed) -> Result<(), String> {
+async fn run(
+    config: Config,
+    reload: Option<Reload>,
+    passed: Passed,
+    predecessor: Option<Predecessor>,
+) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     // A file that may not grow any more (RLIMIT_FSIZE) is an error of the writing, and no end of serving.
@@ -139,23 +149,14 @@ async fn run(config: Config, reload: Option<Reload>, passed: Passed) -> Result<(
     let _too_large = signal(too_large).map_err(|error| error.to_string())?;
     let mut hung_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     let mut told = signal(SignalKind::user_defined1()).map_err(|error| error.to_string())?;
+    let mut replaced = signal(SignalKind::user_defined2()).map_err(|error| error.to_string())?;
     let (supervisor, clock) = (Supervisor::of_environment(), Clock::start());
-    let server = Server::start_with(Arc::new(config), clock.clone(), passed).await?;
+    let server = Server::start_with(Arc::new(config), clock.clone(), passed, predecessor);
+    let mut server = server.await?;
     if let Some(reload) = reload {
         let _ = server.site().reload.set(reload);
     }
-    // It serves whether or not anybody can read where.
-    for address in server.addresses() {
-        let _ = say(&format!("listening on {}", shown(address)));
-    }
-    for address in server.tls_addresses() {
-        let secure = shown(address).replacen("http:", "https:", 1);
-        let _ = say(&format!("listening on {secure} (TLS)"));
-    }
-    for address in server.memcached() {
-        let _ = say(&format!("memcached on {address}"));
-    }
-    let _ = say(&format!("control on {}", shown(server.admin())));
+    say_where(&server);
     supervisor.tell(Tell::Ready);
     let watching = watchdog::start(Supervisor::of_environment(), clock)?;
     loop {
@@ -173,6 +174,17 @@ async fn run(config: Config, reload: Option<Reload>, passed: Passed) -> Result<(
                 });
             }
             _ = told.recv() => server.reopen(),
+            _ = replaced.recv() => {
+                if let Err(error) = successor::start() {
+                    tracing::error!(event = "successor-not-started", error);
+                }
+            }
+            left = server.left() => {
+                supervisor.tell(Tell::Successor(left.pid));
+                // It is the other one that is watched from now on.
+                drop(watching);
+                return finish(server, [interrupted, terminated]).await;
+            }
         }
     }
     tracing::info!(event = "stopping");
@@ -186,6 +198,34 @@ async fn run(config: Config, reload: Option<Reload>, passed: Passed) -> Result<(
         _ = interrupted.recv() => Err("stopped at once, as asked twice".into()),
         _ = terminated.recv() => Err("stopped at once, as asked twice".into()),
     }
+}
+
+/// Ends after another process has taken over: in good order, or at once when told to.
+async fn finish(
+    server: Server,
+    [mut interrupted, mut terminated]: [Signal; 2],
+) -> Result<(), String> {
+    tokio::select! {
+        () = server.finish() => {}
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
+    }
+    Ok(())
+}
+
+/// Says where it serves; it does so whether or not anybody can read it.
+fn say_where(server: &Server) {
+    for address in server.addresses() {
+        let _ = say(&format!("listening on {}", shown(address)));
+    }
+    for address in server.tls_addresses() {
+        let secure = shown(address).replacen("http:", "https:", 1);
+        let _ = say(&format!("listening on {secure} (TLS)"));
+    }
+    for address in server.memcached() {
+        let _ = say(&format!("memcached on {address}"));
+    }
+    let _ = say(&format!("control on {}", shown(server.admin())));
 }
 
 fn shown(address: &pagewell::config::Address) -> String {

@@ -17,12 +17,13 @@ pub use keeper::Keeper;
 pub use leases::Leases;
 
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::phase::{Phase, Told};
 use crate::site::Site;
 use bytes::BytesMut;
 use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Connections at once: memcached's own bound.
@@ -33,14 +34,9 @@ const READ_BYTES: usize = 64 << 10;
 const ANSWER_BYTES: usize = 64 << 10;
 
 /// Serves one address until told to stop.
-pub async fn serve(
-    listener: Listener,
-    limits: Limits,
-    keeper: Arc<Keeper>,
-    stop: watch::Receiver<bool>,
-) {
+pub async fn serve(listener: Listener, limits: Limits, keeper: Arc<Keeper>, stop: Told) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    accept_each(
+    let ended = accept_each(
         &listener,
         places,
         || {},
@@ -57,7 +53,7 @@ pub async fn serve(
         },
     )
     .await;
-    listener.remove();
+    listener.close(ended);
 }
 
 /// Serves one connection, until either side has enough.
@@ -65,7 +61,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut io: IO,
     limits: Limits,
     keeper: &Keeper,
-    mut stop: watch::Receiver<bool>,
+    mut stop: Told,
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
     let mut answer = Answer::default();
@@ -82,7 +78,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
                 input.reserve(more.clamp(4_096, READ_BYTES));
                 let read = tokio::select! {
                     read = io.read_buf(&mut input) => read,
-                    _ = stop.wait_for(|stop| *stop) => return,
+                    _ = stop.wait_for(Phase::is_leaving) => return,
                 };
                 if matches!(read, Ok(0) | Err(_)) {
                     return;
@@ -111,6 +107,8 @@ fn step(
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
         Step::Close(_) => After::Close,
+        // Another process has the items now.
+        Step::Request(_) if keeper.site().is_leaving() => After::Close,
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
             match execute(&request, keeper, limits, now, answer) {

@@ -84,6 +84,10 @@ pub struct ServeArgs {
     /// What is logged: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log: String,
+    /// Take over from the Pagewell that has its control interface at the same address, without a moment
+    /// in which nobody serves; start as ever where there is none
+    #[arg(long)]
+    pub take_over: bool,
 }
 
 /// `pagewell check`

@@ -13,6 +13,7 @@
 use crate::exchange::{SaidBy, Visitor, decide_on, view_of};
 use crate::forward::{AsSent, read_facts};
 use crate::origin::Besides;
+use crate::phase::{Phase, Told};
 use crate::render::{self, Ask, Ranges};
 use crate::site::Site;
 use crate::target::Target;
@@ -21,23 +22,23 @@ use http_cache::{ForwardReason, Reuse, Verdict};
 use page_store::KeyBuf;
 use site_rules::{Handling, Peer};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// What the application sees in `User-Agent`.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-rewarm");
 
 /// Renders what changes leave behind, until the server stops. Ends at once where it is not wanted.
-pub async fn run(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+pub async fn run(site: Arc<Site>, mut stop: Told) {
     let Some(config) = site.config.rewarm.clone() else { return };
     let at_once = Arc::new(Semaphore::new(config.at_once));
     loop {
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(Phase::is_leaving) => return,
             () = site.rewarm.notified() => {}
         }
         while let Some((site, ask)) = next(&site.now()) {
             let place = tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => return,
+                _ = stop.wait_for(Phase::is_leaving) => return,
                 place = turn(&site, &at_once, config.pause) => place,
             };
             let Some(place) = place else { return };

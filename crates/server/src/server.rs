@@ -12,10 +12,12 @@ use crate::listen::{self, Listener, Passed};
 use crate::memcached::{self, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
+use crate::phase::{Phase, Told};
 use crate::rewarm;
 use crate::site::Site;
 use crate::sites::Neighbours;
 use crate::snapshot;
+use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
 use crate::tls::Tls;
 use page_store::Tidied;
 use std::sync::Arc;
@@ -27,6 +29,9 @@ use tokio::task::JoinHandle;
 const SWEEP: Duration = Duration::from_secs(5);
 /// How often it is looked whether the last connection has ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
+/// How long the last idle connections may take to be closed, once another process has taken over.
+const LAST_CLOSED: Duration = Duration::from_secs(1);
 
 /// Between two batches of tidying up.
 const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
@@ -42,7 +47,12 @@ pub struct Server {
     memcached: Vec<Address>,
     admin: Address,
     control: JoinHandle<()>,
-    stop: watch::Sender<bool>,
+    phase: Arc<watch::Sender<Phase>>,
+    doorway: Arc<Doorway>,
+    /// Ends when another process has taken over.
+    leaving: JoinHandle<Left>,
+    /// The process whose place this one has taken, and which may still have something in hand.
+    following: Option<Following>,
     php: Vec<PhpFpm>,
     /// What writes the access log, where there is one.
     writing: Option<Writing>,
@@ -54,10 +64,11 @@ impl Server {
     /// # Errors
     /// A sentence for the operator: an address is taken, PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
-        Server::start_with(config, clock, Passed::default()).await
+        Server::start_with(config, clock, Passed::default(), None).await
     }
 
-    /// Starts serving, at sockets that were handed over where there are some.
+    /// Starts serving, at sockets that were handed over where there are some; in the place of another process,
+    /// where one is given.
     ///
     /// # Errors
     /// As for [`Server::start`]; a socket that no address names.
@@ -65,6 +76,7 @@ impl Server {
         config: Arc<Config>,
         clock: Clock,
         mut passed: Passed,
+        predecessor: Option<Predecessor>,
     ) -> Result<Server, String> {
         let mut bind = |all: &[Address]| {
             let each = all.iter().map(|address| Listener::open(address, &mut passed));
@@ -87,13 +99,14 @@ impl Server {
                 return Err(error);
             }
         };
-        let (stop, stopped) = watch::channel(false);
-        for site in site.all_or(None) {
-            if let Err(error) = start_site(site, &stopped).await {
+        let (phase, stopped) = watch::channel(Phase::default());
+        let following = match take_place(&site, predecessor, &stopped).await {
+            Ok(following) => following,
+            Err(error) => {
                 stop_all(php).await;
                 return Err(error);
             }
-        }
+        };
         let log = sink.zip(site.access_log.as_ref());
         let writing = log.map(|(sink, log)| access_log::start(log, sink, site.clone()));
         let writing = match writing.transpose() {
@@ -103,15 +116,22 @@ impl Server {
                 return Err(error);
             }
         };
+        let phase = Arc::new(phase);
+        let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
+        let doorway = Doorway::new(site.clone(), phase.clone(), copies(all)?);
+        let doorway = Arc::new(doorway);
         let server = Server {
             writing,
+            following,
+            leaving: tokio::spawn(doorway.clone().wait(admin.address())),
+            doorway,
+            phase,
             addresses: listeners.iter().map(Listener::address).collect(),
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
             control: tokio::spawn(control::serve(admin, site.clone(), stopped.clone())),
             site: site.clone(),
-            stop,
             php,
         };
         let plain = config.listen.iter().zip(listeners).map(|both| (both, None));
@@ -160,19 +180,25 @@ impl Server {
         &self.site
     }
 
+    /// Waits until another process has taken over.
+    pub async fn left(&mut self) -> Left {
+        match (&mut self.leaving).await {
+            Ok(left) => left,
+            // A panic has been logged.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
     /// Stops in good order; bounded by the configured time.
     pub async fn stop(self) {
+        self.leaving.abort();
+        self.doorway.close();
         let door = self.site.now();
         let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
-        let _ = self.stop.send(true);
-        let drained = tokio::time::timeout(door.limits.drain, async {
-            while self.site.counters.connections.get() > 0 {
-                tokio::time::sleep(DRAIN_LOOK).await;
-            }
-            // It ends when the calls in hand have been answered.
-            let _ = self.control.await;
-        });
-        if drained.await.is_err() {
+        self.phase.send_replace(Phase::Stopping);
+        // It ends when the calls in hand have been answered.
+        let control = self.control;
+        if !drained(&door, async { drop(control.await) }).await {
             let left = self.site.counters.connections.get();
             tracing::warn!(event = "drain-ended", connections = left);
         }
@@ -181,16 +207,80 @@ impl Server {
                 snapshot::write_last(site, last).await;
             }
         }
-        if let Some(writing) = self.writing {
-            // Longer only where nobody reads what is written.
-            let _ = tokio::time::timeout(LAST_LINES, writing.end()).await;
+        end(self.writing, self.php).await;
+    }
+
+    /// Ends after another process has taken over: what is in hand is finished, within the configured time.
+    pub async fn finish(self) {
+        self.doorway.close();
+        let door = self.site.now();
+        let before = async {
+            if let Some(following) = self.following {
+                following.ended().await;
+            }
+            // It ends when the calls in hand have been answered.
+            let _ = self.control.await;
+        };
+        drained(&door, before).await;
+        if let Some(successor) = door.successor() {
+            successor.over();
         }
-        stop_all(self.php).await;
+        self.phase.send_replace(Phase::Ended);
+        // Those who have not asked for anything since are told so.
+        let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
+        end(self.writing, self.php).await;
     }
 }
 
+/// Waits until the last connection has ended, and `besides`; false where that takes too long.
+async fn drained(door: &Arc<Site>, besides: impl Future<Output = ()>) -> bool {
+    let all = async { tokio::join!(no_connections(door), besides) };
+    tokio::time::timeout(door.limits.drain, all).await.is_ok()
+}
+
+async fn no_connections(door: &Arc<Site>) {
+    while door.counters.connections.get() > 0 {
+        tokio::time::sleep(DRAIN_LOOK).await;
+    }
+}
+
+/// The end of what is there besides connections.
+async fn end(writing: Option<Writing>, php: Vec<PhpFpm>) {
+    if let Some(writing) = writing {
+        // Longer only where nobody reads what is written.
+        let _ = tokio::time::timeout(LAST_LINES, writing.end()).await;
+    }
+    stop_all(php).await;
+}
+
+/// Begins to answer from memory: in the place of another process where one is given, which has let go of it
+/// then.
+async fn take_place(
+    door: &Arc<Site>,
+    predecessor: Option<Predecessor>,
+    stopped: &Told,
+) -> Result<Option<Following>, String> {
+    let placed = match predecessor {
+        Some(predecessor) => Some(predecessor.take_place().await?),
+        None => None,
+    };
+    for site in door.all_or(None) {
+        start_site(site, stopped).await?;
+    }
+    placed.map(|placed| placed.serve(door)).transpose()
+}
+
+/// The same sockets once more, for a process that takes over.
+fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>, String> {
+    let copy = |listener: &Listener| {
+        let socket = listener.copy().map_err(|error| format!("{}: {error}", listener.address()))?;
+        Ok(Open { socket, is_ours: listener.is_ours() })
+    };
+    listeners.map(copy).collect()
+}
+
 /// Begins with what an earlier process has left of a site, then with the changes of its databases.
-async fn start_site(site: &Arc<Site>, stopped: &watch::Receiver<bool>) -> Result<(), String> {
+async fn start_site(site: &Arc<Site>, stopped: &Told) -> Result<(), String> {
     let loading = snapshot::begin(site)?;
     database::start(site, stopped).await?;
     tokio::spawn(snapshot::run(site.clone(), loading, stopped.clone()));
@@ -223,12 +313,7 @@ async fn stop_all(php: Vec<PhpFpm>) {
 }
 
 /// Serves the memcached port, where there is one.
-fn serve_items(
-    items: Vec<Listener>,
-    config: &Config,
-    site: &Arc<Site>,
-    stopped: &watch::Receiver<bool>,
-) {
+fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped: &Told) {
     let (Some(port), Some(leases)) = (&config.memcached, &site.leases) else { return };
     let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
     let limits = memcache::Limits { item_bytes_max: port.item_bytes_max };
@@ -238,7 +323,7 @@ fn serve_items(
 }
 
 /// What each site has to have done now and then.
-fn begin_chores(door: &Arc<Site>, stopped: &watch::Receiver<bool>) {
+fn begin_chores(door: &Arc<Site>, stopped: &Told) {
     for site in door.all_or(None) {
         tokio::spawn(sweep(site.clone(), stopped.clone()));
         tokio::spawn(tidy(site.clone(), stopped.clone()));
@@ -248,10 +333,10 @@ fn begin_chores(door: &Arc<Site>, stopped: &watch::Receiver<bool>) {
 }
 
 /// Tidies up after large changes, a batch at a time.
-async fn tidy(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+async fn tidy(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(Phase::is_leaving) => return,
             () = site.untidy.notified() => {}
         }
         while site.store.tidy() == Tidied::MoreToDo {
@@ -261,11 +346,11 @@ async fn tidy(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
 }
 
 /// Reads the certificates again when their files have changed.
-async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: Told) {
     let mut seen = tls.look();
     loop {
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(site.now().limits.certificate_look) => {}
         }
         let now = tls.look();
@@ -282,10 +367,10 @@ async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: watch::Re
 }
 
 /// Closes what has been idle for long, now and then.
-async fn sweep(site: Arc<Site>, mut stop: watch::Receiver<bool>) {
+async fn sweep(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(SWEEP) => {}
         }
         if let Origin::FastCgi(origin) = &site.origin {

@@ -5,8 +5,10 @@
 //! Where there is none, nothing is said, and nothing else differs.
 
 pub mod passed;
+pub mod successor;
 pub mod watchdog;
 
+use std::borrow::Cow;
 use std::env;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -37,15 +39,18 @@ pub enum Tell {
     Stopping,
     /// It is well.
     Well,
+    /// Another process has taken over: that is the service from now on.
+    Successor(i32),
 }
 
 impl Tell {
     /// As sd_notify(3) has it.
-    fn as_str(self) -> &'static str {
+    fn text(self) -> Cow<'static, str> {
         match self {
-            Tell::Ready => "READY=1\nSTATUS=Serving",
-            Tell::Stopping => "STOPPING=1\nSTATUS=Stopping",
-            Tell::Well => "WATCHDOG=1",
+            Tell::Ready => "READY=1\nSTATUS=Serving".into(),
+            Tell::Stopping => "STOPPING=1\nSTATUS=Stopping".into(),
+            Tell::Well => "WATCHDOG=1".into(),
+            Tell::Successor(pid) => format!("MAINPID={pid}\nREADY=1\nSTATUS=Serving").into(),
         }
     }
 }
@@ -75,7 +80,7 @@ impl Supervisor {
     /// Tells it something.
     pub fn tell(&self, what: Tell) {
         let Some(socket) = &self.socket else { return };
-        if let Err(error) = socket.send(what.as_str().as_bytes()) {
+        if let Err(error) = socket.send(what.text().as_bytes()) {
             tracing::warn!(event = "manager-unreachable", %error);
         }
     }

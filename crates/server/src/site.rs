@@ -21,6 +21,7 @@ use crate::render::Waiter;
 use crate::sites::Neighbours;
 use crate::snapshot::Snapshots;
 use crate::static_files::StaticFiles;
+use crate::take_over::{Handed, Leaving, Successor};
 use crate::target::Target as UriTarget;
 use crate::why::{Cause, Telling, Why};
 use page_store::{
@@ -100,7 +101,9 @@ pub struct Live {
     /// What reads the configuration again, where this is the site that connections come to first and there
     /// is a file to be read.
     pub reload: OnceLock<Reload>,
-    /// Which reading of the configuration counts.
+    /// Whether another process has the pages, and who that is.
+    leaving: Leaving,
+    /// Which reading of the configuration counts; none any more where another process has the pages.
     reading: AtomicU64,
     /// The site by that reading. Guards that one value.
     current: Mutex<Weak<Site>>,
@@ -143,7 +146,14 @@ impl Site {
     /// From now on this reading counts, for every request that comes.
     pub fn take_over(self: &Arc<Site>) {
         *self.live.current() = Arc::downgrade(self);
-        self.live.reading.store(self.reading, Ordering::Release);
+        self.live.reading.fetch_max(self.reading, Ordering::AcqRel);
+    }
+
+    /// From now on nothing is answered from memory, and every change is told to the successor as well
+    /// (`take_over`).
+    pub fn leave(&self, successor: Arc<Successor>) {
+        self.live.leaving.to(successor);
+        self.live.reading.store(u64::MAX, Ordering::Release);
     }
 
     /// Whether this is the reading of the configuration that counts.
@@ -211,6 +221,7 @@ impl Live {
             clock,
             reload: OnceLock::new(),
             reading: AtomicU64::new(0),
+            leaving: Leaving::default(),
             current: Mutex::new(Weak::new()),
         }
     }
@@ -263,6 +274,8 @@ impl Site {
         if let Some(snapshots) = &self.snapshots {
             snapshots.note(targets);
         }
+        // After it was noted: a journal that is closed has a successor.
+        self.hand_on(targets, strength);
         self.changed(&applied, targets.len(), kind);
         applied
     }
@@ -309,8 +322,36 @@ impl Site {
         if let Some(snapshots) = &self.snapshots {
             snapshots.note_everything();
         }
+        self.hand_on(&[Target::Everything], strength);
         self.changed(&applied, 1, kind);
         applied
+    }
+
+    /// Whether another process has the pages.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.is()
+    }
+
+    /// Who has them, where that process is still there.
+    pub fn successor(&self) -> Option<Arc<Successor>> {
+        self.leaving.successor()
+    }
+
+    /// Tells the successor of a change, where there is one. Where it cannot be told, nothing that was left
+    /// for it may be used.
+    fn hand_on(&self, targets: &[Target<'_>], strength: Strength) {
+        if !self.is_leaving() {
+            return;
+        }
+        let told = match self.successor() {
+            Some(successor) => {
+                successor.change(self.config.hosts.canonical.as_deref(), targets, strength)
+            }
+            None => Handed::Lost,
+        };
+        if let (Handed::Lost, Some(snapshots)) = (told, &self.snapshots) {
+            snapshots.start_over();
+        }
     }
 
     fn changed(&self, applied: &Applied, targets: usize, by: &'static str) {

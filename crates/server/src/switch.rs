@@ -17,6 +17,7 @@ use crate::forward;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
 use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
+use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::serve;
 use crate::site::Site;
@@ -32,7 +33,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, split};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Carried at a time, in each direction.
 const PIECE_BYTES: usize = 16 << 10;
@@ -182,13 +183,8 @@ fn switching(mut kept: HeaderMap, protocols: &[HeaderValue]) -> HeaderMap {
 }
 
 /// Joins the visitor's connection, on which `early` has come already, to the origin's until they end.
-pub async fn join<IO>(
-    tunnel: Tunnel,
-    client: IO,
-    early: &[u8],
-    site: &Site,
-    stop: &mut watch::Receiver<bool>,
-) where
+pub async fn join<IO>(tunnel: Tunnel, client: IO, early: &[u8], site: &Site, stop: &mut Told)
+where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (from_client, to_client) = split(client);
@@ -206,7 +202,7 @@ pub async fn join<IO>(
             site.counters.reached.note(Limit::UpgradeIdleTimeout);
             Ok("silent")
         }
-        _ = stop.wait_for(|stop| *stop) => Ok("stopping"),
+        _ = stop.wait_for(Phase::is_over) => Ok("stopping"),
     };
     match ended {
         Ok(why) => tracing::debug!(event = "upgrade-ended", why),

@@ -68,6 +68,7 @@ fn help_names_every_command_and_flag() {
                 "--php-env",
                 "--origin",
                 "--log",
+                "--take-over",
             ][..],
         ),
         ("check", &["--config", "--offline", "--running"]),

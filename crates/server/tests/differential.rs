@@ -298,7 +298,7 @@ impl Side {
     /// What comes back over one connection whose buffers hold `piece` bytes, and what the origin saw.
     async fn exchange(&self, bytes: &[u8], piece: usize) -> (Vec<String>, Vec<String>) {
         let (client, inside) = tokio::io::duplex(piece);
-        let (_stop, stopped) = tokio::sync::watch::channel(false);
+        let (_stop, stopped) = tokio::sync::watch::channel(pagewell::phase::Phase::default());
         let peer = Some("127.0.0.1:9".parse().unwrap());
         let visitor = Visitor {
             peer,

@@ -5,8 +5,9 @@
 //! takes what is sent. They share what was read a moment ago: reading the figures costs once, however
 //! many listen, and nothing while nobody does. Lock: that of the last event, held while it is made.
 
-use super::{Control, ControlError, ready, stats, told};
+use super::{Control, ControlError, ready, stats};
 use crate::body::{Content, Piece, ResponseBody};
+use crate::phase::Phase;
 use bytes::Bytes;
 use serde_json::json;
 use std::num::NonZeroU64;
@@ -51,7 +52,7 @@ pub(super) fn begin(
     let (control, mut stop) = (control.clone(), control.stop.clone());
     tokio::spawn(async move {
         tokio::select! {
-            () = told(&mut stop) => {}
+            _ = stop.wait_for(Phase::is_leaving) => {}
             () = sender.closed() => {}
             () = tell(&control, &sender, events) => {}
         }
@@ -88,7 +89,7 @@ fn event(control: &Control) -> Bytes {
         "at_ms": now.as_millis() as u64,
         "version": env!("CARGO_PKG_VERSION"),
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
-        "not_ready": ready::told(&ready::why_not(site, *control.stop.borrow()))["reasons"],
+        "not_ready": ready::told(&ready::why_not(site, control.stop.borrow().is_leaving()))["reasons"],
         "figures": stats::stats(site),
         "origin_times": stats::origin_times(site),
     });

@@ -24,6 +24,7 @@ use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::phase::{Phase, Told};
 use crate::reload::{Changed, NotReloaded, Reloaded};
 use crate::site::Site;
 use bytes::Bytes;
@@ -40,7 +41,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// The longest call: ten thousand tags of a kilobyte, and some.
 const CALL_BYTES: usize = 16 << 20;
@@ -141,7 +142,7 @@ impl ControlError {
 struct Control {
     site: Arc<Site>,
     live: Arc<Live>,
-    stop: watch::Receiver<bool>,
+    stop: Told,
 }
 
 impl Control {
@@ -153,10 +154,10 @@ impl Control {
 
 /// Serves the control interface until told to stop, and the calls that are there then have been
 /// answered.
-pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bool>) {
+pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
     let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
     let control = Arc::new(Control { site, live: Arc::default(), stop: stop.clone() });
-    accept_each(
+    let ended = accept_each(
         &listener,
         places.clone(),
         || {},
@@ -176,8 +177,7 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: watch::Receiver<bo
         },
     )
     .await;
-    listener.remove();
-    drop(listener);
+    listener.close(ended);
     // Every place is free when everybody has gone.
     let _ = places.acquire_many(CONNECTIONS).await;
 }
@@ -190,7 +190,15 @@ async fn connection(
     let mut stop = control.stop.clone();
     let service = service_fn(|request| {
         let control = Arc::new(control.now());
-        async move { Ok::<_, Infallible>(answer(&control, request, peer).await) }
+        async move {
+            let mut response = answer(&control, request, peer).await;
+            if control.stop.borrow().is_leaving() {
+                // The next connection is another process's.
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -211,8 +219,8 @@ async fn connection(
 }
 
 /// Ready when Pagewell is to stop.
-async fn told(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+async fn told(stop: &mut Told) {
+    let _ = stop.wait_for(Phase::is_over).await;
 }
 
 async fn answer(
@@ -304,7 +312,7 @@ async fn call(
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/ready", &Method::GET) => {
-            let reasons = ready::why_not(site, *control.stop.borrow());
+            let reasons = ready::why_not(site, control.stop.borrow().is_leaving());
             let told = ready::told(&reasons);
             Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
         }

@@ -61,8 +61,20 @@ impl Waited {
     }
 }
 
-/// Waits for all of a site's databases.
+/// Waits for all of a site's databases. Where another process follows them, it is asked.
 pub async fn barrier(site: &Arc<Site>) -> Waited {
+    let waited = if site.is_leaving() { Waited::Late } else { own(site).await };
+    match site.successor() {
+        // It may have taken over while the question was put here.
+        Some(successor) if waited == Waited::Late && !site.feeds.is_empty() => {
+            successor.barrier(site.config.hosts.canonical.as_deref()).await
+        }
+        _ if site.feeds.is_empty() => Waited::No,
+        _ => waited,
+    }
+}
+
+async fn own(site: &Arc<Site>) -> Waited {
     let own = |feed: &Arc<Feed>| one(site.clone(), feed.clone());
     let waiting: Vec<_> = site.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
     let mut all = match site.feeds.first() {

@@ -40,6 +40,7 @@ pub use source::Bookmark;
 pub use unheard::Unheard;
 
 use crate::config::Database;
+use crate::phase::{Phase, Told};
 use crate::site::Site;
 use barrier::{Asks, Questions};
 use follow::Follower;
@@ -47,9 +48,14 @@ use gate::Gate;
 use progress::{Forgotten, Progress};
 use source::{Aim, Position, Then};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+
+/// How often it is looked whether nobody follows a database any more.
+const ENDED_LOOK: Duration = Duration::from_millis(1);
 
 /// A database that is followed, as the rest of a site sees it.
 pub struct Feed {
@@ -62,6 +68,8 @@ pub struct Feed {
     gate: Gate,
     /// How often the stream has broken.
     generation: AtomicU64,
+    /// Tasks that follow it.
+    tasks: AtomicUsize,
 }
 
 impl Feed {
@@ -78,6 +86,7 @@ impl Feed {
             questions: Mutex::new(Some(questions)),
             gate: Gate::default(),
             generation: AtomicU64::new(0),
+            tasks: AtomicUsize::new(0),
         }
     }
 
@@ -162,18 +171,14 @@ pub fn close_gates(site: &Site) {
 /// # Errors
 /// A database can be reached, and the rules or its settings do not fit: a sentence for the operator.
 /// A database that cannot be reached is tried again.
-pub async fn start(site: &Arc<Site>, stop: &watch::Receiver<bool>) -> Result<(), String> {
+pub async fn start(site: &Arc<Site>, stop: &Told) -> Result<(), String> {
     for feed in &site.feeds {
         start_one(site, feed, stop).await?;
     }
     Ok(())
 }
 
-async fn start_one(
-    site: &Arc<Site>,
-    feed: &Arc<Feed>,
-    stop: &watch::Receiver<bool>,
-) -> Result<(), String> {
+async fn start_one(site: &Arc<Site>, feed: &Arc<Feed>, stop: &Told) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // Followed once is enough.
     let Some(questions) = questions else { return Ok(()) };
@@ -190,18 +195,47 @@ async fn start_one(
     }
     let (entries, waiting) = mpsc::channel(settle::WAITING_MAX);
     let follower = Follower { site: site.clone(), feed: feed.clone(), entries };
-    tokio::spawn(until(stop.clone(), settle::run(site.clone(), feed.clone(), waiting)));
-    tokio::spawn(until(stop.clone(), barrier::run(feed.clone(), questions)));
-    tokio::spawn(until(stop.clone(), gate::watch(site.clone(), feed.clone())));
-    tokio::spawn(until(stop.clone(), gate::measure(site.clone(), feed.clone())));
-    tokio::spawn(until(stop.clone(), follower.run(first.ok())));
+    let spawn = |task: Pin<Box<dyn Future<Output = ()> + Send>>| {
+        tokio::spawn(until(Running::new(feed), stop.clone(), task));
+    };
+    spawn(Box::pin(settle::run(site.clone(), feed.clone(), waiting)));
+    spawn(Box::pin(barrier::run(feed.clone(), questions)));
+    spawn(Box::pin(gate::watch(site.clone(), feed.clone())));
+    spawn(Box::pin(gate::measure(site.clone(), feed.clone())));
+    spawn(Box::pin(follower.run(first.ok())));
     Ok(())
 }
 
 /// Runs a task until the server stops.
-async fn until(mut stop: watch::Receiver<bool>, task: impl Future<Output = ()>) {
+async fn until(running: Running, mut stop: Told, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
     tokio::select! {
-        _ = stop.wait_for(|stop| *stop) => {}
+        _ = stop.wait_for(Phase::is_leaving) => {}
         () = task => {}
+    }
+    // The task is gone with its connections: it was moved into what has ended.
+    drop(running);
+}
+
+/// A task that follows a database.
+struct Running(Arc<Feed>);
+
+impl Running {
+    fn new(feed: &Arc<Feed>) -> Running {
+        feed.tasks.fetch_add(1, Ordering::AcqRel);
+        Running(feed.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.tasks.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Waits until a site's databases are not followed any more, after the server was told to leave: another
+/// process may follow them.
+pub async fn ended(site: &Site) {
+    while site.feeds.iter().any(|feed| feed.tasks.load(Ordering::Acquire) > 0) {
+        tokio::time::sleep(ENDED_LOOK).await;
     }
 }

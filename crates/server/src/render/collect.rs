@@ -205,7 +205,8 @@ impl Render {
     /// A page that was made by rules that do not count any more is kept by nobody: its lease is outdated
     /// here, where it is not so young that the reload could not see it.
     pub(super) fn outdate(&self) {
-        if !self.site.is_current() {
+        // Nothing is found any more in the store of a process that has handed over.
+        if !self.site.is_current() && !self.site.is_leaving() {
             let url = Target::Url(self.ask.target.page().as_bytes());
             self.site.change(&[url], Strength::Drop, Cause::Reload);
         }

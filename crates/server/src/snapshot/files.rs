@@ -80,6 +80,11 @@ impl Files {
         Ok(())
     }
 
+    /// Lets go of the lock.
+    pub fn let_go(&self) {
+        *self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    }
+
     /// The snapshot, open, with its length; none where there is none.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ mod page;
 mod write;
 
 pub use load::{Loading, begin};
-pub use write::{Begun, begin_last, run, write_last};
+pub use write::{Begun, begin_last, run, write_last, write_now};
 
 use crate::config;
 use files::Files;
@@ -88,6 +88,15 @@ impl Snapshots {
     /// Waits until no snapshot is being written; none is begun while the guard is held.
     pub async fn pause(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.writing.lock().await
+    }
+
+    /// Another process goes on with what is there: the journal is closed, and the directory let go of. No
+    /// snapshot is written here any more.
+    pub async fn hand_over(&self) {
+        self.loaded.store(false, Ordering::Release);
+        let _writing = self.pause().await;
+        *self.journal() = None;
+        self.files.let_go();
     }
 
     /// Takes everything away, because pages mean something else from now on. The next snapshot is written

@@ -11,6 +11,7 @@
 use super::journal::Open;
 use super::{Snapshots, page};
 use crate::database::{Became, Feed};
+use crate::phase::{Phase, Told};
 use crate::site::Site;
 use page_snapshot::{Head, Position, Writer, Written};
 use page_store::Walk;
@@ -80,15 +81,12 @@ impl From<io::Error> for NotWritten {
 }
 
 /// Puts in what was left, then writes a snapshot every so often, until Pagewell stops.
-pub async fn run(
-    site: Arc<Site>,
-    loading: Option<super::Loading>,
-    mut stop: watch::Receiver<bool>,
-) {
+pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Told) {
     let Some(snapshots) = &site.snapshots else { return };
     if let Some(loading) = loading {
         let (own, stop) = (site.clone(), stop.clone());
-        let all = tokio::task::spawn_blocking(move || loading.load(&own, &|| *stop.borrow()));
+        let all =
+            tokio::task::spawn_blocking(move || loading.load(&own, &|| stop.borrow().is_leaving()));
         // A panic has been logged; then there is no snapshot either.
         let whole = all.await.unwrap_or(false);
         snapshots.taken_up.store(true, Ordering::Release);
@@ -100,20 +98,36 @@ pub async fn run(
     snapshots.loaded.store(true, Ordering::Release);
     loop {
         tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => return,
+            _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(snapshots.config.every) => {}
         }
-        let _writing = snapshots.writing.lock().await;
-        snapshots.remove_what_is_left();
-        match begin(&site, snapshots) {
-            Ok(begun) => {
-                let (own, stop) = (site.clone(), stop.clone());
-                let write = move || write(&own, begun, Some(PAUSE), &|| *stop.borrow());
-                // A panic has been logged.
-                let _ = tokio::task::spawn_blocking(write).await;
-            }
-            Err(why) => why.say(&site),
+        let stop = stop.clone();
+        write_one(&site, snapshots, move || stop.borrow().is_leaving()).await;
+    }
+}
+
+/// Writes a snapshot at once, for another process, while visitors are served.
+pub async fn write_now(site: &Arc<Site>) {
+    if let Some(snapshots) = &site.snapshots {
+        write_one(site, snapshots, || false).await;
+    }
+}
+
+async fn write_one(
+    site: &Arc<Site>,
+    snapshots: &Snapshots,
+    is_over: impl Fn() -> bool + Send + 'static,
+) {
+    let _writing = snapshots.writing.lock().await;
+    snapshots.remove_what_is_left();
+    match begin(site, snapshots) {
+        Ok(begun) => {
+            let own = site.clone();
+            let write = move || write(&own, begun, Some(PAUSE), &is_over);
+            // A panic has been logged.
+            let _ = tokio::task::spawn_blocking(write).await;
         }
+        Err(why) => why.say(site),
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Cause {
     Visitor,
     /// The configuration was read again, and pages mean something else.
     Reload,
+    /// The process whose place this one has taken, and which still has requests in hand.
+    Predecessor,
 }
 
 impl Cause {
@@ -73,6 +75,7 @@ impl Cause {
             Cause::Memcached => "memcached",
             Cause::Visitor => "visitor",
             Cause::Reload => "reload",
+            Cause::Predecessor => "predecessor",
         }
     }
 
@@ -95,6 +98,7 @@ impl Cause {
             Cause::Memcached => "the memcached port".into(),
             Cause::Visitor => "the visitor whose copy it was".into(),
             Cause::Reload => "the configuration was read again".into(),
+            Cause::Predecessor => "a request in hand of the process whose place was taken".into(),
         }
     }
 
@@ -116,7 +120,7 @@ impl Cause {
                 value["tables"] = json!(tables);
             }
             Cause::Gap { database } => value["database"] = json!(database),
-            Cause::Memcached | Cause::Visitor | Cause::Reload => {}
+            Cause::Memcached | Cause::Visitor | Cause::Reload | Cause::Predecessor => {}
         }
         value
     }

@@ -1,0 +1,260 @@
+//! What the old process tells the new one after it has let go, and the answers: changes, questions of
+//! writes in hand, and that this was all. `u32` the length of what follows, then a kind, a number, the site's
+//! host (empty: the only one), and what it is about. Lengths are little-endian. An answer is the number and
+//! a byte.
+//!
+//! Nothing here is hostile, for both sides are of one user; it is bounded and checked all the same, and what
+//! cannot be read ends the connection, which costs the new process its pages.
+
+use crate::database::Waited;
+use page_store::{Strength, Target};
+use std::io::{self, Read};
+
+/// The longest: a call of the control interface, and some.
+const BYTES_MAX: u32 = 64 << 20;
+
+/// Something that the old process tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A change.
+    Change {
+        /// How strong.
+        strength: Strength,
+        /// What it names.
+        names: Vec<Name>,
+    },
+    /// Waits until the databases' changes are applied, as far as they are committed.
+    Barrier,
+    /// There will be no more.
+    Over,
+}
+
+/// A [`Target`] with bytes of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    kind: u8,
+    one: Vec<u8>,
+    other: Vec<u8>,
+}
+
+impl Name {
+    fn of(target: &Target<'_>) -> Name {
+        let (kind, one, other): (u8, &[u8], &[u8]) = match target {
+            Target::Everything => (0, b"", b""),
+            Target::Tag(tag) => (1, tag, b""),
+            Target::Url(url) => (2, url, b""),
+            Target::Path(path) => (3, path, b""),
+            Target::Prefix(prefix) => (4, prefix, b""),
+            Target::Owner(owner) => (5, owner, b""),
+            Target::OwnerTag { owner, tag } => (6, owner, tag),
+            Target::OwnerUrl { owner, url } => (7, owner, url),
+        };
+        Name { kind, one: one.to_vec(), other: other.to_vec() }
+    }
+
+    /// What it names; everything, where that is not known.
+    pub fn target(&self) -> Target<'_> {
+        let (one, other) = (&self.one[..], &self.other[..]);
+        match self.kind {
+            1 => Target::Tag(one),
+            2 => Target::Url(one),
+            3 => Target::Path(one),
+            4 => Target::Prefix(one),
+            5 => Target::Owner(one),
+            6 => Target::OwnerTag { owner: one, tag: other },
+            7 => Target::OwnerUrl { owner: one, url: other },
+            _ => Target::Everything,
+        }
+    }
+}
+
+/// A frame, its number, and the host of the site that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// Its number.
+    pub number: u64,
+    /// The site's host; empty for the only one.
+    pub host: String,
+    /// It.
+    pub frame: Frame,
+}
+
+/// A change as a frame.
+pub fn change(strength: Strength, targets: &[Target<'_>]) -> Frame {
+    Frame::Change { strength, names: targets.iter().map(Name::of).collect() }
+}
+
+impl Numbered {
+    /// As bytes; everything is named where the names would be too long.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let kind = match &self.frame {
+            Frame::Over => 0,
+            Frame::Barrier => 1,
+            Frame::Change { strength: Strength::Drop, .. } => 2,
+            Frame::Change { strength: Strength::Mark, .. } => 3,
+        };
+        body.push(kind);
+        body.extend(self.number.to_le_bytes());
+        put(&mut body, self.host.as_bytes());
+        if let Frame::Change { names, .. } = &self.frame {
+            let before = body.len();
+            for name in names {
+                body.push(name.kind);
+                put(&mut body, &name.one);
+                put(&mut body, &name.other);
+            }
+            if body.len() >= BYTES_MAX as usize {
+                body.truncate(before);
+                body.push(0);
+                put(&mut body, b"");
+                put(&mut body, b"");
+            }
+        }
+        let mut all = (body.len() as u32).to_le_bytes().to_vec();
+        all.append(&mut body);
+        all
+    }
+
+    /// Reads the next.
+    ///
+    /// # Errors
+    /// As the system says; it is none.
+    pub fn read(from: &mut impl Read) -> io::Result<Numbered> {
+        let mut length = [0; 4];
+        from.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length);
+        if length > BYTES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut body = Vec::new();
+        if from.take(length.into()).read_to_end(&mut body)? != length as usize {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        parse(&body).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+fn put(body: &mut Vec<u8>, bytes: &[u8]) {
+    body.extend((bytes.len() as u32).to_le_bytes());
+    body.extend(bytes);
+}
+
+fn take<'a>(body: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = body.split_first_chunk::<4>()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (bytes, rest) = rest.split_at_checked(length)?;
+    *body = rest;
+    Some(bytes)
+}
+
+fn parse(mut body: &[u8]) -> Option<Numbered> {
+    let (kind, rest) = body.split_first()?;
+    let (number, rest) = rest.split_first_chunk::<8>()?;
+    body = rest;
+    let host = str::from_utf8(take(&mut body)?).ok()?.to_owned();
+    let mut names = Vec::new();
+    while let Some((kind, rest)) = body.split_first() {
+        body = rest;
+        let (one, other) = (take(&mut body)?.to_vec(), take(&mut body)?.to_vec());
+        names.push(Name { kind: *kind, one, other });
+    }
+    let frame = match kind {
+        0 => Frame::Over,
+        1 => Frame::Barrier,
+        2 => Frame::Change { strength: Strength::Drop, names },
+        3 => Frame::Change { strength: Strength::Mark, names },
+        _ => return None,
+    };
+    Some(Numbered { number: u64::from_le_bytes(*number), host, frame })
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Of which frame.
+    pub number: u64,
+    /// What came of waiting; of a change, that it is applied.
+    pub waited: Waited,
+}
+
+impl Answer {
+    /// As bytes.
+    pub fn bytes(self) -> [u8; 9] {
+        let mut all = [0; 9];
+        all[..8].copy_from_slice(&self.number.to_le_bytes());
+        all[8] = match self.waited {
+            Waited::No => 0,
+            Waited::Applied => 1,
+            Waited::Late => 2,
+        };
+        all
+    }
+
+    /// Reads the next.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn read(from: &mut impl Read) -> io::Result<Answer> {
+        let (mut number, mut waited) = ([0; 8], [0]);
+        from.read_exact(&mut number)?;
+        from.read_exact(&mut waited)?;
+        let waited = match waited {
+            [0] => Waited::No,
+            [1] => Waited::Applied,
+            _ => Waited::Late,
+        };
+        Ok(Answer { number: u64::from_le_bytes(number), waited })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_is_read() {
+        let targets = [
+            Target::Everything,
+            Target::Tag(b"news:4"),
+            Target::Url(b"/a?b"),
+            Target::Path(b"/a"),
+            Target::Prefix(b"/news"),
+            Target::Owner(b"\0me"),
+            Target::OwnerTag { owner: b"me", tag: b"cart" },
+            Target::OwnerUrl { owner: b"me", url: b"/cart" },
+        ];
+        let frames = [change(Strength::Mark, &targets), Frame::Barrier, Frame::Over];
+        for (number, frame) in (7..).zip(frames) {
+            let told = Numbered { number, host: "a.example".into(), frame };
+            let bytes = told.bytes();
+            assert_eq!(Numbered::read(&mut &bytes[..]).expect("whole"), told);
+            for cut in 0..bytes.len() {
+                assert!(Numbered::read(&mut &bytes[..cut]).is_err(), "{cut} of {}", bytes.len());
+            }
+            if let Frame::Change { names, .. } = &told.frame {
+                let back: Vec<_> = names.iter().map(Name::target).collect();
+                assert_eq!(format!("{back:?}"), format!("{targets:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_too_long_is_one_of_everything() {
+        let tag = vec![b'x'; BYTES_MAX as usize];
+        let frame = change(Strength::Drop, &[Target::Tag(&tag)]);
+        let told = Numbered { number: 1, host: String::new(), frame };
+        let read = Numbered::read(&mut &told.bytes()[..]).expect("it fits");
+        let Frame::Change { names, .. } = read.frame else { panic!("a change") };
+        assert!(matches!(names[..], [Name { kind: 0, .. }]));
+        assert!(Numbered::read(&mut &[0xff; 32][..]).is_err());
+    }
+
+    #[test]
+    fn answers() {
+        for waited in [Waited::No, Waited::Applied, Waited::Late] {
+            let answer = Answer { number: 1 << 40, waited };
+            assert_eq!(Answer::read(&mut &answer.bytes()[..]).expect("whole"), answer);
+        }
+    }
+}

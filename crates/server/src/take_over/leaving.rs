@@ -1,0 +1,148 @@
+//! The old process: it hands over its sockets to who asks, then its place, step by step (`take_over`). Until
+//! the new one is ready nothing changes here, however that ends; from then on nothing is answered from memory,
+//! however that ends. One at a time: while somebody is heard, others wait. What a change is told by is
+//! `successor`'s.
+
+use super::socket::{self, Peer, Socket};
+use super::{FREE, GREETING, PREPARED, Successor};
+use crate::config::Address;
+use crate::database;
+use crate::phase::Phase;
+use crate::site::Site;
+use crate::snapshot;
+use serde_json::json;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::{oneshot, watch};
+
+/// How long the new process may take until it is ready: php-fpm has to start.
+const PREPARING: Duration = Duration::from_secs(60);
+/// How long the new process may take from then until it serves.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// A listening socket that may be handed over.
+pub struct Open {
+    /// It, once more.
+    pub socket: OwnedFd,
+    /// Whether the file of a Unix socket goes with who has it.
+    pub is_ours: bool,
+}
+
+/// What a process hands over.
+pub struct Doorway {
+    site: Arc<Site>,
+    phase: Arc<watch::Sender<Phase>>,
+    sockets: Mutex<Vec<Open>>,
+}
+
+/// Who has taken over.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// Its process id.
+    pub pid: i32,
+}
+
+impl Doorway {
+    /// These sockets, and the place of these sites.
+    pub fn new(site: Arc<Site>, phase: Arc<watch::Sender<Phase>>, sockets: Vec<Open>) -> Doorway {
+        Doorway { site, phase, sockets: Mutex::new(sockets) }
+    }
+
+    /// Lets go of the sockets: nobody is to take over any more.
+    pub fn close(&self) {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Waits until another process has taken over. Never ends where none can.
+    pub async fn wait(self: Arc<Doorway>, admin: Address) -> Left {
+        let Some(name) = Socket::of(&admin) else { return std::future::pending().await };
+        loop {
+            let listener = name.listen().and_then(UnixListener::from_std);
+            let (stream, peer) = match listener {
+                Ok(listener) => self.asked(&listener).await,
+                Err(error) => {
+                    tracing::warn!(event = "take-over-unavailable", %error);
+                    return std::future::pending().await;
+                }
+            };
+            // The name is free for the new process.
+            if self.hand_over(stream).await {
+                tracing::info!(event = "handed-over", pid = peer.pid);
+                return Left { pid: peer.pid };
+            }
+            tracing::error!(event = "take-over-failed", pid = peer.pid);
+        }
+    }
+
+    /// Waits until somebody is ready to serve in our place.
+    async fn asked(self: &Arc<Doorway>, listener: &UnixListener) -> (UnixStream, Peer) {
+        loop {
+            let asked = match listener.accept().await {
+                Ok((stream, _)) => {
+                    let own = self.clone();
+                    tokio::task::spawn_blocking(move || own.greet(stream.into_std()?)).await
+                }
+                Err(error) => Ok(Err(error)),
+            };
+            match asked {
+                Ok(Ok(asked)) => return asked,
+                Ok(Err(error)) => tracing::warn!(event = "take-over-refused", %error),
+                // A panic has been logged.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Sends the sockets, and waits until the other side has done what it can without our place.
+    fn greet(&self, stream: UnixStream) -> io::Result<(UnixStream, Peer)> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PREPARING))?;
+        let peer = socket::check(&stream, None)?;
+        socket::expect(&stream, GREETING)?;
+        {
+            let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+            let ours: Vec<bool> = sockets.iter().map(|open| open.is_ours).collect();
+            let pid = std::process::id();
+            socket::say(&stream, &json!({ "pid": pid, "sockets": ours }).to_string())?;
+            sockets.iter().try_for_each(|open| socket::send(&stream, &open.socket))?;
+        }
+        socket::expect(&stream, PREPARED)?;
+        stream.set_read_timeout(None)?;
+        Ok((stream, peer))
+    }
+
+    /// Gives up our place; false where the other side has failed to take it.
+    async fn hand_over(&self, stream: UnixStream) -> bool {
+        let door = self.site.now();
+        let sites: Vec<Arc<Site>> = door.all_or(None).cloned().collect();
+        for site in sites.iter().filter(|site| !site.is_leaving()) {
+            snapshot::write_now(site).await;
+        }
+        let successor = Arc::new(Successor::new(stream));
+        self.phase.send_replace(Phase::Held);
+        sites.iter().for_each(|site| site.leave(successor.clone()));
+        for site in &sites {
+            database::ended(site).await;
+            if let Some(snapshots) = &site.snapshots {
+                snapshots.hand_over().await;
+            }
+        }
+        let (serves, told) = oneshot::channel();
+        let listening = successor.clone();
+        // Not a thread of the pool: it is there until the end.
+        let started = std::thread::Builder::new().name("successor".into()).spawn(move || {
+            listening.listen(|| serves.send(()).unwrap_or_default());
+        });
+        let is_free = started.is_ok() && successor.begin(FREE).is_ok();
+        let serves = is_free && matches!(tokio::time::timeout(BEGINNING, told).await, Ok(Ok(())));
+        if !serves {
+            successor.over();
+        }
+        self.phase.send_replace(if serves { Phase::Left } else { Phase::Serving });
+        serves
+    }
+}

@@ -1,0 +1,193 @@
+//! The socket by which one Pagewell finds another: its name is made from the address of the control
+//! interface, which only one process can have. It is no file's (unix(7), abstract), so none is left behind.
+//! Anybody on the machine could connect to such a name, or take it: the other side's user is looked at before
+//! a word is said, and has to be our own or root. A process that is root will be somebody else soon (`user`),
+//! so it takes what is of that user, too.
+
+use crate::config::Address;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+/// The longest line that either side says before changes are told.
+const LINE_BYTES: usize = 64 << 10;
+/// Goes with each descriptor.
+const WITH_SOCKET: u8 = b'S';
+
+/// The name for a control interface.
+pub struct Socket(SocketAddr);
+
+impl Socket {
+    /// The one for a control interface at this address; none where no other process could name it.
+    pub fn of(admin: &Address) -> Option<Socket> {
+        if matches!(admin, Address::Tcp(address) if address.port() == 0) {
+            return None;
+        }
+        // The name has to fit (unix(7)): a path may be as long as that itself.
+        let hash = xxhash_rust::xxh3::xxh3_128(admin.to_string().as_bytes());
+        SocketAddr::from_abstract_name(format!("pagewell/take-over/{hash:032x}")).ok().map(Socket)
+    }
+
+    /// Waits for who wants to take over.
+    ///
+    /// # Errors
+    /// Somebody has the name.
+    pub fn listen(&self) -> io::Result<UnixListener> {
+        let listener = UnixListener::bind_addr(&self.0)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    }
+
+    /// Connects to who runs; none where nobody does.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn connect(&self) -> io::Result<Option<UnixStream>> {
+        match UnixStream::connect_addr(&self.0) {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The process.
+    pub pid: i32,
+}
+
+/// Sees who is at the other end: our own user, root, or `also`.
+///
+/// # Errors
+/// Somebody else.
+pub fn check(stream: &UnixStream, also: Option<u32>) -> io::Result<Peer> {
+    let found = socket_peercred(stream)?;
+    let (pid, uid) = (found.pid.as_raw_nonzero().get(), found.uid.as_raw());
+    let own = rustix::process::geteuid().as_raw();
+    match uid == own || uid == 0 || also == Some(uid) {
+        true => Ok(Peer { pid }),
+        false => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("it is the process {pid} of the user {uid}, and this one is of the user {own}"),
+        )),
+    }
+}
+
+/// Sends a line.
+///
+/// # Errors
+/// As the system says.
+pub fn say(mut stream: &UnixStream, line: &str) -> io::Result<()> {
+    stream.write_all(format!("{line}\n").as_bytes())
+}
+
+/// Reads a line, and nothing behind it.
+///
+/// # Errors
+/// As the system says; it is too long, or has no end.
+pub fn hear(mut stream: &UnixStream) -> io::Result<String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        // Byte by byte: a descriptor goes with the bytes that it was sent with.
+        stream.read_exact(&mut byte)?;
+        match byte {
+            [b'\n'] => break,
+            _ if line.len() >= LINE_BYTES => return Err(io::ErrorKind::InvalidData.into()),
+            [byte] => line.push(byte),
+        }
+    }
+    String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Hears this line.
+///
+/// # Errors
+/// Another one, or none.
+pub fn expect(stream: &UnixStream, line: &str) -> io::Result<()> {
+    match hear(stream)? {
+        heard if heard == line => Ok(()),
+        other => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("it says {other:?}, and not {line:?}: another version?"),
+        )),
+    }
+}
+
+/// Sends a descriptor.
+///
+/// # Errors
+/// As the system says.
+pub fn send(stream: &UnixStream, socket: &OwnedFd) -> io::Result<()> {
+    let sockets = [socket.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&sockets));
+    let with = [WITH_SOCKET];
+    sendmsg(stream, &[IoSlice::new(&with)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one, for this process alone.
+///
+/// # Errors
+/// As the system says; none has come.
+pub fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut with = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(stream, &mut [IoSliceMut::new(&mut with)], &mut control, flags)?;
+    let mut found = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+        _ => None,
+    });
+    match (with, found.take()) {
+        ([WITH_SOCKET], Some(socket)) => Ok(socket),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Option<Socket> {
+        Socket::of(&Address::Tcp(address.parse().expect("an address")))
+    }
+
+    #[test]
+    fn a_socket_and_a_line_go_from_one_end_to_the_other() {
+        let (one, other) = UnixStream::pair().expect("two ends");
+        let port = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = port.local_addr().expect("bound");
+        say(&one, "a line").expect("said");
+        send(&one, &port.into()).expect("sent");
+        say(&one, "another").expect("said");
+        assert_eq!(hear(&other).expect("heard"), "a line");
+        let received = std::net::TcpListener::from(receive(&other).expect("received"));
+        assert_eq!(received.local_addr().expect("bound"), address);
+        assert!(expect(&other, "something else").is_err());
+        assert_eq!(check(&other, None).expect("our own").pid as u32, std::process::id());
+    }
+
+    #[test]
+    fn what_is_not_there_is_none_and_a_name_is_somebodys() {
+        let name = format!("127.0.0.1:{}", 1 + std::process::id() % 65_000);
+        let socket = at(&name).expect("a name");
+        assert!(socket.connect().expect("nobody").is_none());
+        let _listening = socket.listen().expect("it is free");
+        assert!(socket.listen().is_err());
+        assert!(socket.connect().expect("somebody").is_some());
+        assert!(at("127.0.0.1:0").is_none());
+    }
+}

@@ -1,0 +1,169 @@
+//! The process that has taken over, as the old one sees it: who tells it of a change waits until it has
+//! applied it, and only then the change is acknowledged. What is told before the new process serves waits
+//! for that.
+//!
+//! Locks: `writer` for as long as a frame is written, `waiting` to put in or take out who waits; `waiting`
+//! under `writer` only to say that nobody waits any more. Who waits for a change does so on the thread that serves, which in a process that leaves
+//! has little else to do; never longer than [`PATIENCE`]: then the connection is cut, by which the new process
+//! knows that it has missed something, and drops its pages.
+
+use super::frame::{self, Answer, Frame, Numbered};
+use crate::database::Waited;
+use page_store::{Strength, Target};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long a change waits for the new process.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What became of a change that was to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// It is applied there.
+    Applied,
+    /// Nobody is there (any more).
+    Lost,
+}
+
+/// Who waits for an answer.
+enum Waiting {
+    Here(mpsc::SyncSender<Waited>),
+    InATask(oneshot::Sender<Waited>),
+}
+
+/// The process that has taken over.
+pub struct Successor {
+    stream: UnixStream,
+    /// What waits to be written until the new process may have it; none from then on.
+    writer: Mutex<Option<Vec<u8>>>,
+    waiting: Mutex<Option<HashMap<u64, Waiting>>>,
+    last: AtomicU64,
+}
+
+impl Successor {
+    /// The one at the other end. [`Successor::listen`] has to run.
+    pub fn new(stream: UnixStream) -> Successor {
+        let waiting = Mutex::new(Some(HashMap::new()));
+        // It can always be set (socket(7)).
+        let _ = stream.set_write_timeout(Some(PATIENCE));
+        let writer = Mutex::new(Some(Vec::new()));
+        Successor { stream, writer, waiting, last: AtomicU64::new(0) }
+    }
+
+    /// Says this line, and then what it was to be told meanwhile: nobody is told anything before.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn begin(&self, line: &str) -> io::Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = format!("{line}\n").into_bytes();
+        all.append(&mut writer.take().unwrap_or_default());
+        (&self.stream).write_all(&all)
+    }
+
+    /// Reads answers until the connection ends; then nobody waits any more. Calls `serves` with the first, by
+    /// which the new process says that it serves. Blocks.
+    pub fn listen(&self, serves: impl FnOnce()) {
+        let mut serves = Some(serves);
+        while let Ok(answer) = Answer::read(&mut &self.stream) {
+            if let Some(serves) = serves.take() {
+                serves();
+                continue;
+            }
+            let waiting = self.waiting().as_mut().and_then(|all| all.remove(&answer.number));
+            match waiting {
+                // Who has given up does not mind.
+                Some(Waiting::Here(who)) => drop(who.send(answer.waited)),
+                Some(Waiting::InATask(who)) => drop(who.send(answer.waited)),
+                None => {}
+            }
+        }
+        self.cut();
+    }
+
+    /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
+    pub fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed {
+        let (who, answer) = mpsc::sync_channel(1);
+        let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
+        match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {
+            Some(_) => Handed::Applied,
+            None => {
+                self.cut();
+                Handed::Lost
+            }
+        }
+    }
+
+    /// Waits until the databases' changes are applied there.
+    pub async fn barrier(&self, host: Option<&str>) -> Waited {
+        let (who, answer) = oneshot::channel();
+        match self.tell(host, Frame::Barrier, Waiting::InATask(who)) {
+            Some(()) => answer.await.unwrap_or(Waited::Late),
+            None => Waited::Late,
+        }
+    }
+
+    /// There is nothing more to tell.
+    pub fn over(&self) {
+        let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
+        self.cut();
+    }
+
+    fn tell(&self, host: Option<&str>, frame: Frame, who: Waiting) -> Option<()> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        self.waiting().as_mut()?.insert(number, who);
+        self.write(&Numbered { number, host: host.unwrap_or_default().to_owned(), frame })
+    }
+
+    fn write(&self, numbered: &Numbered) -> Option<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = writer.as_mut() {
+            held.append(&mut numbered.bytes());
+            return Some(());
+        }
+        // What was written in part cannot be gone on with.
+        (&self.stream).write_all(&numbered.bytes()).map_err(|_| self.cut()).ok()
+    }
+
+    /// Nobody is told anything any more, and nobody waits.
+    fn cut(&self) {
+        // It may be cut already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        *self.waiting() = None;
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<u64, Waiting>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a site's pages are another process's, and whose.
+#[derive(Default)]
+pub struct Leaving {
+    is: AtomicBool,
+    successor: Mutex<Option<Arc<Successor>>>,
+}
+
+impl Leaving {
+    /// They are.
+    pub fn is(&self) -> bool {
+        self.is.load(Ordering::Acquire)
+    }
+
+    /// To whom they went last.
+    pub fn successor(&self) -> Option<Arc<Successor>> {
+        self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// They go to this one.
+    pub fn to(&self, successor: Arc<Successor>) {
+        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
+        self.is.store(true, Ordering::Release);
+    }
+}
