@@ -39,6 +39,7 @@ pub mod per_address;
 pub mod phase;
 pub mod plain_head;
 pub mod private;
+pub mod privileges;
 pub mod proxy_protocol;
 pub mod purge;
 pub mod purger;

@@ -52,8 +52,8 @@ pub enum Listener {
 #[derive(Default)]
 pub struct Passed(Vec<Bound>);
 
-/// One of them.
-struct Bound {
+/// A bound socket that nobody is accepted from yet. It can be had before there is a runtime.
+pub struct Bound {
     socket: socket2::Socket,
     by: Binder,
 }
@@ -63,6 +63,8 @@ struct Bound {
 pub enum Binder {
     /// A service manager, who keeps it, and expects visitors there.
     Manager,
+    /// This process.
+    Us,
     /// Another Pagewell, whose place is taken. `is_ours`: the file of a Unix socket is a Pagewell's.
     Predecessor {
         /// Whether its file goes with the last Pagewell that has it.
@@ -112,6 +114,8 @@ impl Passed {
                         "a socket was handed over that listens at {shown}, but listen does not name it"
                     ));
                 }
+                // Not passed to anybody.
+                Binder::Us => {}
                 Binder::Predecessor { is_ours } => {
                     tracing::info!(event = "address-given-up", address = shown);
                     let bound = socket.local_addr().ok();
@@ -152,32 +156,22 @@ fn listens_at(socket: &socket2::Socket, address: &Address) -> bool {
     }
 }
 
-impl Listener {
+impl Bound {
     /// Binds an address, or takes the socket that was handed over for it.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn open(address: &Address, passed: &mut Passed) -> Result<Listener, String> {
-        let Some(Bound { socket, by }) = passed.at(address) else { return Listener::bind(address) };
-        let is_ours = matches!(by, Binder::Predecessor { is_ours: true });
-        let taken = socket.set_nonblocking(true).and_then(|()| match address {
-            Address::Tcp(_) => TcpListener::from_std(socket.into()).map(Listener::Tcp),
-            Address::Unix(_) => UnixListener::from_std(socket.into())
-                .map(|listener| Listener::Unix { listener, is_ours }),
-        });
-        taken.map_err(|error| format!("the socket handed over for {address}: {error}"))
-    }
-
-    /// Binds an address.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub fn bind(address: &Address) -> Result<Listener, String> {
-        let ours = |listener| Listener::Unix { listener, is_ours: true };
+    pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, String> {
+        if let Some(bound) = passed.at(address) {
+            let set = bound.socket.set_nonblocking(true);
+            set.map_err(|error| format!("the socket handed over for {address}: {error}"))?;
+            return Ok(bound);
+        }
         let bound = match address {
-            Address::Tcp(address) => bind_tcp(*address).map(Listener::Tcp),
-            Address::Unix(path) => bind_unix(path).map(ours),
+            Address::Tcp(address) => bind_tcp(*address),
+            Address::Unix(path) => bind_unix(path),
         };
+        let bound = bound.map(|socket| Bound { socket, by: Binder::Us });
         bound.map_err(|error| {
             let hint = match error.kind() {
                 io::ErrorKind::AddrInUse => ": another program is listening there",
@@ -189,6 +183,24 @@ impl Listener {
             };
             format!("cannot listen on {address}{hint} ({error})")
         })
+    }
+}
+
+impl Listener {
+    /// Listens, within a runtime.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn on(bound: Bound) -> Result<Listener, String> {
+        let Bound { socket, by } = bound;
+        let is_tcp = socket.local_addr().is_ok_and(|address| address.as_socket().is_some());
+        let is_ours = matches!(by, Binder::Us | Binder::Predecessor { is_ours: true });
+        let listener = match is_tcp {
+            true => TcpListener::from_std(socket.into()).map(Listener::Tcp),
+            false => UnixListener::from_std(socket.into())
+                .map(|listener| Listener::Unix { listener, is_ours }),
+        };
+        listener.map_err(|error| format!("a listening socket: {error}"))
     }
 
     /// Where it listens, with the port that was given when 0 was asked for.
@@ -253,7 +265,7 @@ impl Listener {
     }
 }
 
-fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {
+fn bind_tcp(address: SocketAddr) -> io::Result<socket2::Socket> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
@@ -264,20 +276,21 @@ fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
+    Ok(socket)
 }
 
 /// Binds a Unix socket; one that nobody listens on any more is replaced.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+fn bind_unix(path: &Path) -> io::Result<socket2::Socket> {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
     }
-    let listener = UnixListener::bind(path)?;
+    let listener = std::os::unix::net::UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
     // Like a port: whoever is on this machine may connect. The directory can be stricter.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
-    Ok(listener)
+    Ok(OwnedFd::from(listener).into())
 }
 
 /// What a connection begins with.

@@ -14,8 +14,9 @@ use pagewell::nginx_config;
 use pagewell::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs,
 };
+use pagewell::privileges;
 use pagewell::reload::Reload;
-use pagewell::server::Server;
+use pagewell::server::{Prepared, Server};
 use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
 use pagewell::take_over::Predecessor;
 use std::io::Write;
@@ -123,23 +124,27 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     };
     let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
     let reload = Reload::of(args)?;
+    let standing = privileges::standing(&config)?;
     let predecessor = match args.take_over {
-        true => Predecessor::find(&config.admin, None, &mut passed)?,
+        true => Predecessor::find(&config.admin, standing.becomes(), &mut passed)?,
         false => None,
     };
+    let prepared = Prepared::open(&config, passed)?;
+    // Before there is any other thread.
+    privileges::drop_to(&standing, &config)?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .event_interval(TURNS)
         .max_io_events_per_tick(EVENTS_AT_ONCE)
         .build()
         .map_err(|error| error.to_string())?
-        .block_on(run(config, reload, passed, predecessor))
+        .block_on(run(config, reload, prepared, predecessor))
 }
 
 async fn run(
     config: Config,
     reload: Option<Reload>,
-    passed: Passed,
+    prepared: Prepared,
     predecessor: Option<Predecessor>,
 ) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
@@ -151,7 +156,7 @@ async fn run(
     let mut told = signal(SignalKind::user_defined1()).map_err(|error| error.to_string())?;
     let mut replaced = signal(SignalKind::user_defined2()).map_err(|error| error.to_string())?;
     let (supervisor, clock) = (Supervisor::of_environment(), Clock::start());
-    let server = Server::start_with(Arc::new(config), clock.clone(), passed, predecessor);
+    let server = Server::start_with(Arc::new(config), clock.clone(), prepared, predecessor);
     let mut server = server.await?;
     if let Some(reload) = reload {
         let _ = server.site().reload.set(reload);

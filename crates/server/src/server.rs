@@ -8,7 +8,7 @@ use crate::codings;
 use crate::config::{Address, Config};
 use crate::control;
 use crate::database;
-use crate::listen::{self, Listener, Passed};
+use crate::listen::{self, Bound, Listener, Passed};
 use crate::memcached::{self, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
@@ -39,6 +39,41 @@ const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 /// How long the last lines of the access log may take.
 const LAST_LINES: Duration = Duration::from_secs(5);
 
+/// What is opened by whoever has started Pagewell, before it becomes somebody else and has any other thread.
+pub struct Prepared {
+    listen: Vec<Bound>,
+    listen_tls: Vec<Bound>,
+    items: Vec<Bound>,
+    admin: Bound,
+    tls: Option<Arc<Tls>>,
+    sink: Option<Sink>,
+}
+
+impl Prepared {
+    /// Binds all addresses, or takes the sockets that were handed over for them; reads the certificates;
+    /// opens the access log.
+    ///
+    /// # Errors
+    /// A sentence for the operator: an address is taken, a file cannot be read, a socket was handed over
+    /// that no address names.
+    pub fn open(config: &Config, mut passed: Passed) -> Result<Prepared, String> {
+        let mut bind = |all: &[Address]| {
+            let each = all.iter().map(|address| Bound::open(address, &mut passed));
+            each.collect::<Result<Vec<_>, String>>()
+        };
+        let tls = match config.listen_tls.is_empty() {
+            true => None,
+            false => Some(Arc::new(Tls::load(&config.tls)?)),
+        };
+        let (listen, listen_tls) = (bind(&config.listen)?, bind(&config.listen_tls)?);
+        let items = bind(config.memcached.as_ref().map_or(&[][..], |port| &port.listen))?;
+        let admin = Bound::open(&config.admin, &mut passed)?;
+        passed.all_used()?;
+        let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
+        Ok(Prepared { listen, listen_tls, items, admin, tls, sink })
+    }
+}
+
 /// A running Pagewell.
 pub struct Server {
     site: Arc<Site>,
@@ -64,33 +99,24 @@ impl Server {
     /// # Errors
     /// A sentence for the operator: an address is taken, PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
-        Server::start_with(config, clock, Passed::default(), None).await
+        let prepared = Prepared::open(&config, Passed::default())?;
+        Server::start_with(config, clock, prepared, None).await
     }
 
-    /// Starts serving, at sockets that were handed over where there are some; in the place of another process,
-    /// where one is given.
+    /// Starts serving, with what was opened before; in the place of another process, where one is given.
     ///
     /// # Errors
-    /// As for [`Server::start`]; a socket that no address names.
+    /// As for [`Server::start`].
     pub async fn start_with(
         config: Arc<Config>,
         clock: Clock,
-        mut passed: Passed,
+        prepared: Prepared,
         predecessor: Option<Predecessor>,
     ) -> Result<Server, String> {
-        let mut bind = |all: &[Address]| {
-            let each = all.iter().map(|address| Listener::open(address, &mut passed));
-            each.collect::<Result<Vec<_>, String>>()
-        };
-        let tls = match config.listen_tls.is_empty() {
-            true => None,
-            false => Some(Arc::new(Tls::load(&config.tls)?)),
-        };
-        let (listeners, tls_listeners) = (bind(&config.listen)?, bind(&config.listen_tls)?);
-        let items = bind(config.memcached.as_ref().map_or(&[][..], |port| &port.listen))?;
-        let admin = Listener::open(&config.admin, &mut passed)?;
-        passed.all_used()?;
-        let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
+        let Prepared { listen, listen_tls, items, admin, tls, sink } = prepared;
+        let on = |all: Vec<Bound>| all.into_iter().map(Listener::on).collect::<Result<Vec<_>, _>>();
+        let (listeners, tls_listeners, items) = (on(listen)?, on(listen_tls)?, on(items)?);
+        let admin = Listener::on(admin)?;
         let mut php = Vec::new();
         let site = match start_sites(config.clone(), clock, &mut php).await {
             Ok(site) => site,

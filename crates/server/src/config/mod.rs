@@ -96,6 +96,10 @@ pub struct Config {
     pub admin: Address,
     /// What the control interface asks for besides being local: a bearer token.
     pub admin_token: Option<String>,
+    /// Whom it becomes, where it is root.
+    pub user: Option<String>,
+    /// With which group.
+    pub group: Option<String>,
     /// The site's page budget in bytes: contents, headers and index together.
     pub memory_bytes: usize,
     /// The site.

@@ -26,6 +26,10 @@ pub struct File {
     #[allow(missing_docs)]
     pub admin_token_file: Option<PathBuf>,
     #[allow(missing_docs)]
+    pub user: Option<String>,
+    #[allow(missing_docs)]
+    pub group: Option<String>,
+    #[allow(missing_docs)]
     pub memory: Option<String>,
     #[allow(missing_docs)]
     pub hits_in_front: Option<bool>,

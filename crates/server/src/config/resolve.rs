@@ -85,6 +85,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let dialects = super::dialects::resolve(&file.dialects)?;
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
+    check_user(file)?;
     let pairs = file.tls.iter().cloned();
     let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
     Ok(Config {
@@ -100,6 +101,8 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         https_redirect,
         admin,
         admin_token,
+        user: file.user.clone(),
+        group: file.group.clone(),
         memory_bytes,
         snapshot: super::snapshot::resolve(file, &site, memory_bytes)?,
         print: super::snapshot::print(file, &site),
@@ -117,6 +120,22 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
+}
+
+/// Whom it becomes: who that is, is looked up at the start.
+fn check_user(file: &File) -> Result<(), LoadError> {
+    let php = file.site.php.as_ref().unwrap_or(&file.php);
+    match (&file.user, &file.group, &php.user) {
+        (None, Some(_), _) => wrong("group", "needs user"),
+        (Some(user), _, Some(of_php)) if user != of_php => wrong(
+            "php.user",
+            format!(
+                "a php-fpm that Pagewell starts runs as {user:?}, whom it has become; to have PHP run as \
+                 somebody else, let the system start php-fpm, and name it in php.at"
+            ),
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The page budget of all sites together.

@@ -92,6 +92,8 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.proxy_protocol = None;
     other.admin = None;
     other.admin_token_file = None;
+    other.user = None;
+    other.group = None;
     other.memory = None;
     other.hits_in_front = None;
     other.database = Vec::new();

@@ -72,6 +72,18 @@ pub const OPTIONS: &[OptionRow] = &[
         "A file with the token that the control interface asks for (`Authorization: Bearer …`). Needed when `admin` can be reached from other machines.",
     ),
     row(
+        "user",
+        "",
+        "who has started it",
+        "Started as root, Pagewell goes on as this user once its sockets are bound and its certificates read: a name in `/etc/passwd`, or a number. A php-fpm of its own runs as this user, too. Started as this user, it stays so.",
+    ),
+    row(
+        "group",
+        "",
+        "the user's",
+        "Needs `user`: the group, by its name in `/etc/group` or its number. The groups that name the user are his as well.",
+    ),
+    row(
         "memory",
         "--memory",
         "a quarter of the machine's memory",

@@ -1,0 +1,161 @@
+//! Whoever starts as root to bind ports goes on as somebody who may do nothing else. To be called when the
+//! sockets are bound and the certificates read, and before there is any other thread: Linux changes the user
+//! of a thread, and those that are started later have what the one has that starts them
+//! (docs/decisions/0047-dropping-privileges.md).
+//!
+//! Users and groups are looked up in /etc/passwd and /etc/group, or are numbers; nothing else is asked. What
+//! Pagewell writes to later (the directory of snapshots, the access log, its Unix sockets) is given to the
+//! user where it was root's; what it cannot read any more it says.
+
+mod accounts;
+
+pub use accounts::{Account, of};
+
+use crate::config::{AccessLogTo, Address, Config};
+use rustix::fs::{Gid, Uid};
+use rustix::process::{getegid, geteuid, getuid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid, set_thread_uid};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// As whom Pagewell goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As it was started, which is not root.
+    Own,
+    /// As it was started, which is root.
+    Root,
+    /// As this account, from when it is dropped to.
+    Becomes(Account),
+}
+
+impl Standing {
+    /// The number of the user that it becomes.
+    pub fn becomes(&self) -> Option<u32> {
+        match self {
+            Standing::Becomes(account) => Some(account.uid),
+            Standing::Own | Standing::Root => None,
+        }
+    }
+}
+
+/// As whom Pagewell is to go on.
+///
+/// # Errors
+/// A sentence for the operator: no such user or group; only root can become another.
+pub fn standing(config: &Config) -> Result<Standing, String> {
+    let own = geteuid();
+    let Some(user) = &config.user else {
+        return Ok(if own.is_root() { Standing::Root } else { Standing::Own });
+    };
+    let account = accounts::of(user, config.group.as_deref())?;
+    match (own.is_root(), own.as_raw() == account.uid) {
+        (true, _) => Ok(Standing::Becomes(account)),
+        // Started by somebody who has dropped already: a service manager, or a process that is taken over.
+        (false, true) => Ok(Standing::Own),
+        (false, false) => Err(format!(
+            "user = {user:?}: only root can become somebody else, and this is user {}",
+            own.as_raw()
+        )),
+    }
+}
+
+/// Becomes who it is to be, for good.
+///
+/// # Errors
+/// A sentence for the operator: the system refuses; the user cannot read the site.
+pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
+    match standing {
+        Standing::Own => {}
+        Standing::Root => {
+            tracing::warn!(
+                event = "runs-as-root",
+                remedy =
+                    "set user in the configuration, or have a service manager start it as a user"
+            );
+        }
+        Standing::Becomes(account) => {
+            give(account, config)?;
+            become_other(account)?;
+            let Account { name, uid, gid, .. } = account;
+            tracing::info!(event = "privileges-dropped", user = name, uid, gid);
+            look(account, config)?;
+        }
+    }
+    Ok(())
+}
+
+/// Changes the groups, the group, the user, in this order: afterwards none of it could be done.
+fn become_other(account: &Account) -> Result<(), String> {
+    let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    if threads != 1 {
+        return Err(format!("user: {threads} threads run already: this is a fault of Pagewell"));
+    }
+    let wrong = |error: rustix::io::Errno| {
+        format!("user: the system does not let Pagewell become {}: {error}", account.name)
+    };
+    let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+    let groups: Vec<Gid> = account.groups.iter().copied().map(Gid::from_raw).collect();
+    set_thread_groups(&groups).map_err(wrong)?;
+    set_thread_res_gid(gid, gid, gid).map_err(wrong)?;
+    set_thread_res_uid(uid, uid, uid).map_err(wrong)?;
+    let is_other = (getuid(), geteuid(), getegid()) == (uid, uid, gid);
+    match is_other && set_thread_uid(Uid::ROOT).is_err() {
+        true => Ok(()),
+        false => Err("user: the system has not let go of root".into()),
+    }
+}
+
+/// Gives the user what he will write to, where it is root's. What is somebody else's stays so.
+fn give(account: &Account, config: &Config) -> Result<(), String> {
+    let mut given: Vec<PathBuf> = Vec::new();
+    let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    for snapshot in all.filter_map(|site| site.snapshot.as_ref()) {
+        let directory = &snapshot.directory;
+        fs::create_dir_all(directory)
+            .map_err(|error| format!("snapshot.directory {}: {error}", directory.display()))?;
+        given.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|one| one.path()));
+        given.push(directory.clone());
+    }
+    if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
+        given.push(path.clone());
+    }
+    let items = config.memcached.iter().flat_map(|port| &port.listen);
+    let addresses =
+        config.listen.iter().chain(&config.listen_tls).chain(items).chain([&config.admin]);
+    given.extend(addresses.filter_map(|address| match address {
+        Address::Unix(path) => Some(path.clone()),
+        Address::Tcp(_) => None,
+    }));
+    given.iter().try_for_each(|path| give_one(path, account))
+}
+
+fn give_one(path: &Path, account: &Account) -> Result<(), String> {
+    // A link is nobody's to follow as root.
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+    if found.uid() != 0 || found.is_symlink() || found.nlink() > 1 && found.is_file() {
+        return Ok(());
+    }
+    std::os::unix::fs::lchown(path, Some(account.uid), Some(account.gid))
+        .map_err(|error| format!("{} cannot be given to {}: {error}", path.display(), account.name))
+}
+
+/// Looks whether the user can read what he will have to.
+fn look(account: &Account, config: &Config) -> Result<(), String> {
+    let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    for files in all.filter_map(|site| site.site.files.as_ref()) {
+        fs::read_dir(&files.root).map_err(|error| {
+            let root = files.root.display();
+            format!("site.root {root}: the user {} cannot read it ({error})", account.name)
+        })?;
+    }
+    let pairs = config.tls.iter().flat_map(|pair| [&pair.certificate, &pair.key]);
+    for path in pairs {
+        if let Err(error) = fs::File::open(path) {
+            let path = path.display();
+            tracing::warn!(event = "not-read-again", %path, user = account.name, %error);
+        }
+    }
+    Ok(())
+}
