@@ -44,6 +44,9 @@ fn main() -> ExitCode {
         Command::Reload(args) => {
             once(async { client::reload(&args).await.and_then(|text| say(&text)) })
         }
+        Command::Ready(args) => {
+            once(async { client::ready(&args).await.and_then(|text| say(&text)) })
+        }
         Command::Doctor(args) => return doctor(&args),
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
         Command::Explain(args) => {

@@ -30,6 +30,8 @@ pub enum Command {
     Config(Box<ServeArgs>),
     /// Have a running Pagewell read its configuration again
     Reload(ControlArgs),
+    /// Say whether visitors should be sent to a running Pagewell: status 0 if so, 1 if not, with the reasons
+    Ready(ControlArgs),
     /// Drop pages from the memory of a running Pagewell
     Invalidate(InvalidateArgs),
     /// Say why a page is answered as it is: stored or not, made from what, dropped by what

@@ -182,6 +182,26 @@ pub async fn reload(args: &ControlArgs) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
+/// Carries out `pagewell ready`.
+///
+/// # Errors
+/// It is not, or does not answer: a sentence for the operator.
+pub async fn ready(args: &ControlArgs) -> Result<String, String> {
+    let asked = ask(args, Method::GET, "/v1/ready", Vec::new());
+    let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
+    if status == StatusCode::OK {
+        return Ok("ready".into());
+    }
+    let value: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    match value["reasons"].as_array() {
+        Some(reasons) => {
+            let words: Vec<&str> = reasons.iter().filter_map(|word| word.as_str()).collect();
+            Err(format!("not ready: {}", words.join(", ")))
+        }
+        None => Err(refused(args, status, &body)),
+    }
+}
+
 /// The tags that no change rule could touch.
 ///
 /// # Errors
