@@ -33,6 +33,8 @@ pub struct Terminal {
     child: Child,
     ended: Option<ExitStatus>,
     written: Vec<u8>,
+    /// How it was set before its program began.
+    before: String,
 }
 
 impl Terminal {
@@ -51,6 +53,7 @@ impl Terminal {
         let (master, own) = open().map_err(fault(StartReason::CannotPrepare))?;
         let sized = tcsetwinsize(&master, window(columns, rows)).map_err(io::Error::from);
         sized.map_err(fault(StartReason::CannotPrepare))?;
+        let before = set(&master).map_err(fault(StartReason::CannotPrepare))?;
         let copy = || own.try_clone().map_err(fault(StartReason::CannotPrepare));
         // Of a new session the first terminal becomes the controlling one.
         let mut command = Command::new(setsid);
@@ -58,7 +61,7 @@ impl Terminal {
         command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
         let child = command.spawn().map_err(fault(StartReason::CannotSpawn))?;
         keeper::watch(child.id());
-        Ok(Terminal { master, _own: own, child, ended: None, written: Vec::new() })
+        Ok(Terminal { master, _own: own, child, ended: None, written: Vec::new(), before })
     }
 
     /// Reads until what is drawn satisfies `holds`, at most `within`; returns the lines of it.
@@ -117,8 +120,12 @@ impl Terminal {
     /// # Errors
     /// Those of the system.
     pub fn settings(&self) -> io::Result<String> {
-        let set = tcgetattr(&self.master)?;
-        Ok(format!("{:?} {:?} {:?}", set.local_modes, set.output_modes, set.special_codes))
+        set(&self.master)
+    }
+
+    /// How it was set before its program began.
+    pub fn settings_before(&self) -> &str {
+        &self.before
     }
 
     /// Waits for the end of its program, and reads what it has written until then.
@@ -190,6 +197,11 @@ fn open() -> io::Result<(OwnedFd, File)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let own = rustix::fs::open(name, flags, Mode::empty())?;
     Ok((master, own.into()))
+}
+
+fn set(terminal: &OwnedFd) -> io::Result<String> {
+    let set = tcgetattr(terminal)?;
+    Ok(format!("{:?} {:?} {:?}", set.local_modes, set.output_modes, set.special_codes))
 }
 
 fn window(columns: u16, rows: u16) -> Winsize {

@@ -27,12 +27,11 @@ fn it_shows_what_happens_and_gives_the_terminal_back() {
     let site = kept_site();
     let pagewell = site.serve("");
     let mut terminal = watch(&pagewell, 80, 24);
-    let before = terminal.settings().expect("settings");
     terminal
         .until(BOUND, |lines| value(lines, "Requests").contains("0 since"))
         .expect("nothing yet");
     let own = terminal.settings().expect("settings");
-    assert_ne!(own, before, "no echo while it is shown");
+    assert_ne!(own, terminal.settings_before(), "no echo while it is shown");
     let mut visitor = client(&pagewell);
     for _ in 0..12 {
         visitor.get("/").expect("an answer");
@@ -55,11 +54,11 @@ fn it_shows_what_happens_and_gives_the_terminal_back() {
     terminal.press("q").expect("a key");
     let status = terminal.wait(BOUND).expect("it ends");
     assert!(status.success(), "{status}");
-    is_given_back(&terminal, &before);
+    is_given_back(&terminal);
 }
 
-fn is_given_back(terminal: &Terminal, before: &str) {
-    assert_eq!(terminal.settings().expect("settings"), before);
+fn is_given_back(terminal: &Terminal) {
+    assert_eq!(terminal.settings().expect("settings"), terminal.settings_before());
     let written = terminal.written();
     let [entered, left] = ["\x1b[?1049h", "\x1b[?1049l"].map(|sequence| written.rfind(sequence));
     assert!(entered < left, "the other screen was left");
@@ -72,20 +71,18 @@ fn signals_end_it_in_good_order() {
     let pagewell = site.serve("");
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut terminal = watch(&pagewell, 80, 24);
-        let before = terminal.settings().expect("settings");
         terminal.until(BOUND, |lines| !value(lines, "Memory").is_empty()).expect("it is shown");
         terminal.signal(signal);
         let status = terminal.wait(BOUND).expect("it ends");
         assert!(status.success(), "{signal:?}: {status}");
-        is_given_back(&terminal, &before);
+        is_given_back(&terminal);
     }
     // Ctrl-C comes by the terminal.
     let mut terminal = watch(&pagewell, 80, 24);
-    let before = terminal.settings().expect("settings");
     terminal.until(BOUND, |lines| !value(lines, "Memory").is_empty()).expect("it is shown");
     terminal.press("\x1a\x1c\x03").expect("keys");
     assert!(terminal.wait(BOUND).expect("it ends").success());
-    is_given_back(&terminal, &before);
+    is_given_back(&terminal);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Reads are bounded in time. Connections are taken one by one, in the order in which they come.
 //! Nothing here decides what is right: the tests do.
 
-use super::{BOUND, Site, binary};
+use super::{BOUND, Site, binary, until};
 use harness::Pagewell;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,15 @@ pub fn before_origin(config: &str) -> (Pagewell, TcpListener, Site) {
 
 /// Takes a connection and reads a request's head, in small letters.
 pub fn asked(origin: &TcpListener) -> (TcpStream, String) {
-    let (mut stream, _) = origin.accept().expect("a connection");
+    origin.set_nonblocking(true).expect("can be set");
+    let mut came = None;
+    until("the origin is asked", || {
+        came = origin.accept().ok();
+        came.is_some()
+    });
+    origin.set_nonblocking(false).expect("can be set");
+    let (mut stream, _) = came.expect("a connection");
+    stream.set_nonblocking(false).expect("can be set");
     stream.set_read_timeout(Some(BOUND)).expect("can be set");
     let head = asked_again(&mut stream);
     (stream, head)
