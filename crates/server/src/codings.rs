@@ -189,26 +189,26 @@ async fn code_page(site: &Arc<Site>, page: SharedPage) {
     let (own_site, own_page) = (site.clone(), page.clone());
     let work = std::thread::Builder::new().name("codings".into()).spawn(move || {
         give_way();
-        let _ = done.send(coded(&own_site, own_page.payload()));
+        let content = own_page.payload().content();
+        let _ = done.send(make(&content, &own_site.config.codings.make));
     });
     if let Err(error) = work {
         tracing::error!(event = "codings-thread", %error);
         return;
     }
     // A panic has been logged; the page stays as it is.
-    let Ok(Some(coded)) = made.await else { return };
+    let Ok(made) = made.await else { return };
+    if made.is_empty() {
+        return;
+    }
+    // Laid out here: what pages took before is free in the heaps of the threads that serve, and used again.
+    let before = page.payload();
+    let coded = as_kept(StoredPage::with_forms(before.response(), before.content(), made));
     match site.store.replace_payload(&page, coded) {
         Ok(_) => site.counters.coded.add(),
         // It was dropped, or rendered anew, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
     }
-}
-
-/// The same page with its codings, if any is worth it.
-fn coded(site: &Site, page: &StoredPage) -> Option<StoredPage> {
-    let content = page.content();
-    let coded = make(&content, &site.config.codings.make);
-    (!coded.is_empty()).then(|| as_kept(StoredPage::with_forms(page.response(), content, coded)))
 }
 
 /// Leaves the processor to whoever else wants it. Where that is not allowed, it is done like anything else.
