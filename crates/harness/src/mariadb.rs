@@ -137,6 +137,20 @@ impl MariaDb {
         .map(|_| ())
     }
 
+    /// Makes an account `follower` at a host, with the password `secret`, that may follow what changes and
+    /// read a database: no more than is needed for it.
+    ///
+    /// # Errors
+    /// `Refused`, with what the server said.
+    pub fn create_follower(&self, host: &str, database: &str) -> Result<(), StartError> {
+        self.sql(&format!(
+            "CREATE USER follower@`{host}` IDENTIFIED BY 'secret';
+             GRANT REPLICATION SLAVE ON *.* TO follower@`{host}`;
+             GRANT SELECT ON `{database}`.* TO follower@`{host}`;"
+        ))
+        .map(|_| ())
+    }
+
     /// Stops it in good order; its data stay.
     pub fn stop(&mut self) -> Option<Stopped> {
         self.process.take().map(|mut process| process.stop())

@@ -9,9 +9,10 @@
 //! | a page for the one who asked, before its codings are made; a response that is not stored | while it is sent | gzip, quickly |
 //!
 //! Invariants: at most one set of compressor tables is in use for what is kept (16 MiB at most), by a thread
-//! that gives way to all others, and takes no lock; what waits holds no content (a page that goes meanwhile is freed); a form is
-//! kept only if it is smaller by a tenth; nothing that is encoded already is encoded again. Which response
-//! may be coded, and in which coding a request is answered, is decided in `http_cache::codings`.
+//! that gives way to all others, and takes no lock; what waits holds no content (a page that goes meanwhile
+//! is freed); a form is kept only if it is smaller by a tenth; nothing that is encoded already is encoded
+//! again. Which response may be coded, and in which coding a request is answered, is decided in
+//! `http_cache::codings`.
 
 mod make;
 mod on_the_way;

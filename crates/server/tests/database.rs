@@ -81,19 +81,14 @@ impl Paper {
     fn over_tcp(more: &[&str]) -> (Paper, u16) {
         let port = harness::free_port().expect("a port");
         let paper = Self::of(logging(Some(port), &[&["--server-id=1"], more].concat()));
-        let sql = "CREATE USER follower@'127.0.0.1' IDENTIFIED BY 'secret';
-             GRANT REPLICATION SLAVE ON *.* TO follower@'127.0.0.1';
-             GRANT SELECT ON paper.* TO follower@'127.0.0.1';";
-        paper.database.sql(sql).expect("an account");
+        paper.database.create_follower("127.0.0.1", "paper").expect("an account");
         (paper, port)
     }
 
     fn of(database: MariaDb) -> Paper {
         database.create_database("paper", "writer", "secret").expect("a database");
-        let sql = "CREATE USER follower@localhost IDENTIFIED BY 'secret';
-             GRANT REPLICATION SLAVE ON *.* TO follower@localhost;
-             GRANT SELECT ON paper.* TO follower@localhost;
-             USE paper;
+        database.create_follower("localhost", "paper").expect("an account");
+        let sql = "USE paper;
              CREATE TABLE news (id INT UNSIGNED PRIMARY KEY, title VARCHAR(50), seen INT DEFAULT 0);
              CREATE TABLE comments (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
                  news_id INT UNSIGNED NOT NULL, body TEXT,

@@ -375,10 +375,8 @@ impl Paper {
         let options = MariaDbOptions { port: None, options: options.map(String::from).to_vec() };
         let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
         database.create_database("paper", "writer", "secret").expect("a database");
-        let sql = "CREATE USER follower@localhost IDENTIFIED BY 'secret';
-             GRANT REPLICATION SLAVE ON *.* TO follower@localhost;
-             GRANT SELECT ON paper.* TO follower@localhost;
-             USE paper;
+        database.create_follower("localhost", "paper").expect("an account");
+        let sql = "USE paper;
              CREATE TABLE news (id INT UNSIGNED PRIMARY KEY, title VARCHAR(50));
              INSERT INTO news VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four');";
         database.sql(sql).expect("tables");

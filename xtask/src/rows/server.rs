@@ -106,11 +106,9 @@ fn mariadb(dir: PrivateDir, items: usize) -> Result<MariaDb, String> {
     let options = MariaDbOptions { port: None, options: options.map(|o| (*o).into()).collect() };
     let database = MariaDb::start_with(dir, options).map_err(super::told)?;
     database.create_database("items", "writer", "secret").map_err(super::told)?;
+    database.create_follower("localhost", "items").map_err(super::told)?;
     let sql = format!(
-        "CREATE USER follower@localhost IDENTIFIED BY 'secret';
-         GRANT REPLICATION SLAVE ON *.* TO follower@localhost;
-         GRANT SELECT ON items.* TO follower@localhost;
-         USE items;
+        "USE items;
          CREATE TABLE item (id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED NOT NULL);
          CREATE TABLE other (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, item INT UNSIGNED,
              body VARCHAR(100));

@@ -183,11 +183,9 @@ fn database() -> Result<MariaDb, String> {
     let options = MariaDbOptions { port: None, options: options.map(str::to_owned).to_vec() };
     let database = MariaDb::start_with(dir, options).map_err(told)?;
     database.create_database("items", "writer", "secret").map_err(told)?;
+    database.create_follower("localhost", "items").map_err(told)?;
     let sql = format!(
-        "CREATE USER follower@localhost IDENTIFIED BY 'secret';
-         GRANT REPLICATION SLAVE ON *.* TO follower@localhost;
-         GRANT SELECT ON items.* TO follower@localhost;
-         USE items;
+        "USE items;
          CREATE TABLE item (id INT UNSIGNED PRIMARY KEY, value BIGINT UNSIGNED NOT NULL);
          INSERT INTO item SELECT seq - 1, 1 FROM seq_1_to_{ITEMS};"
     );
