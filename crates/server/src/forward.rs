@@ -15,7 +15,6 @@ use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::private::{self, Keep, Taken};
-use crate::reached::Limit;
 use crate::routes::{Route, Script, route};
 use crate::serve;
 use crate::site::Site;
@@ -444,9 +443,6 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
         }
         Unsent::Failed(failure) => {
             site.counters.origin_failures.add();
-            if failure == Failure::TimedOut {
-                site.counters.reached.note(Limit::OriginTimeout);
-            }
             status.detail = Some(failure.as_str());
             serve::origin_failed(failure, &status)
         }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Raw, Site, client, counter, is_hit, until};
+use common::{Raw, Site, binary, client, counter, is_hit, until};
 use harness::{Client, Pagewell};
 use serde_json::Value;
 use std::io::Read;
@@ -106,6 +106,42 @@ fn loopback_is_not_counted_unless_that_is_said() {
     let mut held: Vec<_> = (0..20).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
     assert!(held.iter_mut().all(|one| one.answer().content == "whole"));
     assert_eq!(hit(&pagewell, "connections_per_address"), 0);
+}
+
+/// An address at which nobody accepts: the kernel lets no further connection in, and says nothing.
+fn silent() -> (std::net::SocketAddr, Vec<std::net::TcpStream>, tokio::net::TcpListener) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let listener = runtime.expect("a runtime").block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        socket.listen(0).expect("it listens")
+    });
+    let at = listener.local_addr().expect("bound");
+    let connect = || std::net::TcpStream::connect_timeout(&at, Duration::from_millis(200)).ok();
+    let held = std::iter::from_fn(connect).take(8).collect::<Vec<_>>();
+    assert!(held.len() < 8, "everybody is let in");
+    (at, held, listener)
+}
+
+#[test]
+fn an_origin_that_cannot_be_reached_is_waited_for_so_long() {
+    let (at, _held, _listener) = silent();
+    let site = Site::new(&[]);
+    let root = format!("site.root = {:?}\nphp.at = \"{at}\"", site.root());
+    for origin in [format!("site.origin = \"http://{at}\""), root] {
+        let file = site.at("away.toml");
+        let config = format!("{origin}\n[limits]\norigin_connect_timeout = \"50ms\"\n");
+        std::fs::write(&file, config).expect("written");
+        let args = ["--memory", "64M", "--config", &file.display().to_string()];
+        let pagewell = Pagewell::start(binary(), &args).expect("it starts");
+        let answer = client(&pagewell).get("/index.php").expect("an answer");
+        assert_eq!(answer.status, 504, "{answer:?}");
+        let status = answer.header("cache-status").expect("it says why");
+        assert!(status.contains("timed-out"), "{status}");
+        assert_eq!(hit(&pagewell, "origin_connect_timeout"), 1, "{origin}");
+        // It was never asked.
+        assert_eq!(hit(&pagewell, "origin_timeout"), 0, "{origin}");
+    }
 }
 
 #[test]

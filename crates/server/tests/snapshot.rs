@@ -12,6 +12,7 @@ use harness::{
     Wait,
 };
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Shows a file, and depends on a tag of its name.
@@ -23,6 +24,8 @@ echo $n, '=', @file_get_contents(getenv('NOTES') . "/truth-$n"), str_repeat('.',
 "#;
 
 const PAGES: u32 = 20;
+/// Pages of which a snapshot takes more than one batch.
+const MORE_THAN_AT_ONCE: u64 = 300;
 
 /// A site whose truth is in files, told of by the control interface.
 struct Files {
@@ -262,6 +265,38 @@ fn where_the_disk_is_full_the_old_one_stays() {
         let _ = fs::remove_file(files.at(file));
         stop(pagewell);
     }
+}
+
+#[test]
+fn a_snapshot_that_takes_too_long_at_the_stop_leaves_the_old_one() {
+    let files = Files::new();
+    // A batch of these is longer than what is put together before it is written.
+    files.site.file("many.php", "<?php keep(3600); echo str_repeat('.', 12000);");
+    let pagewell = files.serve("");
+    (0..MORE_THAN_AT_ONCE).for_each(|n| stored(&pagewell, &format!("/many.php?n={n}")));
+    stored(&pagewell, &path(1));
+    stop(pagewell);
+    let before = fs::read(files.at("site.snapshot")).expect("it was written");
+    let mut pagewell = files.serve("[limits]\nsnapshot_stop = \"20ms\"\n");
+    until("pages are put in", || counter(&pagewell, "snapshot_pages") > MORE_THAN_AT_ONCE);
+    files.change(&pagewell, 1, "new");
+    // A disk that is slow by far: whoever writes to it waits for a reader who takes his time.
+    let pipe = files.at("site.snapshot.new");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+    assert!(made.success());
+    pagewell.signal(Signal::TERM);
+    let (mut disk, mut taken) = (fs::File::open(&pipe).expect("it writes"), vec![0; 64 << 10]);
+    while disk.read(&mut taken).expect("a pipe") > 0 {
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    assert!(matches!(pagewell.wait(common::BOUND), Wait::Ended(status) if status.success()));
+    let log = pagewell.log();
+    let said = log.lines().find(|line| line.contains("snapshot-not-written")).expect("it says so");
+    assert!(said.contains("interrupted"), "{log}");
+    assert_eq!(fs::read(files.at("site.snapshot")).expect("it stays"), before);
+    let pagewell = files.serve_warm();
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=new"));
+    assert!(is_hit(&get(&pagewell, "/many.php?n=2")));
 }
 
 /// From now on this process writes no file beyond so many bytes: the system takes what fits, and no more.

@@ -8,7 +8,7 @@ use pagewell::reached::{Limit, NOT_COUNTED};
 use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
-/// What shows each limit, from the root of the repository; nothing, where no test sets it.
+/// What shows each limit, from the root of the repository.
 const SHOWN_BY: [(&str, &str); 34] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
@@ -24,7 +24,7 @@ const SHOWN_BY: [(&str, &str); 34] = [
     ("body_ahead", "crates/server/tests/limits.rs"),
     ("write_timeout", "crates/server/tests/bad_requests.rs"),
     ("write_rate", "crates/server/tests/limits.rs"),
-    ("origin_connect_timeout", ""),
+    ("origin_connect_timeout", "crates/server/tests/limits.rs"),
     ("origin_timeout", "tests/scenarios/faults/origin-hangs.scn"),
     ("origin_connections", "tests/scenarios/faults/origin-busy.scn"),
     ("origin_idle_connections", "crates/server/tests/php_responses.rs"),
@@ -34,10 +34,10 @@ const SHOWN_BY: [(&str, &str); 34] = [
     ("page_bytes", "tests/scenarios/storing"),
     ("followers", "tests/scenarios/collapse"),
     ("coding_queue", "tests/scenarios/codings/queue-full.scn"),
-    ("rewarm_pages", ""),
-    ("solo", ""),
+    ("rewarm_pages", "tests/scenarios/rewarm/only-so-many-wait.scn"),
+    ("solo", "tests/scenarios/collapse/personal-for-a-while.scn"),
     ("drain", "crates/server/tests/stopping.rs"),
-    ("snapshot_stop", ""),
+    ("snapshot_stop", "crates/server/tests/snapshot.rs"),
     ("handshake_timeout", "crates/server/tests/protocols_tls.rs"),
     ("certificate_look", "crates/server/tests/protocols_tls.rs"),
     ("upgrades", "crates/server/tests/protocols_streams.rs"),
@@ -54,8 +54,7 @@ pub fn page() -> String {
         let not = NOT_COUNTED.iter().find(|(key, _)| *key == row.key);
         let told = not.map_or_else(|| format!("`limit=\"{}\"`", row.key), |(_, why)| (*why).into());
         let shown = SHOWN_BY.iter().find(|(key, _)| *key == row.key);
-        let shown = shown.filter(|(_, path)| !path.is_empty());
-        let shown = shown.map_or_else(|| "–".to_owned(), |(_, path)| format!("`{path}`"));
+        let shown = shown.map_or_else(String::new, |(_, path)| format!("`{path}`"));
         let _ = writeln!(
             page,
             "| `{}` | {} | {}{mark} | {told} | {shown} |",
@@ -128,9 +127,6 @@ mod tests {
                 .iter()
                 .find(|(key, _)| *key == row.key)
                 .unwrap_or_else(|| panic!("nothing is said of {}", row.key));
-            if path.is_empty() {
-                continue;
-            }
             let path = repository().join(path);
             let files = match path.is_dir() {
                 true => {

@@ -133,7 +133,14 @@ impl FastCgi {
         let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
             (Ok(exchanged), _) => exchanged,
             (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
-            (Err(unsent), None) => return Err(unsent),
+            (Err(unsent), None) => {
+                let timed_out = matches!(unsent, Unsent::Failed(Failure::TimedOut));
+                // Where nothing was sent, it was not reached at all.
+                if timed_out && request.reached.may_have() {
+                    self.places.reached.note(Limit::OriginTimeout);
+                }
+                return Err(unsent);
+            }
         };
         reply.received = head.content.len() as u64;
         reply.declared = head.content_length;

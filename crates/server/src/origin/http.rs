@@ -6,9 +6,10 @@
 use super::places::Places;
 use super::{Besides, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::Config;
+use crate::reached::Limit;
 use crate::trailers::{self, Trailers};
 use crate::upload::UploadFailed;
-use ::http::{HeaderMap, HeaderValue, Uri, header, uri};
+use ::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
@@ -102,15 +103,21 @@ impl HttpOrigin {
         }
         let wait = self.config.limits.origin_timeout;
         match tokio::time::timeout(wait, self.client.request(outgoing)).await {
-            Err(_) => Err(Failure::TimedOut.into()),
+            Err(_) => {
+                self.places.reached.note(Limit::OriginTimeout);
+                Err(Failure::TimedOut.into())
+            }
             Ok(Err(error)) => {
                 if let Some(refusal) = flaw.and_then(|flaw| flaw.get()) {
                     return Err(Unsent::Client(refusal));
                 }
-                if error.is_connect() {
+                let failure = failure_of(&error);
+                if error.is_connect() && matches!(failure, Failure::TimedOut) {
+                    self.places.reached.note(Limit::OriginConnectTimeout);
+                } else if error.is_connect() {
                     tracing::warn!(event = "origin-refused", address = %self.authority, %error);
                 }
-                Err(failure_of(&error).into())
+                Err(failure.into())
             }
             Ok(Ok(response)) => Ok(Asked { response, place, trailers }),
         }
@@ -184,6 +191,16 @@ pub enum Switch {
     },
     /// The origin answered instead.
     Refused(OriginResponse),
+}
+
+impl Switch {
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Switch::Agreed { .. } => StatusCode::SWITCHING_PROTOCOLS,
+            Switch::Refused(response) => response.status,
+        }
+    }
 }
 
 /// Says who asked, in the lines that software behind a proxy reads. What a client sent under these
