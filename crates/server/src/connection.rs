@@ -17,6 +17,7 @@ use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::site::Site;
 use crate::switch::{self, Slot};
+use crate::traces::Trace;
 use crate::trailers;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
@@ -174,6 +175,7 @@ where
             visitor.besides = besides(&request, in_flight);
         }
         visitor.besides.spent = is_timed.then(Spent::default);
+        visitor.besides.trace = Trace::of(&site, &request, &visitor);
         guard.entry = Entry::of(&site, &request, &visitor);
         let in_flight = in_flight.clone();
         async move {
@@ -181,9 +183,7 @@ where
             end_if_leaving(&site, &mut response);
             in_flight.seal();
             say_whether_last(&in_flight, &mut response);
-            if let Some(entry) = &mut guard.entry {
-                entry.answered(&response);
-            }
+            guard.answered(&response, visitor.besides.trace);
             Ok::<_, Infallible>(response.map(|body| body.guarded(guard)))
         }
     });
@@ -245,6 +245,7 @@ fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
             interims: Some(in_flight.interims()),
             trailers: trailers::wanted(request.headers()),
             spent: None,
+            trace: None,
         },
         _ => Besides::default(),
     }

@@ -61,6 +61,8 @@ counters! {
     refused: "Requests refused before they were looked at.",
     connections_rested: "Times that a connection over HTTP/1.1 let go of the memory that only requests need, because its client had sent nothing for a second.",
     access_log_dropped: "Lines of the access log that were dropped: because too many waited, or because they could not be written.",
+    spans_exported: "Spans that the collector has taken.",
+    spans_dropped: "Spans that were dropped: because too many waited, or because the collector did not take them.",
     http2_connections: "Connections that spoke HTTP/2.",
     upgrades: "Connections that changed to another protocol, such as WebSocket.",
     handshakes_failed: "Connections that ended in the TLS handshake.",

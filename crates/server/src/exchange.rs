@@ -231,7 +231,7 @@ async fn get(
                 let ask = ask(&request, target, key, visitor, plan, ForwardReason::Stale);
                 let mut ask = Ask { validate: again.clone(), fallback: again, ..ask };
                 // The visitor does not wait for it.
-                ask.visitor.besides.spent = None;
+                (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
                 tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
             }
             return stale_hit(site, &facts, page, because);

@@ -20,6 +20,7 @@ use crate::serve;
 use crate::site::Site;
 use crate::static_files;
 use crate::target::Target;
+use crate::traces;
 use crate::trailers;
 use crate::upload::Upload;
 use crate::writes;
@@ -271,9 +272,17 @@ pub async fn send_following(
     let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
     let method = request.method.clone();
     let (reached, spent) = (request.reached.clone(), request.besides.spent.clone());
+    let trace = request.besides.trace.clone();
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
-        let answered = site.origin.send(request).await;
+        let asked = traces::in_request(site, &mut request.headers, trace.as_ref());
+        let mut answered = site.origin.send(request).await;
+        if let Ok(response) = &mut answered {
+            traces::out_of_response(site, &mut response.headers);
+        }
+        if let Some(asked) = asked {
+            asked.ended(answered.as_ref().ok().map(|response| response.status));
+        }
         let took = site.clock.monotonic().saturating_sub(begun);
         site.counters.origin_times.add(took);
         if let Some(spent) = &spent {

@@ -239,6 +239,13 @@ impl Hits {
                 10 if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
                     return None;
                 }
+                // Whoever keeps a span of his own wants to see what is below it.
+                11 if self.believed == Peer::Trusted
+                    && is("traceparent")
+                    && self.site.config.traces.is_some() =>
+                {
+                    return None;
+                }
                 14 if is("content-length") => return None,
                 17 if is("transfer-encoding") => return None,
                 17 if self.believed == Peer::Trusted && is("x-forwarded-proto") => {

@@ -21,6 +21,7 @@ use crate::reached::Limit;
 use crate::request_head::Refusal;
 use crate::serve;
 use crate::site::Site;
+use crate::traces::Trace;
 use crate::trailers;
 use crate::upload::let_run_out;
 use bytes::Bytes;
@@ -93,19 +94,23 @@ fn owed(limits: &Limits) -> std::time::Duration {
 }
 
 /// A request in hand.
-struct Open(Arc<Activity>);
+struct Open {
+    activity: Arc<Activity>,
+    /// Its trace, where requests are traced: its span lasts as long.
+    trace: Option<Trace>,
+}
 
 impl Open {
     fn new(activity: &Arc<Activity>) -> Open {
         activity.open.fetch_add(1, Ordering::AcqRel);
         activity.steps.fetch_add(1, Ordering::Relaxed);
-        Open(activity.clone())
+        Open { activity: activity.clone(), trace: None }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        self.activity.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -119,18 +124,23 @@ where
     let activity = Arc::new(Activity::default());
     let is_timed = exchange::is_timed(&site);
     let service = service_fn(|request| {
-        let open = Open::new(&activity);
+        let mut open = Open::new(&activity);
         if activity.asked.fetch_add(1, Ordering::Relaxed) + 1 == limits.connection_requests {
             activity.enough.notify_one();
         }
         let (site, mut visitor) = (site.now(), visitor.clone());
         visitor.besides.spent = is_timed.then(Spent::default);
+        visitor.besides.trace = Trace::of(&site, &request, &visitor);
         let mut entry = Entry::of(&site, &request, &visitor);
         async move {
             let response = answer(&site, request, &visitor).await;
+            if let Some(trace) = &visitor.besides.trace {
+                trace.answered(&response);
+            }
             if let Some(entry) = &mut entry {
                 entry.answered(&response);
             }
+            open.trace = visitor.besides.trace;
             Ok::<_, Infallible>(response.map(|body| Counted::new(body, open, entry)))
         }
     });
@@ -301,7 +311,7 @@ impl Body for Counted {
         let counted = self.get_mut();
         let polled = Pin::new(&mut counted.body).poll_frame(cx);
         if polled.is_ready() {
-            counted.open.0.steps.fetch_add(1, Ordering::Relaxed);
+            counted.open.activity.steps.fetch_add(1, Ordering::Relaxed);
         }
         if let (Some(entry), Poll::Ready(step)) = (&mut counted.entry, &polled) {
             match step {

@@ -14,7 +14,8 @@
 //! One lock, held to put a value there or take it. Nothing is locked where no request is in hand.
 
 use crate::access_log::Entry;
-use http::{HeaderMap, StatusCode};
+use crate::traces::Trace;
+use http::{HeaderMap, Response, StatusCode};
 use http_cache::fields;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,7 +58,7 @@ impl InFlight {
     /// Counts a request until the guard is dropped.
     pub fn enter(self: &Arc<InFlight>) -> InFlightGuard {
         self.count.fetch_add(1, Ordering::AcqRel);
-        InFlightGuard { in_flight: self.clone(), entry: None }
+        InFlightGuard { in_flight: self.clone(), entry: None, trace: None }
     }
 
     /// To be dropped after the connection, whoever else still knows of it.
@@ -159,6 +160,21 @@ pub struct InFlightGuard {
     in_flight: Arc<InFlight>,
     /// Its line in the access log, where there is one.
     pub entry: Option<Box<Entry>>,
+    /// Its trace, where requests are traced: its span lasts as long.
+    trace: Option<Trace>,
+}
+
+impl InFlightGuard {
+    /// Its response is made.
+    pub fn answered<B>(&mut self, response: &Response<B>, trace: Option<Trace>) {
+        if let Some(entry) = &mut self.entry {
+            entry.answered(response);
+        }
+        if let Some(trace) = &trace {
+            trace.answered(response);
+        }
+        self.trace = trace;
+    }
 }
 
 impl Drop for InFlightGuard {

@@ -61,6 +61,7 @@ pub mod take_over;
 pub mod target;
 pub mod tls;
 pub mod top;
+pub mod traces;
 pub mod trailers;
 pub mod upload;
 pub mod why;

@@ -19,6 +19,7 @@ use crate::sites::Neighbours;
 use crate::snapshot;
 use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
 use crate::tls::Tls;
+use crate::traces;
 use page_store::Tidied;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 
 /// How long the last lines of the access log may take.
 const LAST_LINES: Duration = Duration::from_secs(5);
+/// How long the last spans may take.
+const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// What is opened by whoever has started Pagewell, before it becomes somebody else and has any other thread.
 pub struct Prepared {
@@ -91,6 +94,8 @@ pub struct Server {
     php: Vec<PhpFpm>,
     /// What writes the access log, where there is one.
     writing: Option<Writing>,
+    /// What sends spans to the collector, where there is one.
+    exporting: JoinHandle<()>,
 }
 
 impl Server {
@@ -148,6 +153,7 @@ impl Server {
         let doorway = Arc::new(doorway);
         let server = Server {
             writing,
+            exporting: tokio::spawn(traces::run(site.clone())),
             following,
             leaving: tokio::spawn(doorway.clone().wait(admin.address())),
             doorway,
@@ -233,7 +239,7 @@ impl Server {
                 snapshot::write_last(site, last).await;
             }
         }
-        end(self.writing, self.php).await;
+        end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
     /// Ends after another process has taken over: what is in hand is finished, within the configured time.
@@ -254,7 +260,7 @@ impl Server {
         self.phase.send_replace(Phase::Ended);
         // Those who have not asked for anything since are told so.
         let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
-        end(self.writing, self.php).await;
+        end(&self.site, self.writing, self.exporting, self.php).await;
     }
 }
 
@@ -271,7 +277,16 @@ async fn no_connections(door: &Arc<Site>) {
 }
 
 /// The end of what is there besides connections.
-async fn end(writing: Option<Writing>, php: Vec<PhpFpm>) {
+async fn end(
+    door: &Arc<Site>,
+    writing: Option<Writing>,
+    exporting: JoinHandle<()>,
+    php: Vec<PhpFpm>,
+) {
+    if let Some(exporter) = &door.exporter {
+        exporter.end();
+        let _ = tokio::time::timeout(LAST_SPANS, exporting).await;
+    }
     if let Some(writing) = writing {
         // Longer only where nobody reads what is written.
         let _ = tokio::time::timeout(LAST_LINES, writing.end()).await;

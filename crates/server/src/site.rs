@@ -23,6 +23,7 @@ use crate::snapshot::Snapshots;
 use crate::static_files::StaticFiles;
 use crate::take_over::{Handed, Leaving, Successor};
 use crate::target::Target as UriTarget;
+use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
 use page_store::{
     Applied, Change, FillLimits, Fills, Opened, Store, Strength, Target, Told, Touches,
@@ -74,6 +75,8 @@ pub struct Live {
     pub coding_queue: codings::Queue,
     /// The access log, where there is one and this is the site that connections come to first.
     pub access_log: Option<Arc<AccessLog>>,
+    /// Where spans go, where something is traced and this is the site that connections come to first.
+    pub exporter: Option<Exporter>,
     /// Told when a change has left something to be tidied away.
     pub untidy: Notify,
     /// Told when a change has left something to be rendered anew.
@@ -129,7 +132,9 @@ impl Site {
         let limits = Arc::new(config.limits.clone());
         let log = config.access_log.as_ref().filter(|_| is_door);
         let access_log = log.map(|log| Arc::new(AccessLog::new(log)));
-        let live = Live::new(&config, clock, origin, access_log);
+        let traces = config.traces.as_ref().filter(|_| is_door);
+        let exporter = traces.map(Exporter::new);
+        let live = Live::new(&config, clock, origin, access_log, exporter);
         let site = Site { limits, neighbours, reading: 0, live: Arc::new(live), config };
         let site = Arc::new(site);
         *site.live.current() = Arc::downgrade(&site);
@@ -177,6 +182,7 @@ impl Live {
         clock: Clock,
         origin: Origin,
         access_log: Option<Arc<AccessLog>>,
+        exporter: Option<Exporter>,
     ) -> Live {
         let limits = &config.limits;
         let files_bytes = match config.site.files {
@@ -206,6 +212,7 @@ impl Live {
             counters: Counters::default(),
             coding_queue: codings::Queue::new(limits.coding_queue),
             access_log,
+            exporter,
             untidy: Notify::new(),
             rewarm: Notify::new(),
             searches: Searches::default(),

@@ -22,6 +22,7 @@ use crate::reached::Limit;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
+use crate::traces;
 use crate::trailers::Trailers;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_cache::ForwardReason;
@@ -132,7 +133,7 @@ pub async fn pass(
     };
     site.counters.forwards.add();
     let (head, _) = request.into_parts();
-    let outgoing = OriginRequest {
+    let mut outgoing = OriginRequest {
         target: target.path_and_query.clone(),
         host: target.host.clone(),
         scheme: target.scheme,
@@ -146,7 +147,13 @@ pub async fn pass(
         method: head.method.clone(),
         reached: Reached::default(),
     };
-    match origin.switch(outgoing).await {
+    let trace = visitor.besides.trace.as_ref();
+    let asked = traces::in_request(site, &mut outgoing.headers, trace);
+    let switched = origin.switch(outgoing).await;
+    if let Some(asked) = asked {
+        asked.ended(switched.as_ref().ok().map(Switch::status));
+    }
+    match switched {
         Err(unsent) => forward::failed(site, unsent, why),
         Ok(Switch::Refused(response)) => {
             litespeed::take_in(

@@ -11,6 +11,7 @@ use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::private;
 use crate::site::Site;
 use crate::target::Target;
+use crate::traces::Trace;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::{Failure, Method as Kind};
@@ -56,7 +57,11 @@ async fn write(
         }
     };
     invalidate(&site, (&head.method, &target), response.status, &response.headers);
+    let waits = visitor.besides.trace.as_ref().map(Trace::waits);
     let waited = committed(&site).await;
+    if let Some(waits) = waits.filter(|_| waited != Waited::No) {
+        waits.ended(waited == Waited::Applied);
+    }
     let fields = AsSent(&head.headers);
     // The mark is for the page's host, by whichever alias the visitor came.
     let target = site.shared(&target).unwrap_or(target);

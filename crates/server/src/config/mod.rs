@@ -22,6 +22,7 @@ pub mod shown;
 mod snapshot;
 pub mod table;
 mod table_limits;
+mod traces;
 pub mod units;
 pub mod written;
 
@@ -41,6 +42,7 @@ pub use database::{
     Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy,
     Replication, Trust, database_servers,
 };
+pub use traces::Traces;
 
 pub use dialects::Dialects;
 pub use memcached::Memcached;
@@ -118,6 +120,8 @@ pub struct Config {
     pub print: u128,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
+    /// Where spans go; none: nothing is traced.
+    pub traces: Option<Traces>,
     /// The memcached port; none: there is none.
     pub memcached: Option<Memcached>,
     /// Who may purge, and how.

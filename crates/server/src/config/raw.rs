@@ -55,6 +55,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub access_log: AccessLog,
     #[allow(missing_docs)]
+    pub traces: Traces,
+    #[allow(missing_docs)]
     pub rewarm: Rewarm,
     #[allow(missing_docs)]
     pub snapshot: Snapshot,
@@ -213,6 +215,16 @@ pub struct Snapshot {
     pub every: Option<String>,
     pub max_size: Option<String>,
     pub unwatched: Option<String>,
+}
+
+/// `[traces]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Traces {
+    pub to: Option<String>,
+    pub share: Option<f64>,
+    pub service: Option<String>,
 }
 
 /// `[dialects]`

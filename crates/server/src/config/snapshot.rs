@@ -99,6 +99,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.database = Vec::new();
     other.tls = Vec::new();
     other.rewarm = raw::Rewarm::default();
+    other.traces = raw::Traces::default();
     other.access_log = raw::AccessLog::default();
     other.cache.server_timing = None;
     other.memcached = raw::Memcached::default();

@@ -544,6 +544,19 @@ pub const OPTIONS: &[OptionRow] = &[
         "What is done with the pages of a site whose database nobody follows, so that nobody tells what changed while Pagewell was down: `serve` them all the same, or `drop` them.",
     ),
     row(
+        "traces.to",
+        "",
+        "none",
+        "Turns traces on: where spans go, by OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`.",
+    ),
+    row(
+        "traces.share",
+        "",
+        "0.01",
+        "How many of the requests that nobody else has decided about are traced: from 0 to 1. A `traceparent` of `trusted_proxies` decides for its own.",
+    ),
+    row("traces.service", "", "pagewell", "What Pagewell is called there (`service.name`)."),
+    row(
         "rewarm.enabled",
         "",
         "false",

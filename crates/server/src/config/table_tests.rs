@@ -45,7 +45,8 @@ fn every_option_is_a_key_of_the_file() {
             | "rewarm.pages_per_second"
             | "rewarm.at_once"
             | "private.pages_per_owner"
-            | "rewarm.min_uses" => "5",
+            | "rewarm.min_uses"
+            | "traces.share" => "1",
             "site.database" | "site.change" => "[]",
             "https_redirect" => "308",
             "php.env" | "php.ini" => "{ a = \"b\" }",

@@ -18,6 +18,7 @@ use crate::config::{Config, OriginConfig};
 use crate::in_flight::Interims;
 use crate::request_head::Refusal;
 use crate::routes::Script;
+use crate::traces::Trace;
 use crate::trailers::Trailers;
 use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
@@ -82,6 +83,8 @@ pub struct Besides {
     pub trailers: Trailers,
     /// Where it is added up how long the origin takes, where somebody wants to know.
     pub spent: Option<Spent>,
+    /// Its trace, where requests are traced.
+    pub trace: Option<Trace>,
 }
 
 /// Why there is no response to pass on.

@@ -1,0 +1,155 @@
+//! `traceparent`: version, trace, span and flags in lower-case hexadecimal digits (W3C Trace Context, section
+//! 3.2). Read as strictly as it says: what is not right in every byte is not there. Versions to come are read
+//! by what version 00 has (section 4.3), and passed on as 00.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The header that has the context.
+pub const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What others put beside it.
+pub const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// How long version 00 is.
+const LENGTH: usize = 55;
+/// Of the flags: whoever came before has kept his span (section 3.2.2.5.1).
+const SAMPLED: u8 = 1;
+
+/// Whether a span is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// It is.
+    Yes,
+    /// It is not; the context is passed on all the same.
+    No,
+}
+
+/// Where in which trace something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceParent {
+    /// The trace; never zero.
+    pub trace: u128,
+    /// The span; never zero.
+    pub span: u64,
+    /// Whether it is kept.
+    pub sampled: Sampled,
+}
+
+impl TraceParent {
+    /// The one of these header lines; none where there is none, or two, or one that is not right.
+    pub fn of(headers: &HeaderMap) -> Option<TraceParent> {
+        let mut all = headers.get_all(TRACE_PARENT).iter();
+        match (all.next(), all.next()) {
+            (Some(one), None) => TraceParent::read(one.as_bytes()),
+            _ => None,
+        }
+    }
+
+    fn read(value: &[u8]) -> Option<TraceParent> {
+        let (known, rest) = value.split_at_checked(LENGTH)?;
+        let version = hex(&known[..2])? as u8;
+        match (version, rest) {
+            (0xff, _) => return None,
+            (0, []) | (1.., [] | [b'-', ..]) => {}
+            _ => return None,
+        }
+        if [known[2], known[35], known[52]] != *b"---" {
+            return None;
+        }
+        let (trace, span) = (hex(&known[3..35])?, hex(&known[36..52])? as u64);
+        let flags = hex(&known[53..55])? as u8;
+        let sampled = if flags & SAMPLED == SAMPLED { Sampled::Yes } else { Sampled::No };
+        (trace != 0 && span != 0).then_some(TraceParent { trace, span, sampled })
+    }
+
+    /// A span below this one.
+    pub fn below(&self, span: u64) -> TraceParent {
+        TraceParent { span, ..*self }
+    }
+
+    /// As a header's value.
+    pub fn to_value(self) -> HeaderValue {
+        let flags = if self.sampled == Sampled::Yes { SAMPLED } else { 0 };
+        let text = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace, self.span);
+        HeaderValue::from_str(&text).expect("digits and hyphens")
+    }
+}
+
+/// Lower-case digits only.
+fn hex(digits: &[u8]) -> Option<u128> {
+    digits.iter().try_fold(0, |all: u128, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(all << 4 | u128::from(value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RIGHT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn the_standards_own_example() {
+        let read = TraceParent::read(RIGHT.as_bytes()).expect("right");
+        assert_eq!(read.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
+        assert_eq!((read.span, read.sampled), (0x00f0_67aa_0ba9_02b7, Sampled::Yes));
+        assert_eq!(read.to_value(), RIGHT);
+        let below = read.below(7).to_value();
+        assert_eq!(below, "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000007-01");
+    }
+
+    #[test]
+    fn flags_and_versions_to_come() {
+        for (text, right) in [
+            (RIGHT.replace("-01", "-00"), Some(Sampled::No)),
+            (RIGHT.replace("-01", "-fe"), Some(Sampled::No)),
+            (RIGHT.replace("-01", "-ff"), Some(Sampled::Yes)),
+            (RIGHT.replace("00-4", "cc-4"), Some(Sampled::Yes)),
+            (RIGHT.replace("00-4", "cc-4") + "-what-comes", Some(Sampled::Yes)),
+            (RIGHT.replace("00-4", "cc-4") + ".what-comes", None),
+            (RIGHT.replace("00-4", "ff-4"), None),
+            (RIGHT.to_owned() + "-x", None),
+        ] {
+            assert_eq!(
+                TraceParent::read(text.as_bytes()).map(|read| read.sampled),
+                right,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_right_in_every_byte_is_not_there() {
+        for end in 0..RIGHT.len() {
+            assert_eq!(TraceParent::read(&RIGHT.as_bytes()[..end]), None);
+        }
+        for at in 0..RIGHT.len() {
+            for byte in *b"gG -\0" {
+                let mut text = RIGHT.as_bytes().to_vec();
+                if text[at] != byte {
+                    text[at] = byte;
+                    assert_eq!(
+                        TraceParent::read(&text),
+                        None,
+                        "{}",
+                        String::from_utf8_lossy(&text)
+                    );
+                }
+            }
+        }
+        assert_eq!(TraceParent::read(RIGHT.to_uppercase().as_bytes()), None);
+        for zero in ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"] {
+            let text = RIGHT.replace(zero, &"0".repeat(zero.len()));
+            assert_eq!(TraceParent::read(text.as_bytes()), None);
+        }
+        let mut twice = HeaderMap::new();
+        twice.append(TRACE_PARENT, HeaderValue::from_static(RIGHT));
+        assert!(TraceParent::of(&twice).is_some());
+        twice.append(TRACE_PARENT, HeaderValue::from_static(RIGHT));
+        assert_eq!(TraceParent::of(&twice), None);
+    }
+}
