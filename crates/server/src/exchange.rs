@@ -106,8 +106,9 @@ async fn by_site(
                 serve::to_https(site, &target)
             } else {
                 let told = litespeed::is_told(&site.config.dialects, request.headers());
+                let is_timed = is_told_timing(site, &request, &target, &visitor);
                 let mut response = dispatch(site, request, target, &visitor).await;
-                if site.config.server_timing {
+                if is_timed {
                     serve::tell_timing(&mut response, visitor.besides.spent.as_ref());
                 }
                 if told {
@@ -125,7 +126,24 @@ async fn by_site(
 
 /// Whether it matters on connections to `door` how long the origin takes for a request.
 pub fn is_timed(door: &Arc<Site>) -> bool {
-    door.access_log.is_some() || door.all_or(None).any(|site| site.config.server_timing)
+    let tells = |site: &Site| site.config.server_timing || site.config.rules.have_timing();
+    door.access_log.is_some() || door.all_or(None).any(|site| tells(site))
+}
+
+/// Whether the visitor is told how long the origin takes: as the rule for the page says, or else the site.
+fn is_told_timing(
+    site: &Site,
+    request: &Request<Incoming>,
+    target: &Target,
+    visitor: &Visitor,
+) -> bool {
+    let rules = &site.config.rules;
+    let of_rule = || {
+        let (fields, shared) = (AsSent(request.headers()), site.shared(target));
+        let target = shared.as_ref().unwrap_or(target);
+        rules.server_timing(&view_of(target, request.method(), &fields, visitor))
+    };
+    rules.have_timing().then(of_rule).flatten().unwrap_or(site.config.server_timing)
 }
 
 /// Visitor and target as a trusted proxy names them; from anybody else, as they came.

@@ -29,6 +29,8 @@ pub struct SiteRules {
     pub(crate) secret: Secret,
     /// The longest time after a write, where a rule has one.
     pub(crate) after_write: Option<u64>,
+    /// Whether a rule says something of `Server-Timing`.
+    pub(crate) times: bool,
     /// Whether a rule looks at responses.
     pub(crate) responsive: bool,
     watches_load: bool,
@@ -92,6 +94,7 @@ impl SiteRules {
         let rules = rules.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
         Ok(SiteRules {
             after_write: rules.iter().filter_map(|rule| rule.after_write_ms).max(),
+            times: rules.iter().any(|rule| rule.server_timing.is_some()),
             responsive: rules.iter().any(|rule| rule.response.is_some()),
             watches_load: rules.iter().any(|rule| rule.saturated.is_some()),
             base: around.base,
@@ -149,6 +152,7 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
         saturated,
         ignored,
         after_write_ms: raw.after_write.as_deref().map(milliseconds).transpose()?,
+        server_timing: raw.server_timing,
         vary_cookies: globs(&raw.vary_cookies)?,
         session_cookies: globs(&raw.session_cookie)?,
         ignore_cookies: Names::read(raw.ignore_cookies.as_slice().iter().map(String::as_str))?,
@@ -189,7 +193,8 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
     }
     if raw.when_status.is_some() || some(&raw.when_header) {
         let visitors = some(&raw.cookie) || some(&raw.header) || some(&raw.agent);
-        if copies || stale || raw.after_write.is_some() || raw.when_saturated.is_some() {
+        let others = raw.after_write.is_some() || raw.server_timing.is_some();
+        if copies || stale || others || raw.when_saturated.is_some() {
             return Err(
                 "when_status, when_header: only store, ignore and bypass can wait for the response"
                     .into(),

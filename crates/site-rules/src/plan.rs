@@ -198,6 +198,16 @@ impl SiteRules {
         self.rules[self.ruling(view)?].after_write_ms
     }
 
+    /// Whether the visitor is told how long the origin took; none where no rule says so.
+    pub fn server_timing(&self, view: &RequestView<'_>) -> Option<bool> {
+        self.rules[self.ruling(view)?].server_timing
+    }
+
+    /// Whether a rule says whether visitors are told that: only then need the rule be found out for it.
+    pub fn have_timing(&self) -> bool {
+        self.times
+    }
+
     /// The line of Set-Cookie that marks a visitor who has written, for so many milliseconds.
     pub fn mark(&self, view: &RequestView<'_>, now_ms: u64, for_ms: u64) -> String {
         self.secret.set_cookie(view.host, now_ms, for_ms, view.scheme == "https")

@@ -27,6 +27,7 @@ pub(crate) struct Rule {
     pub(crate) saturated: Option<Policies>,
     pub(crate) ignored: Ignored,
     pub(crate) after_write_ms: Option<u64>,
+    pub(crate) server_timing: Option<bool>,
     pub(crate) vary_cookies: Vec<Glob>,
     pub(crate) session_cookies: Vec<Glob>,
     pub(crate) ignore_cookies: Names,
