@@ -2,6 +2,8 @@
 //! lost, and nothing is answered from before a change; whatever becomes of the new process meanwhile.
 
 mod common;
+#[path = "take_over/database.rs"]
+mod database;
 
 use common::{BOUND, Raw, Site, binary, cache_status, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, PrivateDir, Request, Signal, Wait, cpu};
@@ -37,12 +39,15 @@ echo 'written';
 
 struct Story {
     site: Site,
+    config: String,
 }
 
 impl Story {
     fn new() -> Story {
         let site = Site::new(&[("page.php", PAGE), ("write.php", WRITE), ("file.txt", "a file")]);
-        let story = Story { site };
+        let directory = site.at("snapshots");
+        let config = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
+        let story = Story { site, config };
         story.write(0);
         story
     }
@@ -54,18 +59,13 @@ impl Story {
         fs::rename(self.site.at("truth.new"), path).expect("renamed");
     }
 
-    fn config(&self) -> String {
-        let directory = self.site.at("snapshots");
-        format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n")
-    }
-
     fn serve(&self) -> Pagewell {
-        self.site.serve(&self.config())
+        self.site.serve(&self.config)
     }
 
     /// How the next process is started: at the addresses that the first one was given.
     fn next(&self, first: &Pagewell) -> Command {
-        let file = self.site.config(&self.config(), "").display().to_string();
+        let file = self.site.config(&self.config, "").display().to_string();
         let mut command = Command::new(binary());
         command.arg("serve").arg(self.site.root()).args(["--memory", "64M", "--take-over"]);
         command.args(["--config", &file, "--listen", &shown(first.address())]);
