@@ -4,6 +4,9 @@
 //! It is built in a directory of its own below `target/package`; nothing is installed, and root is not
 //! needed: the files in the package are root's whoever builds it.
 
+#[cfg(test)]
+mod upgrade;
+
 use crate::man;
 use crate::root::{self, Profile};
 use clap::CommandFactory;

@@ -1,0 +1,164 @@
+//! What the package does with a Pagewell that runs when a new version is installed: `postinst`, run as it is
+//! against a real process. Two things of its surroundings are the test's: `systemctl`, which notes what it is
+//! told and does it to that process, and the directory by which systemd is known to be there.
+
+use crate::root::{self, Profile};
+use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Signal, cpu};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const BOUND: Duration = Duration::from_secs(60);
+
+/// Notes what it is told; the main process is the one that the manager was told of last.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+echo "$*" >> "$PLACE/said"
+case "$*" in
+    "--quiet is-active "*) test -s "$PLACE/main" ;;
+    show*) cat "$PLACE/main" ;;
+    kill*) kill -USR2 "$(cat "$PLACE/main")" ;;
+esac
+"#;
+
+/// A machine with systemd, as far as the script asks for it.
+struct Machine {
+    place: PrivateDir,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let place = PrivateDir::temporary("upgrade").expect("a directory");
+        fs::create_dir(place.path().join("bin")).expect("a directory");
+        let machine = Machine { place };
+        for (name, text) in
+            [("systemctl", SYSTEMCTL), ("adduser", "#!/bin/sh\n"), ("install", "#!/bin/sh\n")]
+        {
+            let file = machine.at("bin").join(name);
+            fs::write(&file, text).expect("written");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
+        }
+        machine.is_main("");
+        machine
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// From now on this is the service's main process.
+    fn is_main(&self, pid: &str) {
+        fs::write(self.at("main.new"), pid).expect("written");
+        fs::rename(self.at("main.new"), self.at("main")).expect("renamed");
+    }
+
+    fn configure(&self) -> Output {
+        let script = root::repository().join("contrib/debian/postinst");
+        let script = fs::read_to_string(script).expect("it is there");
+        let script = script
+            .replace("/run/systemd/system", &self.place.path().display().to_string())
+            .replace("patience=120", "patience=2");
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.at("bin").display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "postinst", "configure"]);
+        command.env("PATH", path).env("PLACE", self.place.path());
+        let output = command.output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        output
+    }
+
+    /// What systemctl was told, but for what was only asked.
+    fn said(&self) -> Vec<String> {
+        let all = fs::read_to_string(self.at("said")).expect("it was told something");
+        let asks = |line: &&str| line.starts_with("show") || line.starts_with("--quiet");
+        all.lines().filter(|line| !asks(line)).map(str::to_owned).collect()
+    }
+
+    /// A Pagewell that this machine's manager has started.
+    fn serve(&self, manager: &Path) -> Pagewell {
+        let config = self.at("pagewell.toml");
+        fs::write(&config, "site.origin = \"http://127.0.0.1:1\"\n").expect("written");
+        let socket = |name: &str| format!("unix:{}", self.at(name).display());
+        let mut command = Command::new(root::pagewell(Profile::Dev).expect("it is built"));
+        command.args(["serve", "--config", &config.display().to_string()]);
+        command.args(["--listen", &socket("public"), "--admin", &socket("admin")]);
+        command.env("NOTIFY_SOCKET", manager);
+        let dir = PrivateDir::temporary("installed").expect("a directory");
+        let pagewell = Pagewell::start_command(dir, &mut command).expect("it starts");
+        self.is_main(&pagewell.pid().to_string());
+        pagewell
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Deadline::after(BOUND);
+    while !holds() {
+        assert!(!deadline.passed(), "not within {BOUND:?}: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+fn is_ready(admin: &Address) -> bool {
+    Client::new(admin.clone()).get("/v1/ready").is_ok_and(|answer| answer.status == 200)
+}
+
+const TAKE_OVER: &str = "kill --signal=USR2 --kill-whom=main pagewell.service";
+
+#[test]
+fn one_that_can_be_taken_over_is() {
+    let machine = Machine::new();
+    let at = machine.at("notify");
+    let manager = UnixDatagram::bind(&at).expect("a socket");
+    let first = machine.serve(&at);
+    let (before, admin) = (first.pid(), first.admin().clone());
+    let after = std::thread::scope(|threads| {
+        threads.spawn(|| machine.configure());
+        manager.set_read_timeout(Some(BOUND)).expect("can be set");
+        let mut bytes = [0; 1024];
+        loop {
+            let length = manager.recv(&mut bytes).expect("a message");
+            let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            if let Some(pid) = text.lines().find_map(|line| line.strip_prefix("MAINPID=")) {
+                machine.is_main(pid);
+                break pid.parse::<u32>().expect("a process id");
+            }
+        }
+    });
+    assert_eq!(machine.said(), ["daemon-reload", TAKE_OVER]);
+    until("the one before has ended", || !cpu::is_running(before));
+    assert!(is_ready(&admin) && cpu::is_running(after) && after != before);
+    let id = rustix::process::Pid::from_raw(after as i32).expect("a process");
+    rustix::process::kill_process(id, Signal::TERM).expect("it runs");
+    until("it has ended", || !cpu::is_running(after));
+}
+
+#[test]
+fn where_the_new_one_does_not_start_the_one_before_serves_on() {
+    let machine = Machine::new();
+    let at = machine.at("notify");
+    let _manager = UnixDatagram::bind(&at).expect("a socket");
+    let first = machine.serve(&at);
+    fs::write(machine.at("pagewell.toml"), "no such key = 1\n").expect("written");
+    let output = machine.configure();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("still serves"), "{error}");
+    assert_eq!(machine.said(), ["daemon-reload", TAKE_OVER]);
+    assert!(cpu::is_running(first.pid()) && is_ready(first.admin()));
+}
+
+#[test]
+fn one_that_cannot_is_started_anew_and_nothing_is_started_that_did_not_run() {
+    let machine = Machine::new();
+    machine.configure();
+    assert_eq!(machine.said(), ["daemon-reload"]);
+    // For this one SIGUSR2 would be the end.
+    let mut other = Command::new("sleep").arg("600").spawn().expect("it runs");
+    machine.is_main(&other.id().to_string());
+    machine.configure();
+    assert_eq!(machine.said()[1..], ["daemon-reload", "try-restart pagewell.service"]);
+    assert!(other.try_wait().expect("a process").is_none());
+    other.kill().expect("it ends");
+    other.wait().expect("it has ended");
+}
