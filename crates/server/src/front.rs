@@ -22,7 +22,7 @@
 //! [`REST_AFTER`] buffers are let go of, and hyper is told by `in_flight` that it can go.
 
 mod bounded;
-mod logged;
+pub mod logged;
 mod refusing;
 
 use crate::config::Limits;

@@ -12,7 +12,7 @@
 use crate::access_log::{FILE, HIT, Outcome};
 use crate::codings;
 use crate::forward::AsSent;
-use crate::page::{SharedPage, StoredPage, marked};
+use crate::page::{Laid, SharedPage, StoredPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::serve;
 use crate::site::Site;
@@ -37,6 +37,8 @@ pub struct Hits {
     places: Vec<LineAt>,
     /// Whether the client is a proxy whose word about its own clients counts.
     believed: Peer,
+    /// Hits with more content, in bytes, are left to the other reader.
+    content_max: usize,
 }
 
 /// A key that is written, over and over.
@@ -108,7 +110,13 @@ fn plain_scheme(value: &[u8]) -> Option<&'static str> {
 impl Hits {
     /// For one connection to `site` by this scheme; `believed` says whose it is.
     pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> Hits {
-        Hits { site, scheme, key: Key::default(), places: Vec::new(), believed }
+        let (key, places) = (Key::default(), Vec::new());
+        Hits { site, scheme, key, places, believed, content_max: usize::MAX }
+    }
+
+    /// From now on hits with more content than so many bytes are none.
+    pub fn bound(&mut self, content_max: usize) {
+        self.content_max = content_max;
     }
 
     /// The answer to the request at the start of `bytes`, and the length of its header section, if it
@@ -154,8 +162,9 @@ impl Hits {
         if !asked.is_plain_for(site, &self.key) {
             return None;
         }
-        let page = Hits::page(site, self.believed, &asked, &mut self.key, (now, instant));
-        page.or_else(|| Hits::file(site, &asked, &self.key, (now, instant)))
+        let (when, most) = ((now, instant), self.content_max);
+        let page = Hits::page(site, self.believed, &asked, &mut self.key, when, most);
+        page.or_else(|| Hits::file(site, &asked, &self.key, when, most))
     }
 
     /// The page that answers the request, if it is a plain hit.
@@ -165,6 +174,7 @@ impl Hits {
         asked: &Asked<'_>,
         key: &mut Key,
         (now, instant): (Timestamp, Instant),
+        content_max: usize,
     ) -> Option<(Held, Plain)> {
         let plan = asked.plan(site, peer, now, key)?;
         let rules = &site.config.rules;
@@ -182,7 +192,7 @@ impl Hits {
             }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
-                let (head, coding) = form(&asked.facts, page.payload(), answer)?;
+                let (head, coding) = form(&asked.facts, page.payload(), answer, content_max)?;
                 if coding.is_none() && matches!(head, Head::Whole) {
                     codings::wanted(site, &asked.facts, page);
                 }
@@ -202,6 +212,7 @@ impl Hits {
         asked: &Asked<'_>,
         key: &Key,
         (now, instant): (Timestamp, Instant),
+        content_max: usize,
     ) -> Option<(Held, Plain)> {
         let (_, files) = site.files.as_ref()?;
         let path = asked.target.split('?').next()?;
@@ -211,7 +222,7 @@ impl Hits {
         }
         let length = file.plain.length() as u64;
         let answer = http_cache::answer(&asked.facts, &file.stored, Some(length));
-        let (head, coding) = form(&asked.facts, &file, answer)?;
+        let (head, coding) = form(&asked.facts, &file, answer, content_max)?;
         site.counters.requests.add();
         site.counters.files.add();
         let is_get = asked.kind == Method::Get;
@@ -362,6 +373,7 @@ fn form(
     facts: &RequestFacts<'_>,
     page: &StoredPage,
     answer: Answer,
+    content_max: usize,
 ) -> Option<(Head, Option<Coding>)> {
     let (stored, forms) = (&page.stored, &page.forms);
     let (head, coding) = match answer {
@@ -374,8 +386,8 @@ fn form(
     };
     // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
     let is_there = match (coding, head) {
-        (Some(coding), _) => forms.get(coding).is_some(),
-        (None, Head::Whole) => page.plain.content().is_some(),
+        (Some(coding), _) => forms.get(coding).is_some_and(|form| form.length() <= content_max),
+        (None, Head::Whole) => page.plain.content().is_some_and(|all| all.len() <= content_max),
         (None, Head::NotModified) => true,
     };
     is_there.then_some((head, coding))
@@ -383,18 +395,35 @@ fn form(
 
 impl Hit {
     fn pieces(&self) -> [&[u8]; 3] {
-        let page = self.held.page();
-        let form = self.coding.and_then(|coding| page.forms.get(coding));
-        let form = form.unwrap_or(&page.plain);
+        let form = self.form();
         match self.head {
-            Head::Whole => {
-                let content = if self.with_content { form.content() } else { None };
-                [form.head(), &self.tail, content.unwrap_or_default()]
-            }
+            Head::Whole => [form.head(), &self.tail, self.content()],
             Head::NotModified => {
                 let [line, lines] = form.not_modified();
                 [line, lines, &self.tail]
             }
+        }
+    }
+
+    fn form(&self) -> &Laid {
+        let page = self.held.page();
+        let form = self.coding.and_then(|coding| page.forms.get(coding));
+        form.unwrap_or(&page.plain)
+    }
+
+    /// Its header section: status line, lines and the empty line, in pieces that end where lines do.
+    pub fn head(&self) -> [&[u8]; 3] {
+        match self.head {
+            Head::Whole => [self.form().head(), &self.tail, &[]],
+            Head::NotModified => self.pieces(),
+        }
+    }
+
+    /// What is sent of the content.
+    pub fn content(&self) -> &[u8] {
+        match (self.head, self.with_content) {
+            (Head::Whole, true) => self.form().content().unwrap_or_default(),
+            _ => &[],
         }
     }
 
@@ -436,6 +465,11 @@ impl Hit {
     pub fn content_written(&self) -> u64 {
         let [head, tail, _] = self.pieces();
         self.written.saturating_sub(head.len() + tail.len()) as u64
+    }
+
+    /// The length of all of it, in bytes.
+    pub fn length(&self) -> usize {
+        self.pieces().iter().map(|piece| piece.len()).sum()
     }
 
     /// So much was written.

@@ -1,7 +1,7 @@
-//! HTTP/2 (RFC 9113) by hyper: over TLS when the client chooses it there (ALPN), and in the clear
-//! when it begins with the preface (prior knowledge, section 3.3). Frames, flow control, header
-//! compression and the defence against floods of frames are hyper's; requests go to `exchange` like
-//! those of HTTP/1.
+//! HTTP/2 (RFC 9113): over TLS when the client chooses it there (ALPN), and in the clear when it begins with
+//! the preface (prior knowledge, section 3.3). Plain hits are answered by a front of its own (`front`), and
+//! everything else by hyper behind it, whose are flow control, the compression of header blocks and the
+//! defence against floods of frames; requests go to `exchange` like those of HTTP/1.
 //!
 //! What HTTP/1's front sees to on the bytes is seen to here on the request: bounds, one host, cookie
 //! crumbs joined. Connection-specific fields are malformed, which hyper answers with a reset.
@@ -10,6 +10,14 @@
 //! owed something but takes nothing is cut after `write_timeout` and the time the origin may take.
 //! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
 //! WebSocket), interim responses, for which hyper has no way, and server push.
+
+mod answers;
+pub mod fields;
+pub mod frame;
+mod front;
+pub mod reader;
+mod sent;
+pub mod windows;
 
 use crate::access_log::{Entry, Spent};
 use crate::body::{Failed, ResponseBody};
@@ -24,25 +32,30 @@ use crate::site::Site;
 use crate::traces::Trace;
 use crate::trailers;
 use crate::upload::let_run_out;
+use answers::Answers;
 use bytes::Bytes;
+use front::Front;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use reader::Reader;
 use std::convert::Infallible;
-use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
 /// The first bytes of a client that speaks HTTP/2 without having been asked (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// Fields that a message does not have (section 8.2.2).
+const OF_THE_CONNECTION: [&str; 5] =
+    ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 /// Content that waits in a stream for the client to take it.
 const SEND_BUFFER_BYTES: usize = 128 << 10;
 /// So many bytes are no mere ping.
@@ -59,11 +72,27 @@ struct Activity {
     written: AtomicU64,
     /// Requests that have come, of which there may be so many.
     asked: AtomicUsize,
+    asked_max: usize,
     /// Told when as many have come.
     enough: Notify,
+    /// The front has given the client up, for it is immoderate.
+    calmed: AtomicBool,
 }
 
 impl Activity {
+    /// The front has answered a request.
+    fn answered(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.has_asked();
+    }
+
+    /// A request has come.
+    fn has_asked(&self) {
+        if self.asked.fetch_add(1, Ordering::Relaxed) + 1 == self.asked_max {
+            self.enough.notify_one();
+        }
+    }
+
     fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire) != 0
     }
@@ -121,13 +150,12 @@ where
 {
     site.counters.http2_connections.add();
     let limits = site.limits.clone();
-    let activity = Arc::new(Activity::default());
+    let asked_max = limits.connection_requests;
+    let activity = Arc::new(Activity { asked_max, ..Activity::default() });
     let is_timed = exchange::is_timed(&site);
     let service = service_fn(|request| {
         let mut open = Open::new(&activity);
-        if activity.asked.fetch_add(1, Ordering::Relaxed) + 1 == limits.connection_requests {
-            activity.enough.notify_one();
-        }
+        activity.has_asked();
         let (site, mut visitor) = (site.now(), visitor.clone());
         visitor.besides.spent = is_timed.then(Spent::default);
         visitor.besides.trace = Trace::of(&site, &request, &visitor);
@@ -144,8 +172,9 @@ where
             Ok::<_, Infallible>(response.map(|body| Counted::new(body, open, entry)))
         }
     });
-    let io = Watched { io, before, handed: 0, activity: activity.clone() };
-    let connection = builder(&limits).serve_connection(TokioIo::new(io), service);
+    let reader = Reader::new(before, limits.header_bytes);
+    let front = Front::new(io, reader, Answers::new(&site, &visitor), activity.clone());
+    let connection = builder(&limits).serve_connection(TokioIo::new(front), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
@@ -172,7 +201,7 @@ where
         }
     };
     if let Err(error) = ended {
-        if is_calmed(&error) {
+        if activity.calmed.load(Ordering::Relaxed) || is_calmed(&error) {
             site.counters.reached.note(Limit::Http2Resets);
         }
         tracing::debug!(event = "connection-ended", %error);
@@ -220,7 +249,7 @@ async fn answer(
         }
     };
     // RFC 9113 section 8.2.2: no connection-specific fields.
-    for name in ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"] {
+    for name in OF_THE_CONNECTION {
         response.headers_mut().remove(name);
     }
     response
@@ -334,76 +363,6 @@ impl Body for Counted {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-/// A connection of which some bytes were read before, and what is written is counted.
-struct Watched<IO> {
-    io: IO,
-    before: Vec<u8>,
-    handed: usize,
-    activity: Arc<Activity>,
-}
-
-impl<IO: AsyncRead + Unpin> AsyncRead for Watched<IO> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        out: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let watched = self.get_mut();
-        let before = &watched.before[watched.handed..];
-        if before.is_empty() {
-            return Pin::new(&mut watched.io).poll_read(cx, out);
-        }
-        let count = before.len().min(out.remaining());
-        out.put_slice(&before[..count]);
-        watched.handed += count;
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<IO: AsyncWrite + Unpin> Watched<IO> {
-    fn count(&self, written: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(count)) = written {
-            self.activity.written.fetch_add(*count as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-impl<IO: AsyncWrite + Unpin> AsyncWrite for Watched<IO> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let watched = self.get_mut();
-        let written = Pin::new(&mut watched.io).poll_write(cx, bytes);
-        watched.count(&written);
-        written
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let watched = self.get_mut();
-        let written = Pin::new(&mut watched.io).poll_write_vectored(cx, pieces);
-        watched.count(&written);
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
     }
 }
 

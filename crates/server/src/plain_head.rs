@@ -152,7 +152,11 @@ fn control_characters(head: &[u8]) -> usize {
     head.chunks(128).map(|piece| usize::from(count(piece))).sum()
 }
 
-/// RFC 9110 section 5.6.2.
+/// Whether it may stand in a token (RFC 9110 section 5.6.2).
+pub fn is_token(byte: u8) -> bool {
+    IS_TOKEN[usize::from(byte)]
+}
+
 const IS_TOKEN: [bool; 256] = {
     let mut is_token = [false; 256];
     let mut byte = 0;

@@ -10,6 +10,8 @@
 //! `DIFFERENTIAL_CASES` draw others. RFC 9112 sections 2 to 6. Not here: chunked content's inside.
 #![allow(clippy::unwrap_used)]
 
+#[path = "differential/http2.rs"]
+mod http2;
 #[path = "common/random.rs"]
 mod random;
 
@@ -21,6 +23,7 @@ use pagewell::config::{Limits, resolve};
 use pagewell::connection;
 use pagewell::exchange::{SaidBy, Visitor};
 use pagewell::origin::Besides;
+use pagewell::phase::Phase;
 use pagewell::request_head::{Framing, Inspection, inspect};
 use pagewell::server::Server;
 use random::Random;
@@ -29,7 +32,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::watch::Sender;
+use tokio::task::JoinHandle;
 
 /// The connection is at its end whatever came before.
 const LAST: &str = "GET /end HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
@@ -295,10 +300,10 @@ impl Side {
         Side { server, seen }
     }
 
-    /// What comes back over one connection whose buffers hold `piece` bytes, and what the origin saw.
-    async fn exchange(&self, bytes: &[u8], piece: usize) -> (Vec<String>, Vec<String>) {
+    /// A connection whose buffers hold `piece` bytes; what tells it to stop; and what serves it.
+    fn connect(&self, piece: usize) -> (DuplexStream, Sender<Phase>, JoinHandle<()>) {
         let (client, inside) = tokio::io::duplex(piece);
-        let (_stop, stopped) = tokio::sync::watch::channel(pagewell::phase::Phase::default());
+        let (stop, stopped) = tokio::sync::watch::channel(Phase::default());
         let peer = Some("127.0.0.1:9".parse().unwrap());
         let visitor = Visitor {
             peer,
@@ -308,12 +313,19 @@ impl Side {
             scheme: "http",
             besides: Besides::default(),
         };
-        let served = tokio::spawn(connection::serve_plain(
-            inside,
-            visitor,
-            self.server.site().clone(),
-            stopped,
-        ));
+        let site = self.server.site().clone();
+        let served = tokio::spawn(connection::serve_plain(inside, visitor, site, stopped));
+        (client, stop, served)
+    }
+
+    /// What the origin saw since it was asked last.
+    fn take_seen(&self) -> Vec<String> {
+        std::mem::take(&mut *self.seen.lock().unwrap())
+    }
+
+    /// What comes back over one connection whose buffers hold `piece` bytes, and what the origin saw.
+    async fn exchange(&self, bytes: &[u8], piece: usize) -> (Vec<String>, Vec<String>) {
+        let (client, _stop, served) = self.connect(piece);
         let (mut from, mut to) = tokio::io::split(client);
         let sent = bytes.to_vec();
         let sending = tokio::spawn(async move {
@@ -328,8 +340,7 @@ impl Side {
         drop(from);
         let ended = tokio::time::timeout(BOUND, served).await;
         ended.expect("the server ends with its client").expect("no panic");
-        let seen = std::mem::take(&mut *self.seen.lock().unwrap());
-        (responses(&came), seen)
+        (responses(&came), self.take_seen())
     }
 }
 

@@ -9,6 +9,7 @@ pub mod change_stream;
 pub mod changed_rows;
 pub mod dialects;
 pub mod fastcgi;
+pub mod http2_frames;
 pub mod http_cache;
 pub mod logical_replication;
 pub mod memcache;
@@ -24,12 +25,13 @@ pub mod target_key;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
     ("dialects", dialects::run),
     ("fastcgi", fastcgi::run),
+    ("http2_frames", http2_frames::run),
     ("logical_replication", logical_replication::run),
     ("memcache", memcache::run),
     ("proxy_protocol", proxy_protocol::run),

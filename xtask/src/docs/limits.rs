@@ -94,7 +94,7 @@ Times bound how long *nothing* comes or goes. So that nobody moves a byte just b
 
 ## HTTP/2
 
-Floods of frames are bounded by the protocol's library, and end that connection alone: header sections over `header_bytes` in however many CONTINUATION frames, streams that are reset before they were looked at (`http2_resets`), SETTINGS and PING without end, windows that never open.
+Floods of frames are bounded, and end that connection alone: header sections over `header_bytes` in however many CONTINUATION frames, streams that are reset before they were looked at (`http2_resets`), SETTINGS and PING without end, windows that never open, answers that are asked for and never taken. A reset of what was in the store comes too late: it was answered before, and costs what asking again does.
 
 ## Memory
 

@@ -37,12 +37,7 @@ pub struct Lines {
 impl<IO> Front<IO> {
     /// Has the requests of this visitor logged, where there is a log.
     pub fn logged(mut self, visitor: &Visitor) -> Front<IO> {
-        self.lines = self.site.access_log.clone().map(|log| {
-            let peer = visitor.peer.map(|peer| peer.ip());
-            let client = log.format().client(peer);
-            let (scheme, believed) = (visitor.scheme, visitor.believed);
-            Box::new(Lines { log, client, scheme, peer, believed, head_bytes: 0 })
-        });
+        self.lines = Lines::of(&self.site, visitor);
         self
     }
 
@@ -58,7 +53,8 @@ impl<IO> Front<IO> {
         let (Some(lines), Some(hits)) = (&mut self.lines, &self.hits) else { return };
         // Nothing was read since.
         let head = &self.arrived[self.handed - lines.head_bytes..self.handed];
-        lines.write_hit(&self.site, hits.lines(head), head, hit, is_whole);
+        let said = Said { head, lines: hits.lines(head), protocol: b"HTTP/1.1" };
+        lines.write_hit(&self.site, &said, hit, is_whole);
     }
 
     /// A hit that cannot be written any further.
@@ -113,17 +109,31 @@ impl<IO> Front<IO> {
     }
 }
 
+/// What the request of a hit said.
+pub struct Said<'a> {
+    /// Its header section, as one of HTTP/1.1.
+    pub head: &'a [u8],
+    /// The lines of that.
+    pub lines: HeaderLines<'a>,
+    /// By which protocol it came.
+    pub protocol: &'static [u8],
+}
+
 impl Lines {
-    fn write_hit(
-        &mut self,
-        site: &Site,
-        lines: HeaderLines<'_>,
-        head: &[u8],
-        hit: &Hit,
-        is_whole: bool,
-    ) {
+    /// For the connection of a visitor, where the site has a log.
+    pub fn of(site: &Site, visitor: &Visitor) -> Option<Box<Lines>> {
+        site.access_log.clone().map(|log| {
+            let peer = visitor.peer.map(|peer| peer.ip());
+            let client = log.format().client(peer);
+            let (scheme, believed) = (visitor.scheme, visitor.believed);
+            Box::new(Lines { log, client, scheme, peer, believed, head_bytes: 0 })
+        })
+    }
+
+    /// Writes the line of a plain hit.
+    pub fn write_hit(&mut self, site: &Site, said: &Said<'_>, hit: &Hit, is_whole: bool) {
         let (mut host, mut referer, mut user_agent) = (&b""[..], &b""[..], &b""[..]);
-        for (name, value) in lines.iter() {
+        for (name, value) in said.lines.iter() {
             match name.len() {
                 4 if name.eq_ignore_ascii_case(b"host") => host = value,
                 7 if name.eq_ignore_ascii_case(b"referer") => referer = value,
@@ -133,10 +143,10 @@ impl Lines {
         }
         let mut scheme = self.scheme;
         if self.believed == Peer::Trusted {
-            scheme = self.read_proxy(site, &lines).unwrap_or(scheme);
+            scheme = self.read_proxy(site, &said.lines).unwrap_or(scheme);
         }
         // GET or HEAD, a blank, the target, a blank: it was read as such.
-        let mut words = head.splitn(3, |byte| *byte == b' ');
+        let mut words = said.head.splitn(3, |byte| *byte == b' ');
         let (method, target) = (words.next(), words.next());
         let now = site.clock.instant();
         site.log_access(&Line {
@@ -146,7 +156,7 @@ impl Lines {
             scheme,
             host,
             target: target.unwrap_or_default(),
-            protocol: b"HTTP/1.1",
+            protocol: said.protocol,
             status: hit.status(),
             bytes: hit.content_written(),
             duration_us: now.saturating_duration_since(hit.instant()).as_micros() as u64,

@@ -1,0 +1,120 @@
+//! Plain hits over HTTP/2: a request is looked up as the same one over HTTP/1.1 would be, and what that is
+//! answered with is written in frames. What does not fit into the client's windows, or is long, is left to
+//! hyper, as is everything that is no plain hit.
+
+use super::frame::{flag, write_block, write_content};
+use super::reader::Request;
+use crate::exchange::{self, Visitor};
+use crate::front::logged::{Lines, Said};
+use crate::hits::{Hit, Hits};
+use crate::site::Site;
+use hpack::{write_field, write_status};
+use std::sync::Arc;
+
+/// What is longer hyper sends piece by piece, without a copy, as the client takes it; in bytes.
+const CONTENT_BYTES_MAX: usize = 128 << 10;
+
+/// What answers plain hits for one connection.
+pub struct Answers {
+    site: Arc<Site>,
+    hits: Hits,
+    scheme: &'static str,
+    /// Buffers that are used again: the request as one of HTTP/1.1, the lines of a hit that change, and the
+    /// header block.
+    text: Vec<u8>,
+    tail: Vec<u8>,
+    block: Vec<u8>,
+    /// What writes the lines of the access log, where there is one.
+    lines: Option<Box<Lines>>,
+}
+
+impl Answers {
+    /// For the connection of a visitor; none where every answer is to be hyper's.
+    pub fn new(site: &Arc<Site>, visitor: &Visitor) -> Option<Answers> {
+        let redirected = exchange::is_redirected(site, visitor.scheme);
+        (site.config.hits_in_front && !redirected && !site.is_leaving()).then(|| Answers {
+            site: site.clone(),
+            hits: Hits::new(site.clone(), visitor.believed, visitor.scheme),
+            scheme: visitor.scheme,
+            text: Vec::new(),
+            tail: Vec::new(),
+            block: Vec::new(),
+            lines: Lines::of(site, visitor),
+        })
+    }
+
+    /// Answers a request if it is a plain hit whose content has room: writes the frames of the answer to
+    /// `out`, and returns the length of the content in bytes.
+    pub fn answer(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Option<usize> {
+        request.fields.write_plain(self.scheme, &mut self.text)?;
+        self.hits.bound(request.room.min(CONTENT_BYTES_MAX));
+        match self.hits.look(&self.text, std::mem::take(&mut self.tail)) {
+            Ok((mut hit, head_bytes)) => {
+                debug_assert_eq!(head_bytes, self.text.len());
+                let sent = self.write(&hit, request.stream, out);
+                if let Some(lines) = &mut self.lines {
+                    let (head, protocol) = (&self.text[..], b"HTTP/2.0");
+                    hit.wrote(hit.length());
+                    let said = Said { head, lines: self.hits.lines(head), protocol };
+                    lines.write_hit(&self.site, &said, &hit, true);
+                }
+                self.tail = hit.into_tail();
+                Some(sent)
+            }
+            Err(unused) => {
+                self.tail = unused;
+                None
+            }
+        }
+    }
+
+    fn write(&mut self, hit: &Hit, stream: u32, out: &mut Vec<u8>) -> usize {
+        self.block.clear();
+        write_status(hit.status(), &mut self.block);
+        hit.head().iter().for_each(|piece| write_lines(piece, &mut self.block));
+        let content = hit.content();
+        let flags = if content.is_empty() { flag::END_STREAM } else { 0 };
+        write_block(stream, flags, &[], &self.block, out);
+        write_content(stream, content, out);
+        content.len()
+    }
+}
+
+/// Writes header lines, whose names are in lower case, as fields. A status line, which has no colon before
+/// its first space, and an empty line are none.
+fn write_lines(mut lines: &[u8], block: &mut Vec<u8>) {
+    while let Some(end) = memchr::memchr(b'\n', lines) {
+        let line = lines[..end].strip_suffix(b"\r").unwrap_or(&lines[..end]);
+        lines = &lines[end + 1..];
+        let Some(colon) = memchr::memchr2(b':', b' ', line) else { continue };
+        let (name, value) = (&line[..colon], &line[colon + 1..]);
+        if line[colon] == b':' && !is_of_the_connection(name) {
+            write_field(name, value.strip_prefix(b" ").unwrap_or(value), block);
+        }
+    }
+}
+
+/// RFC 9113 section 8.2.2.
+fn is_of_the_connection(name: &[u8]) -> bool {
+    super::OF_THE_CONNECTION.iter().any(|known| known.as_bytes() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_fields() {
+        let mut block = Vec::new();
+        let head = "HTTP/1.1 404 Not: Found\r\ncontent-type: text/html\r\nx-empty:\r\n\
+             keep-alive: timeout=5\r\netag: \"a: b\"\r\n";
+        write_lines(head.as_bytes(), &mut block);
+        write_lines(b"age: 7\r\n\r\n", &mut block);
+        let mut seen = Vec::new();
+        let mut see = |name: &[u8], value: &[u8]| {
+            seen.push(String::from_utf8([name, b"=", value].concat()).unwrap());
+        };
+        hpack::Decoder::default().decode(&block, &mut see).unwrap();
+        assert_eq!(seen, ["content-type=text/html", "x-empty=", "etag=\"a: b\"", "age=7"]);
+    }
+}

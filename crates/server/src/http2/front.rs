@@ -1,0 +1,259 @@
+//! What stands between a client's socket and hyper's HTTP/2: plain hits are answered here, in frames of its
+//! own between those of hyper, which does not come to know of them.
+//!
+//! It is the socket to hyper. When hyper reads, what has arrived is read here first (`reader`), and hyper gets
+//! what is for it; when hyper writes, it is followed where frames end (`sent`), and what waits here goes out
+//! there. Nothing is read while more than [`WAITING_BYTES_MAX`] wait for the client to take them: who asks
+//! without reading the answers is heard no more.
+
+use super::Activity;
+use super::answers::Answers;
+use super::frame::{ErrorCode, write_goaway};
+use super::reader::{Reader, Step};
+use super::sent::Sent;
+use super::windows::Windows;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Answers that wait for the client to take them, in bytes, before no more is read.
+const WAITING_BYTES_MAX: usize = 64 << 10;
+/// Memory that is kept for the next answers, in bytes.
+const KEPT_BYTES: usize = 16 << 10;
+/// What is read at once, in bytes.
+const READ_BYTES: usize = 8 << 10;
+
+/// A client's connection as hyper sees it.
+pub struct Front<IO> {
+    io: IO,
+    reader: Reader,
+    sent: Sent,
+    windows: Windows,
+    /// What answers plain hits; none where every answer is hyper's.
+    answers: Option<Answers>,
+    /// Frames that wait to be written, and how much of them was.
+    waiting: Vec<u8>,
+    written: usize,
+    /// Something was written that may not have left yet.
+    unflushed: bool,
+    /// The connection is given up: with the last frames that wait.
+    given_up: Option<ErrorCode>,
+    activity: Arc<Activity>,
+    /// The client is owed what waits, and that is counted.
+    owes: bool,
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
+    /// Puts itself in front of `io`, whose bytes `reader` reads.
+    pub fn new(
+        io: IO,
+        reader: Reader,
+        answers: Option<Answers>,
+        activity: Arc<Activity>,
+    ) -> Front<IO> {
+        Front {
+            io,
+            reader,
+            sent: Sent::default(),
+            windows: Windows::default(),
+            answers,
+            waiting: Vec::new(),
+            written: 0,
+            unflushed: false,
+            given_up: None,
+            activity,
+            owes: false,
+        }
+    }
+
+    /// Looks at the next frame that has arrived.
+    fn step(&mut self) -> Result<Step, ErrorCode> {
+        let Front { reader, windows, waiting, activity, .. } = self;
+        // Before the settings nothing may be said, and after GOAWAY hyper says what becomes of a request.
+        let may_answer = self.sent.greeted && !self.sent.goes;
+        let answers = self.answers.as_mut().filter(|_| may_answer);
+        reader.step(windows, |request| {
+            let sent = answers?.answer(&request, waiting)?;
+            activity.answered();
+            Some(sent)
+        })
+    }
+
+    fn give_up(&mut self, error: ErrorCode) {
+        if error == ErrorCode::EnhanceYourCalm {
+            self.activity.calmed.store(true, Ordering::Relaxed);
+        }
+        write_goaway(self.reader.last(), error, &mut self.waiting);
+        self.given_up = Some(error);
+    }
+
+    /// Writes what waits, if hyper is between two frames. Otherwise hyper has more to write, and waits for
+    /// the socket itself.
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.poll_write_waiting(cx);
+        let owes = !self.waiting.is_empty();
+        if owes != self.owes {
+            self.owes = owes;
+            match owes {
+                true => self.activity.open.fetch_add(1, Ordering::AcqRel),
+                false => self.activity.open.fetch_sub(1, Ordering::AcqRel),
+            };
+        }
+        polled
+    }
+
+    fn poll_write_waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.waiting.is_empty() {
+            if !self.sent.is_between() {
+                return Poll::Pending;
+            }
+            let left = &self.waiting[self.written..];
+            let count = ready!(Pin::new(&mut self.io).poll_write(cx, left))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.count(count);
+            self.unflushed = true;
+            self.written += count;
+            if self.written == self.waiting.len() {
+                self.waiting.clear();
+                self.waiting.shrink_to(KEPT_BYTES);
+                self.written = 0;
+            }
+        }
+        if self.unflushed {
+            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn count(&self, written: usize) {
+        self.activity.written.fetch_add(written as u64, Ordering::Relaxed);
+    }
+
+    /// Reads what the socket has; 0 when the client has ended its side.
+    fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut piece = [MaybeUninit::<u8>::uninit(); READ_BYTES];
+        let mut buffer = ReadBuf::uninit(&mut piece);
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+        self.reader.arrive(buffer.filled());
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
+    /// Of what hyper wants to write now, so much may be: all of it, or what is left of a frame behind which
+    /// something waits.
+    fn may_write(&self) -> usize {
+        if self.waiting.is_empty() { usize::MAX } else { self.sent.rest() }
+    }
+
+    fn poll_before_writing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match !self.waiting.is_empty() && self.sent.is_between() {
+            true => self.poll_waiting(cx),
+            false => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let front = self.get_mut();
+        loop {
+            if front.reader.hand_on(out.remaining(), |bytes| out.put_slice(bytes)) > 0 {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(error) = front.given_up {
+                ready!(front.poll_waiting(cx))?;
+                let said = format!("the client was given up: {error:?}");
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, said)));
+            }
+            if front.waiting.len() - front.written >= WAITING_BYTES_MAX {
+                ready!(front.poll_waiting(cx))?;
+            }
+            match front.step() {
+                Ok(Step::On) => continue,
+                Ok(Step::Starved) => {}
+                Err(error) => {
+                    front.give_up(error);
+                    continue;
+                }
+            }
+            match front.poll_arrive(cx) {
+                Poll::Ready(Ok(0)) => {
+                    ready!(front.poll_waiting(cx))?;
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    if let Poll::Ready(Err(error)) = front.poll_waiting(cx) {
+                        return Poll::Ready(Err(error));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let front = self.get_mut();
+        ready!(front.poll_before_writing(cx))?;
+        let bytes = &bytes[..bytes.len().min(front.may_write())];
+        let count = ready!(Pin::new(&mut front.io).poll_write(cx, bytes))?;
+        front.count(count);
+        front.sent.wrote(&bytes[..count], &mut front.windows);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let front = self.get_mut();
+        ready!(front.poll_before_writing(cx))?;
+        if !front.waiting.is_empty() {
+            let first = pieces.iter().find(|piece| !piece.is_empty());
+            return Pin::new(front).poll_write(cx, first.map_or(&[], |piece| piece));
+        }
+        let count = ready!(Pin::new(&mut front.io).poll_write_vectored(cx, pieces))?;
+        front.count(count);
+        let mut left = count;
+        for piece in pieces {
+            let bytes = &piece[..piece.len().min(left)];
+            left -= bytes.len();
+            front.sent.wrote(bytes, &mut front.windows);
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let front = self.get_mut();
+        ready!(front.poll_before_writing(cx))?;
+        Pin::new(&mut front.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let front = self.get_mut();
+        ready!(front.poll_before_writing(cx))?;
+        Pin::new(&mut front.io).poll_shutdown(cx)
+    }
+}

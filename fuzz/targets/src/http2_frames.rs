@@ -1,0 +1,84 @@
+//! What a client of HTTP/2 sends, of any bytes: the first says in what pieces it arrives.
+//! What is handed on behind the preface are whole frames; each header block in them stands by itself; of a
+//! stream that was answered in front nothing is handed on; and a request that was offered reads, written as
+//! one of HTTP/1.1, as exactly one.
+
+use pagewell::config::Limits;
+use pagewell::http2::PREFACE;
+use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
+use pagewell::http2::reader::{Reader, Step};
+use pagewell::http2::windows::Windows;
+use pagewell::plain_head;
+
+/// A header list may count so many bytes.
+const HEADER_BYTES: usize = 16 << 10;
+
+/// Reads the data as what a client sends.
+pub fn run(data: &[u8]) {
+    let Some((cut, data)) = data.split_first() else { return };
+    let mut reader = Reader::new(PREFACE.to_vec(), HEADER_BYTES);
+    let (mut windows, mut handed, mut answered) = (Windows::default(), Vec::new(), Vec::new());
+    while reader.hand_on(100, |bytes| handed.extend_from_slice(bytes)) > 0 {}
+    for piece in data.chunks(1 + usize::from(*cut)) {
+        reader.arrive(piece);
+        loop {
+            while reader.hand_on(100, |bytes| handed.extend_from_slice(bytes)) > 0 {}
+            let step = reader.step(&mut windows, |request| {
+                let mut text = Vec::new();
+                request.fields.write_plain("http", &mut text)?;
+                is_one_request(&text);
+                let length = text.len();
+                (request.stream % 4 == 1 && length <= request.room).then(|| {
+                    answered.push(request.stream);
+                    length
+                })
+            });
+            match step {
+                Ok(Step::On) => {}
+                Ok(Step::Starved) => {
+                    if reader.hand_on(100, |bytes| handed.extend_from_slice(bytes)) == 0 {
+                        break;
+                    }
+                }
+                Err(_) => return is_for_hyper(&handed, &answered),
+            }
+        }
+    }
+    is_for_hyper(&handed, &answered);
+}
+
+/// Nothing in the fields ends the section early, or goes beyond it.
+fn is_one_request(text: &[u8]) {
+    let mut places = Vec::new();
+    if let Some(plain) = plain_head::read(text, &Limits::default(), &mut places) {
+        assert_eq!(plain.head_bytes, text.len());
+    }
+}
+
+fn is_for_hyper(handed: &[u8], answered: &[u32]) {
+    assert!(answered.is_sorted_by(|one, next| one < next));
+    let mut rest = handed.strip_prefix(PREFACE).expect("the preface");
+    let (mut block, mut last) = (Vec::new(), 0);
+    while let Some(head) = FrameHead::read(rest) {
+        // The last may not have come to its end.
+        let behind = &rest[HEAD_BYTES..];
+        let (payload, behind) = behind.split_at(head.length.min(behind.len()));
+        rest = behind;
+        let is_block = matches!(head.kind, kind::HEADERS | kind::CONTINUATION);
+        if is_block || head.kind == kind::DATA {
+            // Streams below one that hyper knows it takes for over.
+            let is_new = head.stream > last && answered.contains(&head.stream);
+            assert!(!is_new, "stream {}", head.stream);
+            last = last.max(head.stream);
+        }
+        if is_block {
+            let before = if head.has(flag::PRIORITY) && head.kind == kind::HEADERS { 5 } else { 0 };
+            block.extend_from_slice(&payload[before..]);
+            if head.has(flag::END_HEADERS) {
+                let read = hpack::Decoder::default().decode(&block, |_, _| {});
+                assert_eq!(read, Ok(()), "it stands by itself");
+                block.clear();
+            }
+        }
+    }
+}
