@@ -48,14 +48,15 @@ pub struct Limits {
     /// Uses from which a page is worth rendering anew; they are counted to three, and two more for a page
     /// that has stayed through an eviction.
     pub rewarm_uses_min: u8,
-    /// Pages that a change drops in one hold of the index lock (about a microsecond each).
+    /// Pages that a change drops in one hold of the index lock (about a microsecond each), and before it lets
+    /// others have the processor: with one core, hits wait for so long.
     pub sweep_pages: usize,
 }
 
 impl Limits {
     /// Pages whose edges are taken out in one hold: a few microseconds each.
     pub(crate) fn bury_pages(&self) -> usize {
-        (self.sweep_pages / 16).max(1)
+        (self.sweep_pages / 4).max(1)
     }
 }
 
@@ -74,7 +75,7 @@ impl Limits {
             owner_pages_max: 50,
             rewarm_pages_max: 0,
             rewarm_uses_min: 1,
-            sweep_pages: 4_000,
+            sweep_pages: 500,
         }
     }
 }

@@ -2,9 +2,9 @@
 //! and only then the answer. Settling, for changes that renders may not see yet: a name is *open* from
 //! [`Store::open`] to the settlement of its last open change, and nothing that depends on it is stored.
 //!
-//! A large drop lets go of the index lock between batches. Why that is right: every target is remembered,
-//! and open where it is to be, before the first page is dropped and before the lock is let go, so from then
-//! on no render older than the change can enter. What enters meanwhile began after the change and stays; the
+//! A large drop lets go of the index lock between batches, and before the first, to go on [aside](Aside). Why
+//! that is right: every target is remembered, and open where it is to be, before the first page is dropped and
+//! before the lock is let go, so from then on no render older than the change can enter. What enters meanwhile began after the change and stays; the
 //! sweep tells them apart by lease. It walks a name's pages from the last to the first: one that enters is
 //! put last, one that leaves is replaced by the last, so what was not looked at yet is always before.
 //! Lookups are held up by none of it, but by the removal of a page from their own shard.
@@ -53,15 +53,6 @@ impl Opened {
 }
 
 impl<P: Payload> Store<P> {
-    /// How many pages a change of these would look at now: what it will take, before it is begun. A page
-    /// that depends on several of them counts for each.
-    pub fn reach(&self, change: &Change<'_>) -> usize {
-        let ids = change.ids(&self.shared.seeds);
-        let index = self.shared.lock();
-        let pages = |id: &Id| index.tags.find(*id).map_or(0, |at| index.tags.get(at).pages().len());
-        ids.iter().map(pages).sum()
-    }
-
     /// Applies a change. Returns when no lookup can find a page of before any more (or a mark is on it).
     pub fn change(&self, change: &Change<'_>, strength: Strength) -> Applied {
         self.change_at(change, strength, 0)
@@ -70,7 +61,7 @@ impl<P: Payload> Store<P> {
     /// The same, with the time of the change in milliseconds of the caller's clock, for the pages that it
     /// marks: [`Page::marked`](crate::Page::marked) gives it back.
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
-        self.change_by(change, strength, now_ms, Teller::nobody())
+        self.change_by(change, strength, now_ms, Teller::nobody(), &|sweep| sweep())
     }
 
     pub(crate) fn change_by(
@@ -79,17 +70,18 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         now_ms: u64,
         teller: Teller<'_, P>,
+        aside: Aside<'_>,
     ) -> Applied {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
-        self.shared.sweep(index, &ids, Sweep::new(number, strength, now_ms, teller))
+        self.shared.apply(index, &ids, Sweep::new(number, strength, now_ms, teller), aside)
     }
 
     /// Applies a change that may not be visible yet to the renders that begin now (settling), and keeps it
     /// open. [`settle`](Self::settle) it when it is shown to be visible.
     pub fn open(&self, change: &Change<'_>, strength: Strength) -> Opened {
-        self.open_by(change, strength, Teller::nobody())
+        self.open_by(change, strength, Teller::nobody(), &|sweep| sweep())
     }
 
     pub(crate) fn open_by(
@@ -97,6 +89,7 @@ impl<P: Payload> Store<P> {
         change: &Change<'_>,
         strength: Strength,
         teller: Teller<'_, P>,
+        aside: Aside<'_>,
     ) -> Opened {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
@@ -108,7 +101,8 @@ impl<P: Payload> Store<P> {
             ids.clone()
         };
         index.open(&open_ids);
-        let applied = self.shared.sweep(index, &ids, Sweep::new(number, strength, 0, teller));
+        let sweep = Sweep::new(number, strength, 0, teller);
+        let applied = self.shared.apply(index, &ids, sweep, aside);
         let registry = Arc::clone(&self.shared) as Arc<dyn Registry>;
         Opened { applied, ids: open_ids, registry }
     }
@@ -132,6 +126,10 @@ impl<P: Payload> Store<P> {
         number
     }
 }
+
+/// Where a change goes on that touches more pages than are dropped in one hold of the index lock: calls what it
+/// is given, once, before it returns. Called under no lock.
+pub type Aside<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 /// A change on its way through the pages.
 pub(crate) struct Sweep<'t, P> {
@@ -172,13 +170,39 @@ impl<P: Payload> Shared<P> {
         number
     }
 
-    /// Drops or marks every page that depends on one of `ids` and began before the sweep's change.
+    /// Drops or marks every page that depends on one of `ids` and began before the sweep's change: here, or
+    /// `aside` where it takes more than one batch.
+    fn apply<'s>(
+        &'s self,
+        index: MutexGuard<'s, Index<P>>,
+        ids: &[Id],
+        mut sweep: Sweep<'_, P>,
+        aside: Aside<'_>,
+    ) -> Applied {
+        if index.reach(ids) <= self.limits.sweep_pages {
+            self.sweep(index, ids, &mut sweep);
+            return sweep.applied;
+        }
+        drop(index);
+        let mut is_swept = false;
+        let mut go_on = || {
+            self.sweep(self.lock_as_sweeper(), ids, &mut sweep);
+            is_swept = true;
+        };
+        aside(&mut go_on);
+        // Whatever the caller does, the change is applied when it returns.
+        if !is_swept {
+            self.sweep(self.lock_as_sweeper(), ids, &mut sweep);
+        }
+        sweep.applied
+    }
+
     fn sweep<'s>(
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         ids: &[Id],
-        mut sweep: Sweep<'_, P>,
-    ) -> Applied {
+        sweep: &mut Sweep<'_, P>,
+    ) {
         let mut leaving = Leaving::new();
         let mut looked_at = 0;
         for id in ids {
@@ -196,14 +220,13 @@ impl<P: Payload> Shared<P> {
                     continue;
                 }
                 looked_at += 1;
-                self.touch(&mut index, at, Some(*id), &mut sweep, &mut leaving);
+                self.touch(&mut index, at, Some(*id), sweep, &mut leaving);
             }
         }
         // What a small change left is buried with it; a large one is acknowledged first (`places.rs`).
         index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
         sweep.hand_over(&self.rewarm);
-        sweep.applied
     }
 
     /// Drops or marks the page at `at`, if it is there and began before the sweep's change; `name` is that
@@ -242,6 +265,12 @@ impl<P: Payload> Shared<P> {
 }
 
 impl<P> Index<P> {
+    /// How many pages a change of these would look at; one that depends on several of them counts for each.
+    fn reach(&self, ids: &[Id]) -> usize {
+        let pages = |id: &Id| self.tags.find(*id).map_or(0, |at| self.tags.get(at).pages().len());
+        ids.iter().map(pages).sum()
+    }
+
     fn open(&mut self, ids: &[Id]) {
         for id in ids {
             let at = self.tags.obtain(*id);

@@ -9,7 +9,7 @@
 //! | of things that have names | the name that reached it first; a page has several, a change may too |
 //! | by predicate | no name |
 
-use crate::change::{Applied, Opened};
+use crate::change::{Applied, Aside, Opened};
 use crate::hash::Id;
 use crate::lease::Number;
 use crate::names::{Change, Site, Strength, Target};
@@ -44,25 +44,27 @@ impl<P: Payload> Store<P> {
         ids.into_iter().map(Name).collect()
     }
 
-    /// [`change_at`](Self::change_at), and tells what it touched.
+    /// [`change_at`](Self::change_at), and tells what it touched. One that touches many goes on `aside`.
     pub fn change_telling(
         &self,
         change: &Change<'_>,
         strength: Strength,
         now_ms: u64,
         tell: &mut dyn FnMut(Told<'_, P>),
+        aside: Aside<'_>,
     ) -> Applied {
-        self.change_by(change, strength, now_ms, Teller::to(tell))
+        self.change_by(change, strength, now_ms, Teller::to(tell), aside)
     }
 
-    /// [`open`](Self::open), and tells what it touched.
+    /// [`open`](Self::open), and tells what it touched. One that touches many goes on `aside`.
     pub fn open_telling(
         &self,
         change: &Change<'_>,
         strength: Strength,
         tell: &mut dyn FnMut(Told<'_, P>),
+        aside: Aside<'_>,
     ) -> Opened {
-        self.open_by(change, strength, Teller::to(tell))
+        self.open_by(change, strength, Teller::to(tell), aside)
     }
 
     /// [`change_where`](Self::change_where), and tells what it touched.

@@ -235,6 +235,32 @@ mod checked {
         });
     }
 
+    /// The same with more pages than are dropped in one hold: the lock is let go of before the first of them,
+    /// when the change is numbered and open already.
+    #[test]
+    fn insert_against_open_and_settle_in_batches() {
+        explore(|| {
+            let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
+            for key in [b"a", b"b"] {
+                insert(&store, key, &store.lease(), 0).unwrap();
+            }
+            let rendering = {
+                let (store, truth) = (store.clone(), Arc::clone(&truth));
+                thread::spawn(move || render(&store, &truth, b"a"))
+            };
+            let opened = store.open(&Change { site: SITE, targets: NEWS }, Strength::Drop);
+            for key in [b"a", b"b"] {
+                assert_eq!(stored(&store, key), None, "stored while open");
+            }
+            truth.store(1, Ordering::SeqCst);
+            store.settle(opened);
+            assert_ne!(stored(&store, b"a"), Some(0), "stale after the settlement");
+            rendering.join().unwrap();
+            assert_ne!(stored(&store, b"a"), Some(0), "stale at the end");
+            store.validate();
+        });
+    }
+
     /// Replaces the payload of the page under `key`, if it is there.
     fn replace(store: &TestStore, key: &[u8]) {
         for page in store.candidates(store.key(key)).iter() {

@@ -9,6 +9,7 @@ use common::SITE;
 use page_store::{
     Change, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Target, Told, Touches,
 };
+use std::cell::Cell;
 use std::sync::Arc;
 
 struct Content;
@@ -43,13 +44,14 @@ fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
 fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) -> Said {
     let mut all = Said::new();
     let change = Change { site: SITE, targets };
-    let applied = store.change_telling(&change, strength, 7, &mut |told| {
+    let mut tell = |told: Told<'_, Content>| {
         // Under no lock: whatever the caller does here, it waits for nobody.
         assert!(store.stats().changes_remembered <= store.stats().names);
         let stored = store.peek(told.page.key());
         assert_eq!(stored.as_slice().is_empty(), strength == Strength::Drop, "after it is done");
         all.push(said(&told));
-    });
+    };
+    let applied = store.change_telling(&change, strength, 7, &mut tell, &|sweep| sweep());
     assert!(all.iter().all(|(_, number, _)| *number == applied.number.get()));
     store.validate();
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -99,7 +101,7 @@ fn what_is_open_and_what_has_no_name_is_told_as_well() {
     let mut tell = |told: Told<'_, Content>| all.push(said(&told));
     store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);
     let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
-    let opened = store.open_telling(&news, Strength::Drop, &mut tell);
+    let opened = store.open_telling(&news, Strength::Drop, &mut tell, &|sweep| sweep());
     store.settle(opened);
     all.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(keys(&all), ["/a", "/b", "/c"]);
@@ -132,4 +134,32 @@ fn looking_is_no_use_and_serving_is_counted_to_the_end() {
         page.serve();
     }
     assert_eq!(page.served(), page_store::SERVED_MAX);
+}
+
+/// What takes more than one hold of the lock goes on where the caller wants it, and is done in any case.
+#[test]
+fn a_change_of_many_pages_goes_aside_once() {
+    let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
+    for (pages, expected) in [(2, 0), (3, 1)] {
+        for answers in [true, false] {
+            let store = store(2);
+            for page in 0..pages {
+                put(&store, &format!("/{page}"), &["news"]);
+            }
+            let aside = Cell::new(0);
+            let go_on = |sweep: &mut dyn FnMut()| {
+                aside.set(aside.get() + 1);
+                assert_eq!(store.stats().pages, pages, "nothing is dropped before");
+                // Under no lock, and numbered already: what began before is not stored any more.
+                assert_eq!(store.stats().number.get(), 1);
+                if answers {
+                    sweep();
+                }
+            };
+            let applied = store.change_telling(&news, Strength::Drop, 0, &mut |_| {}, &go_on);
+            assert_eq!((aside.get(), applied.dropped), (expected, pages as u64));
+            assert_eq!(store.stats().pages, 0);
+            store.validate();
+        }
+    }
 }

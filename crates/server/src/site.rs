@@ -40,8 +40,6 @@ const FILES_SHARE: usize = 8;
 
 /// A change that drops so many pages leaves something to be tidied away.
 const UNTIDY_PAGES: u64 = 1_000;
-/// A change that touches so many pages takes about a millisecond.
-const MANY_PAGES: usize = 1_500;
 
 /// A site, as one reading of the configuration has it. A request keeps the one that it came to, so that
 /// nothing is decided half by one reading and half by another.
@@ -272,11 +270,8 @@ impl Site {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
-        let applied = off_the_way(self.store.reach(&change), || {
-            self.store.change_telling(&change, strength, now_ms, &mut |told| {
-                telling.page(&self.store, self.name, &told);
-            })
-        });
+        let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
+        let applied = self.store.change_telling(&change, strength, now_ms, &mut tell, &off_the_way);
         telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
             snapshots.note(targets);
@@ -293,11 +288,8 @@ impl Site {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, Strength::Drop, now_ms);
-        let opened = off_the_way(self.store.reach(&change), || {
-            self.store.open_telling(&change, Strength::Drop, &mut |told| {
-                telling.page(&self.store, self.name, &told);
-            })
-        });
+        let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
+        let opened = self.store.open_telling(&change, Strength::Drop, &mut tell, &off_the_way);
         telling.end(&opened.applied());
         self.took(&opened.applied(), targets.len(), kind);
         opened
@@ -392,12 +384,12 @@ impl Site {
     }
 }
 
-/// Does what touches so many pages: where that takes long, the thread's other connections are handed to
-/// another thread first, so that nobody's hit waits for it.
-fn off_the_way<T>(pages: usize, touch: impl FnOnce() -> T) -> T {
-    let runtime = (pages >= MANY_PAGES).then(|| tokio::runtime::Handle::try_current().ok());
-    match runtime.flatten().map(|runtime| runtime.runtime_flavor()) {
-        Some(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(touch),
+/// Does what touches many pages: the thread's other connections are handed to another thread first, so that
+/// nobody's hit waits for it.
+fn off_the_way(touch: &mut dyn FnMut()) {
+    let runtime = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match runtime {
+        Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(touch),
         _ => touch(),
     }
 }
