@@ -8,16 +8,18 @@
 //! | a small file | after it was read, likewise | likewise |
 //! | a page for the one who asked, before its codings are made; a response that is not stored | while it is sent | gzip, quickly |
 //!
-//! Invariants: at most one set of compressor tables is in use for what is kept (16 MiB at most), by a thread
-//! that gives way to all others, and takes no lock; what waits holds no content (a page that goes meanwhile
+//! Invariants: at most one set of compressor tables is in use for pages that are kept (a few MiB at most), by a
+//! thread that gives way to all others ([`Compressor`]); what waits holds no content (a page that goes meanwhile
 //! is freed); a form is kept only if it is smaller by a tenth; nothing that is encoded already is encoded
 //! again. Which response may be coded, and in which coding a request is answered, is decided in
 //! `http_cache::codings`.
 
+mod compressor;
 mod make;
 mod on_the_way;
 mod understand;
 
+pub use compressor::Compressor;
 pub use make::{make, make_for_file};
 pub use on_the_way::{OnTheWay, on_the_way};
 pub use understand::{Understanding, may_be_understood, whole};
@@ -31,17 +33,12 @@ use page_store::Page;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 /// Content longer than this is kept in its codings only: few ask for it in none.
 pub const PLAIN_BYTES: usize = 64 << 10;
 /// Content longer than this is kept as it came, too: to undo its coding would take too long.
 const UNDONE_BYTES: usize = 4 << 20;
-
-/// The priority ("nice") of those who compress: a tenth of what others get who want the processor at the same
-/// time. Not the least there is: where a thread is stopped between two instructions that others have to wait
-/// for, in the allocator say, they wait until it gets its turn.
-const BEHIND: i32 = 10;
 
 /// Something whose codings are to be made: without holding on to it.
 pub enum Work {
@@ -150,16 +147,22 @@ pub fn note(site: &Site, work: Work) {
 }
 
 /// Makes codings, one page after the other, until Pagewell stops.
-pub async fn run(site: Arc<Site>, mut stop: Told) {
+pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: Told) {
+    // Whether pages were coded since the compressor has rested, and its turns then.
+    let mut used = None;
     loop {
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = site.coding_queue.told.notified() => {}
+            () = tokio::time::sleep(compressor::IDLE), if used.is_some() => {
+                used.take().into_iter().for_each(|turns| compressor.rest(turns));
+                continue;
+            }
         }
         while let Some(work) = site.coding_queue.take() {
             match work {
                 Work::Page(page) => match page.upgrade() {
-                    Some(page) => code_page(&site, page).await,
+                    Some(page) => code_page(&site, &compressor, page).await,
                     None => continue,
                 },
                 Work::File(path) => code_file(&site, path).await,
@@ -168,6 +171,7 @@ pub async fn run(site: Arc<Site>, mut stop: Told) {
                 return;
             }
         }
+        used = Some(compressor.turns());
     }
 }
 
@@ -183,22 +187,10 @@ async fn code_file(site: &Arc<Site>, path: PathBuf) {
     let _ = coded.await;
 }
 
-/// Compresses a page in a thread that gives way to all others: nobody waits for it. It takes no lock that
-/// others want: what it has made is put in the store here, at the priority of those who serve.
-async fn code_page(site: &Arc<Site>, page: SharedPage) {
-    let (done, made) = oneshot::channel();
-    let (own_site, own_page) = (site.clone(), page.clone());
-    let work = std::thread::Builder::new().name("codings".into()).spawn(move || {
-        give_way();
-        let content = own_page.payload().content();
-        let _ = done.send(make(&content, &own_site.config.codings.make));
-    });
-    if let Err(error) = work {
-        tracing::error!(event = "codings-thread", %error);
-        return;
-    }
-    // A panic has been logged; the page stays as it is.
-    let Ok(made) = made.await else { return };
+/// Has a page compressed, by a thread that gives way to all others: nobody waits for it. What it has made is
+/// put in the store here, at the priority of those who serve: there is a lock to be taken for that.
+async fn code_page(site: &Arc<Site>, compressor: &Compressor, page: SharedPage) {
+    let made = compressor.make(page.clone(), &site.config.codings.make).await;
     if made.is_empty() {
         return;
     }
@@ -210,12 +202,6 @@ async fn code_page(site: &Arc<Site>, page: SharedPage) {
         // It was dropped, or rendered anew, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
     }
-}
-
-/// Leaves the processor to whoever else wants it. Where that is not allowed, it is done like anything else.
-fn give_way() {
-    // Of this thread, on Linux.
-    let _ = rustix::process::setpriority_process(None, BEHIND);
 }
 
 /// Keeps the content of a long page as it came, too, now that somebody has asked for it so: where a

@@ -4,7 +4,7 @@
 
 use crate::access_log::{self, Sink, Writing};
 use crate::clock::Clock;
-use crate::codings;
+use crate::codings::{self, Compressor};
 use crate::config::{Address, Config};
 use crate::control;
 use crate::database;
@@ -365,10 +365,11 @@ fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped:
 
 /// What each site has to have done now and then.
 fn begin_chores(door: &Arc<Site>, stopped: &Told) {
+    let compressor = Arc::new(Compressor::default());
     for site in door.all_or(None) {
         tokio::spawn(sweep(site.clone(), stopped.clone()));
         tokio::spawn(tidy(site.clone(), stopped.clone()));
-        tokio::spawn(codings::run(site.clone(), stopped.clone()));
+        tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
     }
 }
