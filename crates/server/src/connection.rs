@@ -134,6 +134,8 @@ where
                 tracing::debug!(event = "connection-ended", %error);
                 return;
             }
+            // All is written, and a bare socket that is closed says so.
+            Some(Ok(Next::Ended)) if !visitor.is_secure() => return,
             Some(Ok(Next::Ended)) | None => {
                 let _ = front.shutdown().await;
                 return;

@@ -51,6 +51,13 @@ pub struct Visitor {
     pub besides: Besides,
 }
 
+impl Visitor {
+    /// Whether the connection is one over TLS.
+    pub fn is_secure(&self) -> bool {
+        self.scheme == "https"
+    }
+}
+
 /// Who says where a connection comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaidBy {

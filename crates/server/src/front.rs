@@ -4,7 +4,7 @@
 //! | state | what the next byte is | next state |
 //! |---|---|---|
 //! | `Head` | of a header section | `Pass` when it is complete, `Hit` when it is a plain hit, `Refusing` when it is wrong |
-//! | `Hit` | nothing is read; the page is written | `Head` |
+//! | `Hit` | nothing is read; the page is written | `Head`, `Ended` where the client wants that |
 //! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
 //! | `Content` | of content of a known length | `Head` at its end |
 //! | `Through` | of chunked content, in which it may not stop for long; the connection ends with it | |
@@ -27,7 +27,7 @@ mod refusing;
 
 use crate::config::Limits;
 use crate::deadline::Deadline;
-use crate::hits::{Hit, Hits};
+use crate::hits::{After, Hit, Hits};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::pace::Pace;
@@ -326,6 +326,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                         // What went out at once leaves the client idle since it was decided.
                         if at_once {
                             self.reading.begin(hit.instant().into());
+                        }
+                        if hit.after() == After::Ends {
+                            self.state = State::Ended;
                         }
                         self.log_hit(&hit, true);
                         self.tail = hit.into_tail();

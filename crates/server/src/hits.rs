@@ -79,6 +79,16 @@ pub struct Hit {
     written: usize,
     /// When it was decided.
     instant: Instant,
+    after: After,
+}
+
+/// What becomes of the connection after a hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It is there for the next request.
+    Stays,
+    /// It ends, as the client has asked (RFC 9112 section 9.6).
+    Ends,
 }
 
 /// What was found to be sent of a page.
@@ -86,6 +96,7 @@ struct Plain {
     head: Head,
     coding: Option<Coding>,
     is_get: bool,
+    after: After,
     /// When it was decided: the age that is sent is the one that was judged.
     now: Timestamp,
     instant: Instant,
@@ -199,8 +210,7 @@ impl Hits {
                 site.counters.requests.add();
                 site.counters.hits.add();
                 page.serve();
-                let is_get = asked.kind == Method::Get;
-                Some((Held::Page(page.clone()), Plain { head, coding, is_get, now, instant }))
+                Some((Held::Page(page.clone()), asked.answered(head, coding, (now, instant))))
             }
             _ => None,
         }
@@ -225,8 +235,7 @@ impl Hits {
         let (head, coding) = form(&asked.facts, &file, answer, content_max)?;
         site.counters.requests.add();
         site.counters.files.add();
-        let is_get = asked.kind == Method::Get;
-        Some((Held::File(file), Plain { head, coding, is_get, now, instant }))
+        Some((Held::File(file), asked.answered(head, coding, (now, instant))))
     }
 
     /// What the lines say; `None` when there is something among them that is not plain.
@@ -237,6 +246,7 @@ impl Hits {
         };
         let mut facts = RequestFacts::new(kind);
         let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
+        let mut after = After::Stays;
         for (name, value) in request.lines.iter() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
@@ -247,9 +257,13 @@ impl Hits {
                 7 if is("upgrade") => return None,
                 // A crawler of LiteSpeed's plugins is told more than stands in a plain hit.
                 10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
-                10 if is("connection") && !value.eq_ignore_ascii_case(b"keep-alive") => {
-                    return None;
-                }
+                10 if is("connection") => match value {
+                    // Both are for the other reader to judge.
+                    _ if after == After::Ends => return None,
+                    _ if value.eq_ignore_ascii_case(b"keep-alive") => {}
+                    _ if value.eq_ignore_ascii_case(b"close") => after = After::Ends,
+                    _ => return None,
+                },
                 // Whoever keeps a span of his own wants to see what is below it.
                 11 if self.believed == Peer::Trusted
                     && is("traceparent")
@@ -275,11 +289,12 @@ impl Hits {
             fields: AsSent(request.lines),
             facts,
             has_cookies,
+            after,
         })
     }
 
     fn hit(held: Held, plain: Plain, mut tail: Vec<u8>) -> Hit {
-        let Plain { head, coding, is_get, now, instant } = plain;
+        let Plain { head, coding, is_get, after, now, instant } = plain;
         tail.clear();
         match &held {
             Held::Page(page) => {
@@ -297,9 +312,12 @@ impl Hits {
                 tail.extend_from_slice(&http_cache::date::format(now));
             }
         }
+        if after == After::Ends {
+            tail.extend_from_slice(b"\r\nconnection: close");
+        }
         tail.extend_from_slice(b"\r\n\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
-        Hit { held, head, coding, tail, with_content, written: 0, instant }
+        Hit { held, head, coding, tail, with_content, written: 0, instant, after }
     }
 }
 
@@ -335,9 +353,21 @@ struct Asked<'a> {
     fields: AsSent<Lines<'a>>,
     facts: RequestFacts<'a>,
     has_cookies: bool,
+    after: After,
 }
 
 impl Asked<'_> {
+    /// That it is answered so.
+    fn answered(
+        &self,
+        head: Head,
+        coding: Option<Coding>,
+        (now, instant): (Timestamp, Instant),
+    ) -> Plain {
+        let is_get = self.kind == Method::Get;
+        Plain { head, coding, is_get, after: self.after, now, instant }
+    }
+
     /// Whether the target is in its normal form, and the host the site's own.
     fn is_plain_for(&self, site: &Site, key: &Key) -> bool {
         let normal = site.config.rules.form().normal(self.target);
@@ -443,6 +473,11 @@ impl Hit {
     /// When it was decided.
     pub fn instant(&self) -> Instant {
         self.instant
+    }
+
+    /// What becomes of the connection.
+    pub fn after(&self) -> After {
+        self.after
     }
 
     /// Its status.

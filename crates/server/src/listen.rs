@@ -38,7 +38,12 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 /// A bound socket.
 pub enum Listener {
     /// TCP.
-    Tcp(TcpListener),
+    Tcp {
+        /// It.
+        listener: TcpListener,
+        /// What is known of all its connections.
+        inherited: Inherited,
+    },
     /// A Unix socket.
     Unix {
         /// It.
@@ -72,10 +77,24 @@ pub enum Binder {
     },
 }
 
+/// What each connection has from its listening socket, so that the system need not be told or asked again. Of a
+/// socket that somebody else has bound nothing is taken for granted: connections may wait there that came before
+/// it was ours, and their ends may differ (IP_TRANSPARENT).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inherited {
+    /// It sends without delay.
+    has_no_delay: bool,
+    /// Its end here.
+    local: Option<SocketAddr>,
+}
+
+/// The two ends of a connection, client first; none over a Unix socket.
+pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
+
 /// An accepted connection.
 pub enum Accepted {
     /// Over TCP.
-    Tcp(TcpStream),
+    Tcp(TcpStream, Ends),
     /// Over a Unix socket.
     Unix(UnixStream),
 }
@@ -193,11 +212,12 @@ impl Listener {
     /// A sentence for the operator.
     pub fn on(bound: Bound) -> Result<Listener, String> {
         let Bound { socket, by } = bound;
-        let is_tcp = socket.local_addr().is_ok_and(|address| address.as_socket().is_some());
+        let address = socket.local_addr().ok().and_then(|address| address.as_socket());
         let is_ours = matches!(by, Binder::Us | Binder::Predecessor { is_ours: true });
-        let listener = match is_tcp {
-            true => TcpListener::from_std(socket.into()).map(Listener::Tcp),
-            false => UnixListener::from_std(socket.into())
+        let listener = match address {
+            Some(address) => TcpListener::from_std(socket.into())
+                .map(|listener| Listener::Tcp { listener, inherited: Inherited::by(by, address) }),
+            None => UnixListener::from_std(socket.into())
                 .map(|listener| Listener::Unix { listener, is_ours }),
         };
         listener.map_err(|error| format!("a listening socket: {error}"))
@@ -206,7 +226,7 @@ impl Listener {
     /// Where it listens, with the port that was given when 0 was asked for.
     pub fn address(&self) -> Address {
         match self {
-            Listener::Tcp(listener) => {
+            Listener::Tcp { listener, .. } => {
                 Address::Tcp(listener.local_addr().expect("a bound socket has an address"))
             }
             Listener::Unix { listener, .. } => Address::Unix(
@@ -230,7 +250,7 @@ impl Listener {
     /// The system has no descriptor for it.
     pub fn copy(&self) -> io::Result<OwnedFd> {
         match self {
-            Listener::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
+            Listener::Tcp { listener, .. } => listener.as_fd().try_clone_to_owned(),
             Listener::Unix { listener, .. } => listener.as_fd().try_clone_to_owned(),
         }
     }
@@ -255,12 +275,28 @@ impl Listener {
     /// As the system says.
     pub async fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
-                Ok(Accepted::Tcp(stream))
+            Listener::Tcp { listener, inherited } => {
+                let (stream, peer) = listener.accept().await?;
+                if !inherited.has_no_delay {
+                    stream.set_nodelay(true)?;
+                }
+                let local = inherited.local.or_else(|| stream.local_addr().ok());
+                Ok(Accepted::Tcp(stream, (Some(peer), local)))
             }
             Listener::Unix { listener, .. } => Ok(Accepted::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+impl Inherited {
+    /// What is known where a socket was bound to `address`.
+    fn by(binder: Binder, address: SocketAddr) -> Inherited {
+        match binder {
+            Binder::Us => {
+                let local = (!address.ip().is_unspecified()).then_some(address);
+                Inherited { has_no_delay: true, local }
+            }
+            Binder::Manager | Binder::Predecessor { .. } => Inherited::default(),
         }
     }
 }
@@ -274,6 +310,8 @@ fn bind_tcp(address: SocketAddr) -> io::Result<socket2::Socket> {
         socket.set_only_v6(false)?;
     }
     socket.set_nonblocking(true)?;
+    // Before it listens, so that every connection has it from the start.
+    socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
@@ -318,8 +356,7 @@ pub async fn serve(
             site.counters.connections_accepted.add();
             let _open = site.counters.connections.during();
             match accepted {
-                Accepted::Tcp(stream) => {
-                    let ends = (stream.peer_addr().ok(), stream.local_addr().ok());
+                Accepted::Tcp(stream, ends) => {
                     welcome(stream, begin, ends, tls, &site, stop).await;
                 }
                 Accepted::Unix(stream) => {
@@ -332,9 +369,6 @@ pub async fn serve(
     .await;
     listener.close(ended);
 }
-
-/// The two ends of a connection, client first; none over a Unix socket.
-type Ends = (Option<SocketAddr>, Option<SocketAddr>);
 
 /// Serves an accepted connection, after what has to come before.
 async fn welcome<IO>(

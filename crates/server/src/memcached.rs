@@ -45,7 +45,7 @@ pub async fn serve(listener: Listener, limits: Limits, keeper: Arc<Keeper>, stop
             let (keeper, stop) = (keeper.clone(), stop.clone());
             async move {
                 match accepted {
-                    Accepted::Tcp(stream) => connection(stream, limits, &keeper, stop).await,
+                    Accepted::Tcp(stream, _) => connection(stream, limits, &keeper, stop).await,
                     Accepted::Unix(stream) => connection(stream, limits, &keeper, stop).await,
                 }
                 drop(place);

@@ -166,10 +166,7 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
             let control = control.clone();
             async move {
                 match accepted {
-                    Accepted::Tcp(stream) => {
-                        let peer = stream.peer_addr().ok();
-                        connection(stream, control, peer).await;
-                    }
+                    Accepted::Tcp(stream, (peer, _)) => connection(stream, control, peer).await,
                     Accepted::Unix(stream) => connection(stream, control, None).await,
                 }
                 drop(place);
