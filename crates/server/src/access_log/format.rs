@@ -155,6 +155,8 @@ pub struct Format {
     pieces: Vec<Piece>,
     values: Values,
     masks: Masks,
+    /// Whether lines say how long an answer took.
+    is_timed: bool,
 }
 
 /// Why a format cannot be used: a sentence for the operator.
@@ -174,7 +176,14 @@ impl Format {
             "combined" => (pieces(COMBINED)?, Values::Text),
             own => (pieces(own)?, Values::Text),
         };
-        Ok(Format { pieces, values, masks })
+        let timed = |piece: &Piece| matches!(piece, Piece::Field(Field::DurationUs));
+        let is_timed = pieces.iter().any(timed);
+        Ok(Format { pieces, values, masks, is_timed })
+    }
+
+    /// Whether lines say how long an answer took; where not, nobody need measure it.
+    pub fn is_timed(&self) -> bool {
+        self.is_timed
     }
 
     /// A client's address as lines have it; none over a Unix socket.
@@ -211,7 +220,7 @@ impl Format {
 
     fn field(&self, field: Field, line: &Line<'_>, stamp: &Stamp, out: &mut Vec<u8>) {
         match field {
-            Field::Time => self.own(stamp.iso(), out),
+            Field::Time => self.own(&stamp.iso(), out),
             Field::ClfTime => self.own(stamp.clf(), out),
             Field::Client => self.own(&line.client.text, out),
             Field::Method => self.value(line.method, out),

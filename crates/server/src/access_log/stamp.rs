@@ -4,9 +4,10 @@
 
 use http_cache::{Timestamp, date};
 
-/// A second, written out.
+/// A second, written out, and a moment in it.
 pub struct Stamp {
     second: u64,
+    millisecond: u64,
     clf: [u8; 26],
     iso: [u8; 24],
 }
@@ -14,7 +15,7 @@ pub struct Stamp {
 impl Default for Stamp {
     fn default() -> Stamp {
         let (clf, iso) = (*b"01/Jan/1970:00:00:00 +0000", *b"1970-01-01T00:00:00.000Z");
-        Stamp { second: 0, clf, iso }
+        Stamp { second: 0, millisecond: 0, clf, iso }
     }
 }
 
@@ -26,11 +27,7 @@ impl Stamp {
             self.second = second;
             self.write_second();
         }
-        let mut rest = time.0 % 1_000;
-        for digit in self.iso[20..23].iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
+        self.millisecond = time.0 % 1_000;
     }
 
     /// `01/Jan/1970:00:00:00 +0000`, as the Common Log Format has it.
@@ -39,8 +36,13 @@ impl Stamp {
     }
 
     /// `1970-01-01T00:00:00.000Z` (RFC 3339).
-    pub fn iso(&self) -> &[u8] {
-        &self.iso
+    pub fn iso(&self) -> [u8; 24] {
+        let (mut iso, mut rest) = (self.iso, self.millisecond);
+        for digit in iso[20..23].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        iso
     }
 
     fn write_second(&mut self) {
@@ -75,7 +77,7 @@ mod tests {
         ] {
             stamp.set(Timestamp(time));
             assert_eq!(str::from_utf8(stamp.clf()), Ok(clf));
-            assert_eq!(str::from_utf8(stamp.iso()), Ok(iso));
+            assert_eq!(str::from_utf8(&stamp.iso()), Ok(iso));
         }
     }
 }

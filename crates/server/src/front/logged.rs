@@ -146,20 +146,23 @@ impl Lines {
             scheme = self.read_proxy(site, &said.lines).unwrap_or(scheme);
         }
         // GET or HEAD, a blank, the target, a blank: it was read as such.
-        let mut words = said.head.splitn(3, |byte| *byte == b' ');
-        let (method, target) = (words.next(), words.next());
-        let now = site.clock.instant();
+        let (method, rest) = said.head.split_at(if said.head.starts_with(b"GET ") { 3 } else { 4 });
+        let target = &rest[1..];
+        let target = &target[..memchr::memchr(b' ', target).unwrap_or(target.len())];
+        // The clock is read once more only where the line says what it shows.
+        let took = || site.clock.instant().saturating_duration_since(hit.instant());
+        let duration = self.log.format().is_timed().then(took).unwrap_or_default();
         site.log_access(&Line {
             time: site.clock.at(hit.instant()),
             client: &self.client,
-            method: method.unwrap_or_default(),
+            method,
             scheme,
             host,
-            target: target.unwrap_or_default(),
+            target,
             protocol: said.protocol,
             status: hit.status(),
             bytes: hit.content_written(),
-            duration_us: now.saturating_duration_since(hit.instant()).as_micros() as u64,
+            duration_us: duration.as_micros() as u64,
             origin_us: None,
             outcome: hit.outcome(),
             broken: !is_whole,
