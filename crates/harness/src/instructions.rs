@@ -34,6 +34,15 @@ pub const BROWSER_HEADERS: [(&str, &str); 8] = [
     ("Upgrade-Insecure-Requests", "1"),
 ];
 
+/// By what a hit is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2 in the clear, one stream at a time (by h2load).
+    Http2,
+}
+
 /// What a hit may take: `crates/server/tests/instructions.toml`, for one way of building.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -87,13 +96,14 @@ impl Bounds {
 pub fn per_hit(
     binary: &Path,
     more: &[&str],
+    protocol: Protocol,
     headers: &[(&str, &str)],
     hits: u64,
 ) -> Result<u64, StartError> {
     let dir = PrivateDir::temporary("count")?;
     let out = dir.path().join("callgrind.out");
-    let once = run(binary, more, headers, hits, &out)?;
-    let twice = run(binary, more, headers, hits * 2, &out)?;
+    let once = run(binary, more, protocol, headers, hits, &out)?;
+    let twice = run(binary, more, protocol, headers, hits * 2, &out)?;
     Ok(twice.saturating_sub(once) / hits)
 }
 
@@ -105,6 +115,7 @@ pub fn per_hit(
 pub fn run(
     binary: &Path,
     more: &[&str],
+    protocol: Protocol,
     headers: &[(&str, &str)],
     hits: u64,
     out: &Path,
@@ -123,13 +134,18 @@ pub fn run(
     let Address::Tcp(address) = *pagewell.address() else {
         return Err(fault(StartReason::Refused, "it does not listen on TCP"));
     };
-    ask(address, headers, hits)?;
+    warm(address)?;
+    match protocol {
+        Protocol::Http1 => ask(address, headers, hits)?,
+        Protocol::Http2 => ask_by_http2(address, headers, hits)?,
+    }
     pagewell.stop();
     let text = fs::read_to_string(out).map_err(|error| fault(StartReason::Refused, error))?;
     total(&text).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
 }
 
-fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), StartError> {
+/// Has the page in memory.
+fn warm(address: SocketAddr) -> Result<(), StartError> {
     let mut client = Client::new(address);
     for _ in 0..2 {
         client.get(TARGET).map_err(|error| fault(StartReason::Refused, error))?;
@@ -139,12 +155,34 @@ fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), S
         return Err(fault(StartReason::Refused, "the page is not answered from memory"));
     }
     client.close();
+    Ok(())
+}
+
+fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), StartError> {
     let mut load = Load::new(address, TARGET, 1, Until::Requests(hits));
     load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let report = load.run().map_err(|error| fault(StartReason::Refused, error))?;
     match report.requests == hits {
         true => Ok(()),
         false => Err(fault(StartReason::Refused, format!("not all were answered: {report:?}"))),
+    }
+}
+
+fn ask_by_http2(
+    address: SocketAddr,
+    headers: &[(&str, &str)],
+    hits: u64,
+) -> Result<(), StartError> {
+    let mut command = Command::new(find::program(&["h2load"])?);
+    command.args(["-c", "1", "-t", "1", "-m", "1", "-n", &hits.to_string()]);
+    command
+        .args(headers.iter().flat_map(|(name, value)| ["-H".into(), format!("{name}: {value}")]));
+    let output = command.arg(format!("http://{address}{TARGET}")).output();
+    let output = output.map_err(|error| fault(StartReason::CannotSpawn, error))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match said.contains(&format!(" {hits} succeeded, 0 failed")) {
+        true => Ok(()),
+        false => Err(fault(StartReason::Refused, format!("not all were answered: {said}"))),
     }
 }
 

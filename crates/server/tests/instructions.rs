@@ -5,7 +5,7 @@
 //! way of a hit shows in it as in the one that is shipped, and nothing is built for this alone
 //! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for that one.
 
-use harness::instructions::{BROWSER_HEADERS, Bounds, per_hit};
+use harness::instructions::{BROWSER_HEADERS, Bounds, Protocol, per_hit};
 use std::path::Path;
 
 const BOUNDS: &str = include_str!("instructions.toml");
@@ -13,21 +13,26 @@ const HITS: u64 = 400;
 
 #[test]
 fn a_hit_takes_no_more_instructions_than_it_did() {
-    check("dev", &[]);
+    check("dev", Protocol::Http1, &[]);
 }
 
 #[test]
 fn nor_does_one_with_its_line_in_the_access_log() {
-    check("dev_access_log", &["--access-log", "/dev/null"]);
+    check("dev_access_log", Protocol::Http1, &["--access-log", "/dev/null"]);
 }
 
-fn check(section: &str, more: &[&str]) {
+#[test]
+fn nor_does_one_over_http2() {
+    check("dev_http2", Protocol::Http2, &[]);
+}
+
+fn check(section: &str, protocol: Protocol, more: &[&str]) {
     let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
     let binary = Path::new(env!("CARGO_BIN_EXE_pagewell"));
     for (kind, bound, headers) in
         [("bare", bounds.bare, &[][..]), ("browser", bounds.browser, &BROWSER_HEADERS)]
     {
-        let counted = per_hit(binary, more, headers, HITS).expect("callgrind counts");
+        let counted = per_hit(binary, more, protocol, headers, HITS).expect("callgrind counts");
         println!("{section} {kind}: {counted}");
         assert!(
             !bounds.exceeded(bound, counted),

@@ -4,7 +4,7 @@
 //! shipped. The figures need no quiet machine. With `--places` it says which functions they are in.
 
 use crate::root::{self, Profile};
-use harness::instructions::{BROWSER_HEADERS, Bounds, per_hit, run as one_run};
+use harness::instructions::{BROWSER_HEADERS, Bounds, Protocol, per_hit, run as one_run};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -28,6 +28,9 @@ pub struct Amount {
     /// With an access log
     #[arg(long)]
     access_log: bool,
+    /// Over HTTP/2
+    #[arg(long)]
+    http2: bool,
     /// The difference of runs with so many hits, and twice as many
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     hits: u64,
@@ -45,21 +48,22 @@ pub fn run(amount: Amount) -> Result<(), String> {
     let text = fs::read_to_string(&file).map_err(|error| format!("{BOUNDS}: {error}"))?;
     let bounds = Bounds::read(&text, section).map_err(|error| format!("{BOUNDS}: {error}"))?;
     let kinds = [("bare", bounds.bare, &[][..]), ("browser", bounds.browser, &BROWSER_HEADERS[..])];
+    let protocol = if amount.http2 { Protocol::Http2 } else { Protocol::Http1 };
     let more: &[&str] = if amount.access_log { &["--access-log", "/dev/null"] } else { &[] };
     let mut over = Vec::new();
     let mut figures = serde_json::Map::new();
     println!("Instructions for a hit ({section} build), and what is written down:\n");
     for (kind, bound, headers) in kinds {
-        let counted =
-            per_hit(&binary, more, headers, amount.hits).map_err(|e| format!("bench: {e}"))?;
+        let counted = per_hit(&binary, more, protocol, headers, amount.hits);
+        let counted = counted.map_err(|error| format!("bench: {error}"))?;
         println!("  {kind:<8} {counted:>8} {bound:>8}");
         figures.insert(kind.to_owned(), json!({ "counted": counted, "written_down": bound }));
-        // What is written down is without it.
-        if !amount.access_log && bounds.exceeded(bound, counted) {
+        // What is written down is without these.
+        if !amount.access_log && !amount.http2 && bounds.exceeded(bound, counted) {
             over.push(kind);
         }
         if amount.places {
-            places(&binary, more, kind, headers)?;
+            places(&binary, more, protocol, kind, headers)?;
         }
     }
     super::write("instructions", &json!({ "build": section, "hits": figures }))?;
@@ -77,13 +81,15 @@ pub fn run(amount: Amount) -> Result<(), String> {
 fn places(
     binary: &Path,
     more: &[&str],
+    protocol: Protocol,
     kind: &str,
     headers: &[(&str, &str)],
 ) -> Result<(), String> {
     let dir = root::target().join("bench");
     fs::create_dir_all(&dir).map_err(|error| format!("bench: {}: {error}", dir.display()))?;
     let out = dir.join(format!("callgrind.{kind}.out"));
-    one_run(binary, more, headers, HITS_FOR_PLACES, &out).map_err(|e| format!("bench: {e}"))?;
+    let counted = one_run(binary, more, protocol, headers, HITS_FOR_PLACES, &out);
+    counted.map_err(|error| format!("bench: {error}"))?;
     let annotate = harness::program(&["callgrind_annotate"]).map_err(|e| format!("bench: {e}"))?;
     let said = Command::new(annotate).args(["--auto=no"]).arg(&out).output();
     let said = said.map_err(|error| format!("bench: callgrind_annotate: {error}"))?;
