@@ -9,6 +9,7 @@
 
 use crate::address::Address;
 use crate::process::{Process, Stopped};
+use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, StartReason, find};
 use std::fs::{self, File};
@@ -18,6 +19,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
+/// With the system tables, and nothing else.
+static FRESH: Template = Template::new("mariadb-fresh");
 
 /// What to change about a server's start.
 #[derive(Debug, Clone, Default)]
@@ -63,8 +66,10 @@ impl MariaDb {
         let socket = dir.part("run", account.as_ref()).and_then(|_| dir.socket("run/db.sock"))?;
         open_to_all(socket.parent().unwrap_or(dir.path()))?;
         if !data_dir.join("mysql").is_dir() {
-            let log = dir.path().join("install.log");
-            install(&data_dir, &scratch_dir, &log, account.as_ref())?;
+            FRESH.copy(&data_dir, account.as_ref(), |data, made| {
+                let scratch = made.part("scratch", account.as_ref())?;
+                install(data, &scratch, &made.path().join("install.log"), account.as_ref())
+            })?;
         }
         let mut server =
             MariaDb { process: None, options, account, socket, data_dir, scratch_dir, dir };

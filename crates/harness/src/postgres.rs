@@ -9,6 +9,7 @@
 use crate::address::Address;
 use crate::clock::Deadline;
 use crate::process::{Process, Stopped};
+use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, Signal, StartError, StartReason, find};
 use std::fs::{self, File};
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const NAME: &str = "postgres";
+/// As initdb makes it.
+static FRESH: Template = Template::new("postgres-fresh");
 const STILL_IN_USE: &str = "is still in use";
 /// The port that the socket's name has; nothing listens there unless asked for.
 const SOCKET_PORT: u16 = 5432;
@@ -38,6 +41,18 @@ pub struct PostgresOptions {
     pub hba: String,
     /// A certificate and its key, both PEM: over TCP it then speaks TLS as well.
     pub certificate: Option<(String, String)>,
+    /// Whether it can be told apart from the others of this process.
+    pub identity: Identity,
+}
+
+/// What a server says of itself to whoever follows it (`system_identifier`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// The same as the others of this process: its data directory is a copy, which saves seconds.
+    #[default]
+    Shared,
+    /// One of its own.
+    Own,
 }
 
 /// A running (or, for a test of faults, stopped) private PostgreSQL.
@@ -72,7 +87,13 @@ impl Postgres {
         dir.socket(&format!("run/{}", socket_name(SOCKET_PORT)))?;
         open_to_all(&run_dir)?;
         if !data_dir.join("PG_VERSION").is_file() {
-            install(&data_dir, &dir.path().join("initdb.log"), account.as_ref())?;
+            let make = |data: &Path, dir: &PrivateDir| {
+                install(data, &dir.path().join("initdb.log"), account.as_ref())
+            };
+            match options.identity {
+                Identity::Shared => FRESH.copy(&data_dir, account.as_ref(), make)?,
+                Identity::Own => make(&data_dir, &dir)?,
+            }
         }
         let put = |name: &str, text: &str| {
             own_file(&data_dir.join(name), text, account.as_ref())
@@ -240,7 +261,7 @@ impl Postgres {
     }
 
     fn client(&self, database: &str) -> Result<Command, StartError> {
-        let mut command = Command::new(find::program(&["psql"])?);
+        let mut command = Command::new(client_program()?);
         command.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "-F", "\t"]);
         command.args(["-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database]);
         command.arg("-h").arg(&self.run_dir).arg("-p").arg(self.port().to_string());
@@ -284,6 +305,13 @@ fn program(name: &str) -> Result<PathBuf, StartError> {
         });
         found.max().map(|(_, path)| path).ok_or(missing)
     })
+}
+
+/// The client itself: what Debian has on the path is a script that looks for it, each time.
+fn client_program() -> Result<PathBuf, StartError> {
+    let server = program("postgres").ok().and_then(|server| fs::canonicalize(server).ok());
+    let beside = server.map(|server| server.with_file_name("psql")).filter(|psql| psql.is_file());
+    beside.map_or_else(|| find::program(&["psql"]), Ok)
 }
 
 /// A file that the server's account owns and nobody else reads: of a key it demands that.

@@ -14,8 +14,8 @@ fn encrypted(certificate: Option<(String, String)>) -> (PostgresOptions, u16) {
         }
         None => "",
     };
-    let settings = Vec::new();
-    (PostgresOptions { port: Some(port), settings, hba: hba.into(), certificate }, port)
+    let (at, hba) = (Some(port), hba.into());
+    (PostgresOptions { port: at, hba, certificate, ..PostgresOptions::default() }, port)
 }
 
 #[test]

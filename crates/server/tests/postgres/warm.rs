@@ -4,7 +4,7 @@
 
 use super::common::{counter, until};
 use super::{Paper, RULES, TABLES, config_by, get, is_hit, shows, stored};
-use harness::{Pagewell, PostgresOptions, PrivateDir, Signal, Stopped, Wait};
+use harness::{Identity, Pagewell, PostgresOptions, PrivateDir, Signal, Stopped, Wait};
 use std::path::Path;
 use std::process::Command;
 
@@ -198,7 +198,8 @@ fn another_server_or_timeline_is_a_gap() {
     let data = kept.paper.database.data_dir().to_owned();
     kept.paper.database.stop();
     let dir = PrivateDir::temporary("pgother").expect("a directory");
-    let mut other = Paper::with(PostgresOptions::default(), TABLES);
+    let options = PostgresOptions { identity: Identity::Own, ..Default::default() };
+    let mut other = Paper::with(options, TABLES);
     other.database.stop();
     copy(other.database.data_dir(), &dir.path().join("data"));
     std::fs::remove_dir_all(&data).expect("it goes");

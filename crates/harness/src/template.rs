@@ -1,0 +1,48 @@
+//! A data directory that is made once in a process and copied for each server: to make one takes seconds.
+//!
+//! The first who needs it makes it, and others wait for that. It goes with the process. Copies belong to whom
+//! the original belongs, and are alike down to what a server knows itself by.
+
+use crate::users::Account;
+use crate::{PrivateDir, StartError, StartReason};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// A data directory to copy.
+pub(crate) struct Template {
+    name: &'static str,
+    made: OnceLock<Result<PrivateDir, StartError>>,
+}
+
+impl Template {
+    pub(crate) const fn new(name: &'static str) -> Template {
+        Template { name, made: OnceLock::new() }
+    }
+
+    /// Fills the directory `to`, which is empty; `make` makes such a directory, with another for its logs.
+    ///
+    /// # Errors
+    /// What kept it from being made, each time, or `CannotPrepare` when it cannot be copied.
+    pub(crate) fn copy(
+        &self,
+        to: &Path,
+        account: Option<&Account>,
+        make: impl FnOnce(&Path, &PrivateDir) -> Result<(), StartError>,
+    ) -> Result<(), StartError> {
+        let made = self.made.get_or_init(|| {
+            let dir = PrivateDir::temporary(self.name)?;
+            make(&dir.part("data", account)?, &dir)?;
+            Ok(dir)
+        });
+        let from = made.as_ref().map_err(Clone::clone)?.path().join("data/.");
+        let wrong = |why: &str| StartError::new(self.name, StartReason::CannotPrepare, why.trim());
+        let mut copy = Command::new("cp");
+        copy.args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).stdin(Stdio::null());
+        let done = copy.output().map_err(|error| wrong(&error.to_string()))?;
+        match done.status.success() {
+            true => Ok(()),
+            false => Err(wrong(&String::from_utf8_lossy(&done.stderr))),
+        }
+    }
+}
