@@ -208,6 +208,8 @@ fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
     for name in ENVIRONMENT {
         command.env_remove(name);
     }
+    // Huge pages for our heap are no good for those of PHP's children, which are small and many.
+    command.env_remove("GLIBC_TUNABLES");
     end_with_us(&mut command);
     let mut child =
         command.spawn().map_err(|e| format!("{} cannot be started: {e}", binary.display()))?;
