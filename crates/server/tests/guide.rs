@@ -17,6 +17,7 @@ const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 const APACHE: &str = include_str!("../../../docs/guide/in-front-of-apache.md");
 const SMALL_MACHINE: &str = include_str!("../../../docs/guide/small-machine.md");
 const FROM_NGINX: &str = include_str!("../../../docs/guide/from-nginx.md");
+const FROM_LITESPEED: &str = include_str!("../../../docs/guide/from-litespeed.md");
 
 fn examples(guide: &'static str) -> Vec<&'static str> {
     let blocks = guide.split("```toml\n").skip(1);
@@ -33,6 +34,7 @@ fn every_example_can_be_used() {
         OTHER_CACHES,
         APACHE,
         FROM_NGINX,
+        FROM_LITESPEED,
         RESTART,
         SMALL_MACHINE,
     ];
