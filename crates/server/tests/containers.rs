@@ -47,6 +47,7 @@ fn what_it_names_is_there_and_it_is_nobody_of_importance() {
         "WORKDIR",
         "COPY",
         "RUN",
+        "ENV",
         "USER",
         "VOLUME",
         "EXPOSE",
@@ -58,6 +59,12 @@ fn what_it_names_is_there_and_it_is_nobody_of_importance() {
     for (word, _) in &all_of_it {
         assert!(known.contains(&word.as_str()), "{word}");
     }
+    // As the service's unit has it.
+    let unit = text("contrib/systemd/pagewell.service");
+    let set: Vec<&str> = all(&all_of_it, "ENV").collect();
+    let known: Vec<&str> =
+        unit.lines().filter_map(|line| line.strip_prefix("Environment=")).collect();
+    assert_eq!(set, known);
     let rust = text("Cargo.toml");
     let version = rust.lines().find_map(|line| line.strip_prefix("rust-version = "));
     let version = version.expect("it is said").trim_matches('"');
