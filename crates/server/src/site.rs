@@ -344,7 +344,11 @@ impl Site {
         }
         let told = match self.successor() {
             Some(successor) => {
-                successor.change(self.config.hosts.canonical.as_deref(), targets, strength)
+                let (host, mut told) = (self.config.hosts.canonical.as_deref(), Handed::Lost);
+                // It answers when it serves, and before that tasks may have to end which wait for this
+                // thread.
+                off_the_way(&mut || told = successor.change(host, targets, strength));
+                told
             }
             None => Handed::Lost,
         };
@@ -384,8 +388,8 @@ impl Site {
     }
 }
 
-/// Does what touches many pages: the thread's other connections are handed to another thread first, so that
-/// nobody's hit waits for it.
+/// Does what takes long: the thread's other tasks are handed to another thread first, so that nobody's hit waits
+/// for it.
 fn off_the_way(touch: &mut dyn FnMut()) {
     let runtime = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match runtime {

@@ -183,11 +183,28 @@ fn kill(pid: u32) {
     }
 }
 
+const NO_PHP: &str = "there is no php-fpm";
+/// How long Pagewell may take until it starts one again, which it does at longer and longer intervals.
+const NO_PHP_FOR: Duration = Duration::from_secs(60);
+
+/// Its processes, the master first: what it was killed with may have left children that still answer, so
+/// that all is well while there is none.
+fn php_of(stand: &Stand<'_>) -> Result<Vec<u32>, String> {
+    let deadline = Deadline::after(NO_PHP_FOR);
+    loop {
+        match stand.php() {
+            all if !all.is_empty() => return Ok(all),
+            _ if deadline.passed() => return Err(NO_PHP.into()),
+            _ => thread::park_timeout(BETWEEN),
+        }
+    }
+}
+
 fn php(run: &Run, stand: &Stand<'_>, until: Deadline) -> Result<(), String> {
     let mut turn = 0;
     while turn == 0 || !until.passed() {
-        let all = stand.php();
-        let (master, children) = all.split_first().ok_or("there is no php-fpm")?;
+        let all = php_of(stand)?;
+        let (master, children) = all.split_first().ok_or(NO_PHP)?;
         match children.get(turn % children.len().max(1)) {
             Some(child) if turn % 2 == 1 => {
                 kill(*child);
