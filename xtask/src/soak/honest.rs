@@ -160,7 +160,7 @@ type Answer = Result<Response, ClientError>;
 fn whole(answer: &Answer) -> Result<&Response, Judged> {
     match answer {
         Ok(response) if response.status == 200 => Ok(response),
-        Ok(response) => Err(Judged::Failed(response.status.to_string())),
+        Ok(response) => Err(Judged::Failed(shown(response))),
         Err(error) => Err(match name_of(error) {
             Some(name) => Judged::Failed(name.to_owned()),
             None => Judged::Wrong(format!("unreadable: {error}")),
@@ -228,6 +228,13 @@ fn judge_write(item: usize, value: u64, answer: &Answer) -> Judged {
 
 fn start(text: &str) -> String {
     text.chars().take(60).collect()
+}
+
+/// Its status, and Pagewell's reason where it has one (`pagewell: reason` is its content).
+fn shown(response: &Response) -> String {
+    let content = response.text();
+    let reason = content.trim().strip_prefix("pagewell: ").filter(|reason| reason.len() < 40);
+    reason.map_or(response.status.to_string(), |reason| format!("{} {reason}", response.status))
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ pub fn suffer(
     stand: &mut Stand<'_>,
     long: Duration,
 ) -> Result<(), String> {
-    thread::park_timeout(LULL);
+    lull();
     let until = Deadline::after(long);
     match fault {
         Fault::Quiet => {
@@ -122,6 +122,14 @@ pub fn suffer(
         Fault::Pagewell => pagewell(run, stand, until),
     }?;
     well_again(run, fault)
+}
+
+/// Lets those finish who asked before. Threads that end may wake this one, so it looks at the time.
+fn lull() {
+    let until = Deadline::after(LULL);
+    while !until.passed() {
+        thread::park_timeout(until.remaining());
+    }
 }
 
 /// Waits until everything is well, and notes how long that took.
@@ -261,7 +269,7 @@ fn disk(run: &Run, stand: &mut Stand<'_>, until: Deadline) -> Result<(), String>
     }
     well_again(run, Fault::Pagewell)?;
     run.fault.store(place, SeqCst);
-    thread::park_timeout(LULL);
+    lull();
     let before = (counter(stand, "snapshots_failed")?, counter(stand, "snapshots_written")?);
     let bound = match own {
         Ok(()) => {
@@ -283,7 +291,7 @@ fn disk(run: &Run, stand: &mut Stand<'_>, until: Deadline) -> Result<(), String>
     let written = counter(stand, "snapshots_written")?.max(before.1);
     wait(stand, "snapshots_written", written, "no snapshot is written again")?;
     run.fault.store(Fault::Pagewell.place(), SeqCst);
-    thread::park_timeout(LULL);
+    lull();
     stand.move_to(Disk::Shared)?;
     well_again(run, Fault::Pagewell)
 }
