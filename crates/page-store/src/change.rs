@@ -4,9 +4,10 @@
 //!
 //! A large drop lets go of the index lock between batches, and before the first, to go on [aside](Aside). Why
 //! that is right: every target is remembered, and open where it is to be, before the first page is dropped and
-//! before the lock is let go, so from then on no render older than the change can enter. What enters meanwhile began after the change and stays; the
-//! sweep tells them apart by lease. It walks a name's pages from the last to the first: one that enters is
-//! put last, one that leaves is replaced by the last, so what was not looked at yet is always before.
+//! before the lock is let go, so from then on no render older than the change can enter. What enters meanwhile
+//! began after the change and stays; the sweep tells them apart by lease. It walks a name's pages from the
+//! last to the first: one that enters is put last, one that leaves is replaced by the last, so what was not
+//! looked at yet is always before.
 //! Lookups are held up by none of it, but by the removal of a page from their own shard.
 
 use crate::hash::Id;

@@ -145,11 +145,14 @@ fn place(line: &[u8], start: usize) -> Option<LineAt> {
 /// How many control characters there are, but for tabs.
 fn control_characters(head: &[u8]) -> usize {
     // In pieces whose count fits a byte, so that it is made of many bytes at once.
-    let count = |piece: &[u8]| {
-        let is_control = |byte: &u8| (*byte < 0x20) & (*byte != b'\t') | (*byte == 0x7f);
-        piece.iter().fold(0u8, |count, byte| count + u8::from(is_control(byte)))
-    };
+    let count =
+        |piece: &[u8]| piece.iter().fold(0u8, |count, byte| count + u8::from(is_control(*byte)));
     head.chunks(128).map(|piece| usize::from(count(piece))).sum()
+}
+
+/// Whether it is a control character that may stand in no field's value: all but tab (RFC 9110 section 5.5).
+pub fn is_control(byte: u8) -> bool {
+    (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
 /// Whether it may stand in a token (RFC 9110 section 5.6.2).

@@ -7,23 +7,18 @@ mod common;
 
 use common::{BOUND, Site, client, counter, until};
 use harness::{Address, Pagewell};
+use pagewell::http2::frame::flag::{END_HEADERS, END_STREAM};
+use pagewell::http2::frame::kind::{
+    CONTINUATION, DATA, GOAWAY, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+};
+use pagewell::http2::frame::{ErrorCode, FrameHead, HEAD_BYTES};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Output};
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-const FRAME_SIZE_ERROR: u32 = 6;
+/// RFC 9113 section 7; the server has no use for it.
 const REFUSED_STREAM: u32 = 7;
-const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// A frame: its kind, flags, stream, payload.
 type Frame = (u8, u8, u32, Vec<u8>);
@@ -52,9 +47,10 @@ impl Frames {
 
     /// Sends a frame; whether the other side is still there.
     fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
-        let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()].concat();
-        self.stream.write_all(&[&head, payload].concat()).is_ok()
+        let mut frame = Vec::new();
+        FrameHead { length: payload.len(), kind, flags, stream }.write(&mut frame);
+        frame.extend_from_slice(payload);
+        self.stream.write_all(&frame).is_ok()
     }
 
     /// Asks for a path.
@@ -64,12 +60,12 @@ impl Frames {
 
     /// The next frame; none when the connection has ended.
     fn next(&mut self) -> Option<Frame> {
-        let mut head = [0; 9];
+        let mut head = [0; HEAD_BYTES];
         self.stream.read_exact(&mut head).ok()?;
-        let [a, b, c, kind, flags, s, t, u, v] = head;
-        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        let FrameHead { length, kind, flags, stream } = FrameHead::read(&head)?;
+        let mut payload = vec![0; length];
         self.stream.read_exact(&mut payload).ok()?;
-        Some((kind, flags, u32::from_be_bytes([s, t, u, v]), payload))
+        Some((kind, flags, stream, payload))
     }
 
     /// The next frame of a kind; others are passed over.
@@ -199,7 +195,7 @@ fn a_frame_that_is_too_large_ends_the_connection() {
     let pagewell = site.serve("");
     let mut frames = Frames::begin(&pagewell, &[]);
     frames.send(HEADERS, END_STREAM | END_HEADERS, 1, &vec![0x82; 16_385]);
-    assert_eq!(frames.given_up(), Some(FRAME_SIZE_ERROR));
+    assert_eq!(frames.given_up(), Some(ErrorCode::FrameSize as u32));
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);
 }
 
@@ -232,7 +228,8 @@ fn rapid_resets_are_bounded() {
         }
     }
     // The reason is not always read before the connection ends.
-    assert!(matches!(frames.given_up(), Some(ENHANCE_YOUR_CALM) | None));
+    let error = frames.given_up();
+    assert!(error.is_none_or(|error| error == ErrorCode::EnhanceYourCalm as u32), "{error:?}");
     until("it has gone", || counter(&pagewell, "connections") == 0);
     assert!(counter(&pagewell, "requests") < 10_000);
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);

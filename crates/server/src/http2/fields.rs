@@ -2,7 +2,7 @@
 //! What is written as a request reads as the fields that it was made of, whatever they hold: that is what the
 //! tests at the end are about, and nothing is answered by what was read otherwise.
 
-use crate::plain_head::is_token;
+use crate::plain_head::{is_control, is_token};
 use hpack::{Decoder, FIELD_BYTES, write_field};
 
 /// Fields, in their order.
@@ -160,8 +160,7 @@ fn is_plain_name(name: &[u8]) -> bool {
 /// Without control characters, and without white space around it (section 8.2.1).
 fn is_plain_value(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let is_control = |byte: &u8| (*byte < 0x20) & (*byte != b'\t') | (*byte == 0x7f);
-    !value.iter().fold(false, |any, byte| any | is_control(byte))
+    !value.iter().fold(false, |any, byte| any | is_control(*byte))
         && !is_space(value.first())
         && !is_space(value.last())
 }

@@ -75,6 +75,8 @@ pub struct Reader {
     state: State,
     decoder: Decoder,
     fields: Fields,
+    /// A block as it is handed on: used again.
+    again: Vec<u8>,
     /// What is to be handed on, and how much of it was.
     forward: Vec<u8>,
     forwarded: usize,
@@ -99,6 +101,7 @@ impl Reader {
             state: State::Preface { left: PREFACE_BYTES },
             decoder: Decoder::default(),
             fields: Fields::default(),
+            again: Vec::new(),
             forward: Vec::new(),
             forwarded: 0,
             last: 0,
@@ -360,10 +363,11 @@ impl Reader {
             }
             self.last_behind = stream;
         }
-        let mut again = Vec::new();
-        self.fields.write_block(&mut again);
+        self.again.clear();
+        self.fields.write_block(&mut self.again);
         let flags = head.flags & (flag::END_STREAM | flag::PRIORITY);
-        write_block(stream, flags, priority, &again, &mut self.forward);
+        write_block(stream, flags, priority, &self.again, &mut self.forward);
+        self.again.shrink_to(KEPT_BYTES);
         Ok(())
     }
 }

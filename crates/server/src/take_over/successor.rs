@@ -3,10 +3,10 @@
 //! for that.
 //!
 //! Locks: `writer` for as long as a frame is written, `waiting` to put in or take out who waits; `waiting`
-//! under `writer` only to say that nobody waits any more. Who waits for a change holds up his thread, which serves
-//! nobody else meanwhile (`Site::hand_on`): the new process may only begin when the tasks of this one have ended
-//! that follow databases, and they may be that thread's. Never longer than [`PATIENCE`]: then the connection is cut, by which the new process
-//! knows that it has missed something, and drops its pages.
+//! under `writer` only to say that nobody waits any more. Who waits for a change holds up his thread, which
+//! serves nobody else meanwhile (`Site::hand_on`): the new process may only begin when the tasks of this one
+//! have ended that follow databases, and they may be that thread's. Never longer than [`PATIENCE`]: then the
+//! connection is cut, by which the new process knows that it has missed something, and drops its pages.
 
 use super::frame::{self, Answer, Frame, Numbered};
 use crate::database::Waited;

@@ -54,8 +54,6 @@ const ERROR: u8 = 2;
 impl Span {
     /// As OTLP has it.
     pub fn json(&self) -> Value {
-        let text =
-            |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
         let mut attributes = vec![
             text("http.request.method", self.method.as_str()),
             text("url.scheme", self.scheme),
@@ -93,9 +91,13 @@ impl Span {
     }
 }
 
+/// An attribute that is text (KeyValue of OTLP's common.proto).
+fn text(key: &str, value: &str) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
 /// A request of OTLP with these spans (ExportTraceServiceRequest).
 pub fn request(service: &str, spans: &[Span]) -> Value {
-    let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let version = env!("CARGO_PKG_VERSION");
     let spans: Vec<Value> = spans.iter().map(Span::json).collect();
     json!({ "resourceSpans": [{
