@@ -8,6 +8,7 @@ use harness::{Pagewell, Request, Response, Signal, Wait};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Shows what it was told, and says more than is to be kept.
@@ -189,6 +190,35 @@ fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
     let spans = collector.wait_for(5);
     assert!(spans[3..].iter().all(|span| span["status"]["code"] == 2), "{spans:?}");
     assert_eq!(spans.len(), 5);
+}
+
+#[test]
+fn over_http2_it_is_the_same() {
+    let collector = Collector::start();
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve(&collector.config("1.0", "trusted_proxies = [\"127.0.0.1\"]"));
+    let ask = |headers: &[&str]| {
+        let lines = headers.iter().flat_map(|line| ["-H", line]);
+        let asked = Command::new("curl")
+            .args(["-sSi", "--http2-prior-knowledge", "--max-time", "30"])
+            .args(lines)
+            .arg(format!("http://{}/page.php", pagewell.address()))
+            .output()
+            .expect("curl can be started");
+        let said = String::from_utf8_lossy(&asked.stdout).into_owned();
+        assert!(said.starts_with("HTTP/2 200"), "{said}");
+        said
+    };
+    assert!(ask(&[]).contains("00-"), "PHP is told");
+    assert_eq!(collector.wait_for(2).len(), 2);
+    // A plain hit is in no trace; one that is asked for in one comes after it.
+    assert!(ask(&[]).contains("pagewell; hit"));
+    assert!(ask(&[&format!("traceparent: {GIVEN}")]).contains("pagewell; hit"));
+    let spans = collector.wait_for(3);
+    assert_eq!(spans.len(), 3, "{spans:?}");
+    assert_eq!(spans[2]["parentSpanId"], "00f067aa0ba902b7");
+    let status = attribute(&spans[2], "pagewell.cache_status")["stringValue"].as_str();
+    assert!(status.is_some_and(|status| status.starts_with("pagewell; hit")), "{spans:?}");
 }
 
 #[test]
