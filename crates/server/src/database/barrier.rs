@@ -94,7 +94,14 @@ async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
     if bound.is_zero() {
         return Waited::No;
     }
-    match tokio::time::timeout(bound, feed.reach(&site)).await {
+    // Where nobody follows it any more, nothing will be applied here.
+    let reached = async {
+        tokio::select! {
+            reached = feed.reach(&site) => reached,
+            () = feed.ended() => None,
+        }
+    };
+    match tokio::time::timeout(bound, reached).await {
         Ok(Some(())) => Waited::Applied,
         Ok(None) | Err(_) => Waited::Late,
     }

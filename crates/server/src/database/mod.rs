@@ -49,13 +49,9 @@ use progress::{Forgotten, Progress};
 use source::{Aim, Position, Then};
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-
-/// How often it is looked whether nobody follows a database any more.
-const ENDED_LOOK: Duration = Duration::from_millis(1);
 
 /// A database that is followed, as the rest of a site sees it.
 pub struct Feed {
@@ -69,7 +65,7 @@ pub struct Feed {
     /// How often the stream has broken.
     generation: AtomicU64,
     /// Tasks that follow it.
-    tasks: AtomicUsize,
+    tasks: watch::Sender<usize>,
 }
 
 impl Feed {
@@ -86,7 +82,7 @@ impl Feed {
             questions: Mutex::new(Some(questions)),
             gate: Gate::default(),
             generation: AtomicU64::new(0),
-            tasks: AtomicUsize::new(0),
+            tasks: watch::Sender::new(0),
         }
     }
 
@@ -221,21 +217,29 @@ struct Running(Arc<Feed>);
 
 impl Running {
     fn new(feed: &Arc<Feed>) -> Running {
-        feed.tasks.fetch_add(1, Ordering::AcqRel);
+        feed.tasks.send_modify(|tasks| *tasks += 1);
         Running(feed.clone())
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.tasks.fetch_sub(1, Ordering::AcqRel);
+        self.0.tasks.send_modify(|tasks| *tasks -= 1);
     }
 }
 
 /// Waits until a site's databases are not followed any more, after the server was told to leave: another
 /// process may follow them.
 pub async fn ended(site: &Site) {
-    while site.feeds.iter().any(|feed| feed.tasks.load(Ordering::Acquire) > 0) {
-        tokio::time::sleep(ENDED_LOOK).await;
+    for feed in &site.feeds {
+        feed.ended().await;
+    }
+}
+
+impl Feed {
+    /// Waits until nothing follows the database.
+    async fn ended(&self) {
+        // The sender is here: it is not gone.
+        let _ = self.tasks.subscribe().wait_for(|tasks| *tasks == 0).await;
     }
 }

@@ -28,7 +28,9 @@ if (isset($_GET['wait'])) {
 echo 'written';
 "#;
 
-const RULES: &str = "barrier = \"30s\"\n[[change]]\ntable = \"truth\"\ntags = [\"truth:{id}\"]\n";
+/// The barrier's bound is that of a visitor: none gets an answer who waits for a place in the database's log
+/// that is reported to nobody any more.
+const RULES: &str = "barrier = \"1m\"\n[[change]]\ntable = \"truth\"\ntags = [\"truth:{id}\"]\n";
 
 fn database() -> MariaDb {
     let dir = PrivateDir::temporary("followed").expect("a directory");
