@@ -4,8 +4,8 @@
 //! user, port, threads) is private to its directory. Nothing of the system's configuration is read but
 //! the table of media types. Runs in the foreground, with threads (event) as its manual advises.
 
+use crate::on_port::OnPort;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
@@ -16,14 +16,6 @@ use std::process::Command;
 /// Where distributions put its modules.
 const SERVER_ROOT: &str = "/usr/lib/apache2";
 
-/// A running Apache.
-#[derive(Debug)]
-pub struct Apache {
-    process: Process,
-    address: SocketAddr,
-    dir: PrivateDir,
-}
-
 /// What an Apache serves.
 #[derive(Debug, Clone)]
 pub struct ApacheConf {
@@ -33,54 +25,23 @@ pub struct ApacheConf {
     pub directives: String,
 }
 
-impl Apache {
-    /// Starts one on a free port of 127.0.0.1.
-    ///
-    /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
-    pub fn start(dir: PrivateDir, conf: &ApacheConf) -> Result<Apache, StartError> {
-        let program = find::program(&["apache2", "httpd"])?;
-        let account = users::for_server(&["www-data", "nobody", "apache", "http"]);
-        let cache = dir.part("cache", account.as_ref())?;
-        let (process, address) = Start::new("apache", dir.path()).on_free_port(|address| {
-            let user = account.as_ref().map(|account| account.name.as_str());
-            let text = frame(dir.path(), &cache, user, address, conf);
-            let file = dir.file("apache.conf", &text)?;
-            let mut command = Command::new(&program);
-            command.arg("-f").arg(file).arg("-DFOREGROUND");
-            Ok(command)
-        })?;
-        Ok(Apache { process, address, dir })
-    }
-
-    /// Its private directory.
-    #[must_use]
-    pub fn dir(&self) -> &Path {
-        self.dir.path()
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The process id of the root of its processes.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The end of what it has logged.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Stopped {
-        self.process.stop()
-    }
+/// Starts one on a free port of 127.0.0.1.
+///
+/// # Errors
+/// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
+pub fn start(dir: PrivateDir, conf: &ApacheConf) -> Result<OnPort, StartError> {
+    let program = find::program(&["apache2", "httpd"])?;
+    let account = users::for_server(&["www-data", "nobody", "apache", "http"]);
+    let cache = dir.part("cache", account.as_ref())?;
+    let started = Start::new("apache", dir.path()).on_free_port(|address| {
+        let user = account.as_ref().map(|account| account.name.as_str());
+        let text = frame(dir.path(), &cache, user, address, conf);
+        let file = dir.file("apache.conf", &text)?;
+        let mut command = Command::new(&program);
+        command.arg("-f").arg(file).arg("-DFOREGROUND");
+        Ok(command)
+    })?;
+    Ok(OnPort::new(started, dir))
 }
 
 fn frame(

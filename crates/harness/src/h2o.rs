@@ -3,74 +3,40 @@
 //! One thread; the frame (port, user, process id) is private to its directory. Runs in the foreground
 //! as its worker alone.
 
+use crate::on_port::OnPort;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// A running H2O.
-#[derive(Debug)]
-pub struct H2o {
-    process: Process,
-    address: SocketAddr,
-    _dir: PrivateDir,
-}
-
-impl H2o {
-    /// Starts one on a free port of 127.0.0.1 with the files below `root`.
-    ///
-    /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
-    pub fn start(dir: PrivateDir, root: &Path) -> Result<H2o, StartError> {
-        let program = find::program(&["h2o"])?;
-        let account = users::for_server(&["www-data", "nobody", "http"]);
-        // It has changed users when it writes its pid file.
-        let own = dir.part("own", account.as_ref())?;
-        let mut start = Start::new("h2o", dir.path());
-        start.pid_file = Some(own.join("h2o.pid"));
-        let (process, address) = start.on_free_port(|address| {
-            let user = account.as_ref().map_or_else(String::new, |a| format!("user: {}\n", a.name));
-            let text = format!(
-                "num-threads: 1\nlisten:\n  host: {host}\n  port: {port}\n{user}\
-                 pid-file: {own}/h2o.pid\nmax-connections: 9000\nhttp1-request-timeout: 60\n\
-                 hosts:\n  \"default:{port}\":\n    paths:\n      \"/\":\n        \
-                 file.dir: {root}\n",
-                host = address.ip(),
-                port = address.port(),
-                own = own.display(),
-                root = root.display(),
-            );
-            let file = dir.file("h2o.conf", &text)?;
-            let mut command = Command::new(&program);
-            command.args(["-m", "worker", "-c"]).arg(file);
-            Ok(command)
-        })?;
-        Ok(H2o { process, address, _dir: dir })
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The process id of the root of its processes.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The end of what it has logged.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Stopped {
-        self.process.stop()
-    }
+/// Starts one on a free port of 127.0.0.1 with the files below `root`.
+///
+/// # Errors
+/// `NotInstalled`, or whatever kept it from becoming ready.
+pub fn start(dir: PrivateDir, root: &Path) -> Result<OnPort, StartError> {
+    let program = find::program(&["h2o"])?;
+    let account = users::for_server(&["www-data", "nobody", "http"]);
+    // It has changed users when it writes its pid file.
+    let own = dir.part("own", account.as_ref())?;
+    let mut start = Start::new("h2o", dir.path());
+    start.pid_file = Some(own.join("h2o.pid"));
+    let started = start.on_free_port(|address| {
+        let user = account.as_ref().map_or_else(String::new, |a| format!("user: {}\n", a.name));
+        let text = format!(
+            "num-threads: 1\nlisten:\n  host: {host}\n  port: {port}\n{user}\
+             pid-file: {own}/h2o.pid\nmax-connections: 9000\nhttp1-request-timeout: 60\n\
+             hosts:\n  \"default:{port}\":\n    paths:\n      \"/\":\n        \
+             file.dir: {root}\n",
+            host = address.ip(),
+            port = address.port(),
+            own = own.display(),
+            root = root.display(),
+        );
+        let file = dir.file("h2o.conf", &text)?;
+        let mut command = Command::new(&program);
+        command.args(["-m", "worker", "-c"]).arg(file);
+        Ok(command)
+    })?;
+    Ok(OnPort::new(started, dir))
 }

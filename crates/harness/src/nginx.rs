@@ -4,12 +4,11 @@
 //! the frame around it (process id, logs, temporary files, user, port) is private to its directory.
 //! Runs in the foreground with a master, so that the CPU time of its workers is that of one tree.
 
+use crate::on_port::OnPort;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,85 +23,51 @@ pub struct NginxConf {
     pub workers: usize,
 }
 
-/// A running nginx.
-#[derive(Debug)]
-pub struct Nginx {
-    process: Process,
-    address: SocketAddr,
-    _dir: PrivateDir,
+/// Starts one on a free port of 127.0.0.1.
+///
+/// # Errors
+/// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
+pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<OnPort, StartError> {
+    start_wide(dir, conf, CONNECTIONS)
 }
 
-impl Nginx {
-    /// Starts one on a free port of 127.0.0.1.
-    ///
-    /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
-    pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<Nginx, StartError> {
-        Nginx::start_wide(dir, conf, CONNECTIONS)
-    }
+/// The same with room for so many connections in each worker.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_wide(
+    dir: PrivateDir,
+    conf: &NginxConf,
+    connections: usize,
+) -> Result<OnPort, StartError> {
+    let serves = format!("events {{ worker_connections {connections}; }}\n");
+    let serves = serves + &http_block(&dir, conf);
+    start_with(dir, conf.workers, &serves)
+}
 
-    /// The same with room for so many connections in each worker.
-    ///
-    /// # Errors
-    /// As for [`Nginx::start`].
-    pub fn start_wide(
-        dir: PrivateDir,
-        conf: &NginxConf,
-        connections: usize,
-    ) -> Result<Nginx, StartError> {
-        let serves = format!("events {{ worker_connections {connections}; }}\n");
-        let serves = serves + &http_block(&dir, conf);
-        Nginx::start_with(dir, conf.workers, &serves)
-    }
+/// Starts one that carries connections on: `directives` go inside `stream { server { … } }`.
+///
+/// # Errors
+/// As for [`start`]; `Ended` where nginx has no stream module.
+pub fn start_stream(dir: PrivateDir, directives: &str) -> Result<OnPort, StartError> {
+    let events = format!("events {{ worker_connections {CONNECTIONS}; }}\n");
+    let serves = format!("{events}stream {{\nserver {{\nlisten {LISTEN};\n{directives}\n}}\n}}\n");
+    start_with(dir, 1, &serves)
+}
 
-    /// Starts one that carries connections on: `directives` go inside `stream { server { … } }`.
-    ///
-    /// # Errors
-    /// As for [`Nginx::start`]; `Ended` where nginx has no stream module.
-    pub fn start_stream(dir: PrivateDir, directives: &str) -> Result<Nginx, StartError> {
-        let events = format!("events {{ worker_connections {CONNECTIONS}; }}\n");
-        let serves =
-            format!("{events}stream {{\nserver {{\nlisten {LISTEN};\n{directives}\n}}\n}}\n");
-        Nginx::start_with(dir, 1, &serves)
-    }
-
-    fn start_with(dir: PrivateDir, workers: usize, serves: &str) -> Result<Nginx, StartError> {
-        let account = users::for_server(&["www-data", "nobody", "nginx", "http"]);
-        dir.part("temp", account.as_ref())?;
-        let program = find::program(&["nginx"])?;
-        let (process, address) = Start::new("nginx", dir.path()).on_free_port(|address| {
-            let user = account.as_ref().map(|account| account.name.as_str());
-            let serves = serves.replace(LISTEN, &address.to_string());
-            let file = dir.file("nginx.conf", &frame(&dir, workers, user, &serves))?;
-            let mut command = Command::new(&program);
-            command.args(["-e", "stderr", "-p"]).arg(dir.path()).arg("-c").arg(file);
-            Ok(command)
-        })?;
-        Ok(Nginx { process, address, _dir: dir })
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The process id of its master.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The end of what it has logged.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Stopped {
-        self.process.stop()
-    }
+fn start_with(dir: PrivateDir, workers: usize, serves: &str) -> Result<OnPort, StartError> {
+    let account = users::for_server(&["www-data", "nobody", "nginx", "http"]);
+    dir.part("temp", account.as_ref())?;
+    let program = find::program(&["nginx"])?;
+    let started = Start::new("nginx", dir.path()).on_free_port(|address| {
+        let user = account.as_ref().map(|account| account.name.as_str());
+        let serves = serves.replace(LISTEN, &address.to_string());
+        let file = dir.file("nginx.conf", &frame(&dir, workers, user, &serves))?;
+        let mut command = Command::new(&program);
+        command.args(["-e", "stderr", "-p"]).arg(dir.path()).arg("-c").arg(file);
+        Ok(command)
+    })?;
+    Ok(OnPort::new(started, dir))
 }
 
 /// How many connections a worker has room for.

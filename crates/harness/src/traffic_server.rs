@@ -3,91 +3,54 @@
 //! One event thread; all its files (runroot, records, rules, a small store on disk that it needs to
 //! start) are in its directory. Runs as `traffic_server` alone, without its manager.
 
+use crate::on_port::OnPort;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::Command;
 
-/// A running Traffic Server.
-#[derive(Debug)]
-pub struct TrafficServer {
-    process: Process,
-    address: SocketAddr,
-    _dir: PrivateDir,
-}
-
 const ALLOW: &str =
     "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n    methods: ALL\n";
 
-impl TrafficServer {
-    /// Starts one on a free port of 127.0.0.1, before an HTTP origin, with `memory_mb` MiB for pages.
-    ///
-    /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
-    pub fn start(
-        dir: PrivateDir,
-        origin: SocketAddr,
-        memory_mb: u32,
-    ) -> Result<TrafficServer, StartError> {
-        let program = find::program(&["traffic_server"])?;
-        let account = users::for_server(&["trafficserver", "nobody"]);
-        for part in ["etc", "run", "log", "cache"] {
-            dir.part(part, account.as_ref())?;
-        }
-        let place = dir.path().display();
-        let mut roots = String::from(
-            "prefix: /usr\nexec_prefix: /usr\nbindir: /usr/bin\nsbindir: /usr/sbin\n\
-             datadir: /usr/share\nlibexecdir: /usr/lib/trafficserver/modules\n",
-        );
-        for (root, part) in [
-            ("sysconfdir", "etc"),
-            ("localstatedir", "run"),
-            ("runtimedir", "run"),
-            ("logdir", "log"),
-            ("cachedir", "cache"),
-        ] {
-            let _ = writeln!(roots, "{root}: {place}/{part}");
-        }
-        let runroot = dir.file("runroot.yaml", &roots)?;
-        dir.file("etc/ip_allow.yaml", ALLOW)?;
-        dir.file("etc/remap.config", &format!("map / http://{origin}/\n"))?;
-        dir.file("etc/storage.config", &format!("{place}/cache 256M\n"))?;
-        let start = Start { pid_file: None, ..Start::new("trafficserver", dir.path()) };
-        let user = account.as_ref().map_or("#-1", |account| account.name.as_str());
-        let (process, address) = start.on_free_port(|address| {
-            dir.file("etc/records.config", &records(address, user, memory_mb))?;
-            let mut command = Command::new(&program);
-            command.env("TS_RUNROOT", &runroot);
-            Ok(command)
-        })?;
-        Ok(TrafficServer { process, address, _dir: dir })
+/// Starts one on a free port of 127.0.0.1, before an HTTP origin, with `memory_mb` MiB for pages.
+///
+/// # Errors
+/// `NotInstalled`, or whatever kept it from becoming ready.
+pub fn start(dir: PrivateDir, origin: SocketAddr, memory_mb: u32) -> Result<OnPort, StartError> {
+    let program = find::program(&["traffic_server"])?;
+    let account = users::for_server(&["trafficserver", "nobody"]);
+    for part in ["etc", "run", "log", "cache"] {
+        dir.part(part, account.as_ref())?;
     }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    let place = dir.path().display();
+    let mut roots = String::from(
+        "prefix: /usr\nexec_prefix: /usr\nbindir: /usr/bin\nsbindir: /usr/sbin\n\
+         datadir: /usr/share\nlibexecdir: /usr/lib/trafficserver/modules\n",
+    );
+    for (root, part) in [
+        ("sysconfdir", "etc"),
+        ("localstatedir", "run"),
+        ("runtimedir", "run"),
+        ("logdir", "log"),
+        ("cachedir", "cache"),
+    ] {
+        let _ = writeln!(roots, "{root}: {place}/{part}");
     }
-
-    /// The process id of the root of its processes.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The end of what it has logged.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Stopped {
-        self.process.stop()
-    }
+    let runroot = dir.file("runroot.yaml", &roots)?;
+    dir.file("etc/ip_allow.yaml", ALLOW)?;
+    dir.file("etc/remap.config", &format!("map / http://{origin}/\n"))?;
+    dir.file("etc/storage.config", &format!("{place}/cache 256M\n"))?;
+    let start = Start { pid_file: None, ..Start::new("trafficserver", dir.path()) };
+    let user = account.as_ref().map_or("#-1", |account| account.name.as_str());
+    let started = start.on_free_port(|address| {
+        dir.file("etc/records.config", &records(address, user, memory_mb))?;
+        let mut command = Command::new(&program);
+        command.env("TS_RUNROOT", &runroot);
+        Ok(command)
+    })?;
+    Ok(OnPort::new(started, dir))
 }
 
 fn records(address: SocketAddr, user: &str, memory_mb: u32) -> String {

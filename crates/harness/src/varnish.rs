@@ -5,61 +5,27 @@
 //! CPU time of both processes is that of one tree. VCL is compiled by the C compiler that the
 //! package brings with it, which takes a second or two.
 
+use crate::on_port::OnPort;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
 use crate::{PrivateDir, StartError, find};
-use std::net::SocketAddr;
 use std::process::Command;
 
-/// A running Varnish.
-#[derive(Debug)]
-pub struct Varnish {
-    process: Process,
-    address: SocketAddr,
-    _dir: PrivateDir,
-}
-
-impl Varnish {
-    /// Starts one with this VCL and `memory_mb` MiB on a free port of 127.0.0.1.
-    ///
-    /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready: a mistake in the VCL, or a module
-    /// that is not there, is `Ended`.
-    pub fn start(dir: PrivateDir, vcl: &str, memory_mb: u32) -> Result<Varnish, StartError> {
-        let program = find::program(&["varnishd"])?;
-        let vcl = dir.file("default.vcl", vcl)?;
-        // The pid file is written once the child has been launched.
-        let (process, address) = Start::new("varnish", dir.path()).on_free_port(|address| {
-            let mut command = Command::new(&program);
-            command.args(["-F", "-T", "none", "-a", &address.to_string()]);
-            command.args(["-s", &format!("malloc,{memory_mb}M"), "-f"]).arg(&vcl);
-            command.arg("-n").arg(dir.path().join("varnish"));
-            command.arg("-P").arg(dir.path().join("varnish.pid"));
-            Ok(command)
-        })?;
-        Ok(Varnish { process, address, _dir: dir })
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The process id of its manager.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// The end of what it has logged.
-    #[must_use]
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
-
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Stopped {
-        self.process.stop()
-    }
+/// Starts one with this VCL and `memory_mb` MiB on a free port of 127.0.0.1.
+///
+/// # Errors
+/// `NotInstalled`, or whatever kept it from becoming ready: a mistake in the VCL, or a module
+/// that is not there, is `Ended`.
+pub fn start(dir: PrivateDir, vcl: &str, memory_mb: u32) -> Result<OnPort, StartError> {
+    let program = find::program(&["varnishd"])?;
+    let vcl = dir.file("default.vcl", vcl)?;
+    // The pid file is written once the child has been launched.
+    let started = Start::new("varnish", dir.path()).on_free_port(|address| {
+        let mut command = Command::new(&program);
+        command.args(["-F", "-T", "none", "-a", &address.to_string()]);
+        command.args(["-s", &format!("malloc,{memory_mb}M"), "-f"]).arg(&vcl);
+        command.arg("-n").arg(dir.path().join("varnish"));
+        command.arg("-P").arg(dir.path().join("varnish.pid"));
+        Ok(command)
+    })?;
+    Ok(OnPort::new(started, dir))
 }

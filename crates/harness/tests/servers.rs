@@ -3,9 +3,9 @@
 //! They need the packages that `scripts/setup test` installs; without them they fail, and say so.
 
 use harness::{
-    Client, Deadline, Load, MariaDb, Memcached, NewsSite, Nginx, NginxConf, PhpFpm, PoolOptions,
+    Client, Deadline, Load, MariaDb, Memcached, NewsSite, NginxConf, OnPort, PhpFpm, PoolOptions,
     Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason, Stopped,
-    Until, Wait, cpu, free_port,
+    Until, Wait, cpu, free_port, nginx,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -33,14 +33,14 @@ fn site(dir: &PrivateDir) -> String {
     root.display().to_string()
 }
 
-fn nginx(root: &str, php: &Path) -> Result<Nginx, StartError> {
+fn nginx(root: &str, php: &Path) -> Result<OnPort, StartError> {
     let server = format!(
         "root {root}; location ~ \\.php$ {{ include /etc/nginx/fastcgi_params; \
          fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; \
          fastcgi_pass unix:{}; }}",
         php.display()
     );
-    Nginx::start(dir("nginx"), &NginxConf { http: String::new(), server, workers: 1 })
+    nginx::start(dir("nginx"), &NginxConf { http: String::new(), server, workers: 1 })
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn memcached_answers_on_both_kinds_of_address() {
 #[test]
 fn a_server_that_fails_shows_its_own_words() {
     let broken = NginxConf { http: "no_such_directive;".into(), server: String::new(), workers: 1 };
-    let error = Nginx::start(dir("nginx"), &broken).expect_err("nginx refuses it");
+    let error = nginx::start(dir("nginx"), &broken).expect_err("nginx refuses it");
     assert_eq!(error.reason, StartReason::Ended);
     assert!(error.detail.contains("no_such_directive"), "{error}");
 }
@@ -229,7 +229,7 @@ fn a_client_opens_a_connection_again_that_the_server_has_closed() {
     let root = site(&files);
     let server = format!("root {root}; keepalive_requests 1;");
     let conf = NginxConf { http: String::new(), server, workers: 1 };
-    let web = Nginx::start(dir("nginx"), &conf).expect("nginx starts");
+    let web = nginx::start(dir("nginx"), &conf).expect("nginx starts");
     let mut client = Client::new(web.address()).host("example.test");
     for _ in 0..3 {
         let got = client.send(&Request::get("/small.txt").header("Range", "bytes=0-4"));
@@ -254,7 +254,7 @@ fn the_example_site_is_served_from_its_own_database() {
         php.socket().display()
     );
     let conf = NginxConf { http: String::new(), server, workers: 1 };
-    let web = Nginx::start(dir("nginx"), &conf).expect("nginx starts");
+    let web = nginx::start(dir("nginx"), &conf).expect("nginx starts");
     let page = Client::new(web.address()).get("/news/1/").expect("an answer");
     assert_eq!(page.status, 200, "{}", page.text());
     assert!(page.text().contains("<title>"), "{}", page.text());

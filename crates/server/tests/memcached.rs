@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Site, binary};
-use harness::{Address, Client, Nginx, NginxConf, Pagewell, PhpFpm, PoolOptions, PrivateDir};
+use harness::{Address, Client, NginxConf, Pagewell, PhpFpm, PoolOptions, PrivateDir, nginx};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,7 @@ fn nginx_answers_from_the_port_with_the_printed_configuration() {
         .expect("php-fpm");
     let conf = printed(&site, &socket, &Address::Unix(fpm.socket().to_owned()));
     let nginx =
-        Nginx::start(PrivateDir::temporary("nginx").expect("a directory"), &conf).expect("nginx");
+        nginx::start(PrivateDir::temporary("nginx").expect("a directory"), &conf).expect("nginx");
     let mut http = Client::new(Address::Tcp(nginx.address()));
     let ask = |path: &str| {
         let mut http = Client::new(Address::Tcp(nginx.address()));

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Raw, Site, counter, until};
-use harness::{Address, Client, Nginx, NginxConf, Pagewell, PrivateDir, Request};
+use harness::{Address, Client, NginxConf, Pagewell, PrivateDir, Request, nginx};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -127,7 +127,7 @@ fn strangers_do_not_purge_through_an_nginx_on_this_machine() {
     );
     let conf = NginxConf { http: String::new(), server, workers: 1 };
     let dir = PrivateDir::temporary("nginx").expect("a directory");
-    let nginx = Nginx::start(dir, &conf).expect("nginx starts");
+    let nginx = nginx::start(dir, &conf).expect("nginx starts");
     let mut through = Client::new(Address::Tcp(nginx.address()));
     let mut here = Client::new(pagewell.address().clone());
     let page = Request::get("/page.php").header("Host", "a");
@@ -226,7 +226,7 @@ fn curl_and_nginx_speak_it() {
     assert_eq!(text, format!("127.0.0.1 {} http", address.port()), "{out:?}");
     let dir = PrivateDir::temporary("nginx").expect("a directory");
     let pass = format!("proxy_pass {address};\nproxy_protocol on;");
-    let nginx = Nginx::start_stream(dir, &pass).expect("nginx starts");
+    let nginx = nginx::start_stream(dir, &pass).expect("nginx starts");
     let out = Command::new("curl")
         .args(["-sS", "--interface", "127.0.0.9", "--max-time", "30"])
         .arg(format!("http://{}/who.php", nginx.address()))

@@ -6,7 +6,7 @@
 //! php-fpm stands an nginx that only passes on to it: the origin of those caches that speak HTTP alone.
 
 use super::told;
-use harness::{Nginx, NginxConf, PhpFpm, PoolOptions, PrivateDir, StartError};
+use harness::{NginxConf, OnPort, PhpFpm, PoolOptions, PrivateDir, StartError, nginx};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +30,7 @@ pub const FILES: [&str; 6] =
 /// The running site.
 pub struct Pages {
     /// The origin that speaks HTTP.
-    pub http: Nginx,
+    pub http: OnPort,
     /// php-fpm.
     pub php: PhpFpm,
     dir: PrivateDir,
@@ -61,7 +61,7 @@ impl Pages {
             fastcgi(&dir.path().join("site"), php.socket())
         );
         let conf = NginxConf { http: String::new(), server, workers: 1 };
-        let http = Nginx::start(fast_dir("origin").map_err(told)?, &conf).map_err(told)?;
+        let http = nginx::start(fast_dir("origin").map_err(told)?, &conf).map_err(told)?;
         let pages = Pages { http, php, dir };
         pages.lay_files()?;
         Ok(pages)

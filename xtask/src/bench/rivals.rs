@@ -11,7 +11,7 @@ mod web;
 
 use super::pages::Pages;
 use super::{floor, told};
-use harness::{Address, Nginx, PrivateDir, Process, cpu};
+use harness::{Address, OnPort, PrivateDir, Process, cpu};
 use std::any::Any;
 use std::cell::RefCell;
 use std::env;
@@ -196,7 +196,7 @@ impl Server {
     }
 
     /// One nginx, and what it needs beside it.
-    fn nginx(nginx: Nginx, more: Vec<u32>, mut keeps: Vec<Box<dyn Any>>) -> Server {
+    fn nginx(nginx: OnPort, more: Vec<u32>, mut keeps: Vec<Box<dyn Any>>) -> Server {
         let (address, pid) = (nginx.address(), nginx.pid());
         keeps.insert(0, Box::new(nginx));
         Server::new(address, [vec![pid], more].concat(), keeps)

@@ -10,7 +10,7 @@ use super::run::Run;
 use super::site::Site;
 use super::{Amount, LeaseCheck, WRONG_MAX, play, system};
 use crate::torture::script::Faults;
-use harness::{PrivateDir, StartReason, Varnish};
+use harness::{PrivateDir, StartReason, varnish};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub fn varnish(amount: &Amount) -> Result<Figures, String> {
     let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
     let origin = Origin::start(&site, amount.seed, Faults::Off).map_err(system)?;
     let dir = PrivateDir::temporary("varnish").map_err(|error| format!("torture: {error}"))?;
-    let varnish = Varnish::start(dir, &vcl(origin.address()), MEMORY_MB);
+    let varnish = varnish::start(dir, &vcl(origin.address()), MEMORY_MB);
     let varnish = varnish.map_err(|error| match error.reason {
         StartReason::NotInstalled => "torture: there is no varnishd; `scripts/setup bench` \
                                       installs it"

@@ -4,7 +4,7 @@
 //! not part of it): its cache is emptied as people do, by deleting its files.
 
 use super::site::Site;
-use harness::{Address, Nginx, NginxConf, Pagewell, PrivateDir, StartError};
+use harness::{Address, NginxConf, OnPort, Pagewell, PrivateDir, StartError, nginx};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ pub enum Server {
     /// Pagewell, with what is sent to its control interface.
     Pagewell(Box<Flushable>),
     /// nginx, and where its cache is.
-    Nginx(Box<Nginx>, PathBuf),
+    Nginx(Box<OnPort>, PathBuf),
 }
 
 /// A Pagewell, and how it is flushed.
@@ -152,7 +152,7 @@ fn nginx(site: &Site, lock: &str) -> Result<Server, String> {
         root = site.root().display(),
         php = site.php().display(),
     );
-    let nginx = Nginx::start(dir, &NginxConf { http, server, workers: 2 }).map_err(told)?;
+    let nginx = nginx::start(dir, &NginxConf { http, server, workers: 2 }).map_err(told)?;
     Ok(Server::Nginx(Box::new(nginx), cache))
 }
 

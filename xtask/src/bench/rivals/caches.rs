@@ -6,7 +6,7 @@ use super::super::pages::fast_dir;
 use super::super::told;
 use super::web::{apache as start_apache, nginx as start_nginx, nginx_with};
 use super::{Ground, Server};
-use harness::{Address, Client, HaProxy, Memcached, Pagewell, TrafficServer, Varnish};
+use harness::{Address, Client, Memcached, Pagewell, haproxy, traffic_server, varnish};
 use std::fs;
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -119,7 +119,7 @@ pub fn varnish(on: &Ground) -> Result<Server, String> {
         on.gzip
     );
     let dir = fast_dir("varnish").map_err(told)?;
-    let varnish = Varnish::start(dir, &vcl, 256).map_err(told)?;
+    let varnish = varnish::start(dir, &vcl, 256).map_err(told)?;
     Ok(Server::new(varnish.address(), vec![varnish.pid()], vec![Box::new(varnish)]))
 }
 
@@ -132,13 +132,13 @@ pub fn haproxy(on: &Ground) -> Result<Server, String> {
         on.pages.http.address()
     );
     let dir = fast_dir("haproxy").map_err(told)?;
-    let haproxy = HaProxy::start(dir, " default_backend site", &sections).map_err(told)?;
+    let haproxy = haproxy::start(dir, " default_backend site", &sections).map_err(told)?;
     Ok(Server::new(haproxy.address(), vec![haproxy.pid()], vec![Box::new(haproxy)]))
 }
 
 /// Traffic Server with 128 MB for pages.
 pub fn traffic_server(on: &Ground) -> Result<Server, String> {
     let dir = fast_dir("ats").map_err(told)?;
-    let server = TrafficServer::start(dir, on.pages.http.address(), 128).map_err(told)?;
+    let server = traffic_server::start(dir, on.pages.http.address(), 128).map_err(told)?;
     Ok(Server::new(server.address(), vec![server.pid()], vec![Box::new(server)]))
 }

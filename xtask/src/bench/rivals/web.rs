@@ -5,7 +5,7 @@
 use super::super::pages::fast_dir;
 use super::super::told;
 use super::{Ground, Server, Tls, tcp};
-use harness::{Apache, ApacheConf, FcgiWrap, H2o, Nginx, NginxConf, Pagewell};
+use harness::{ApacheConf, FcgiWrap, NginxConf, OnPort, Pagewell, apache, h2o, nginx};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ pub const NGINX: &str = "sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_t
      default_type text/html;\n";
 
 /// Starts an nginx of one worker on this ground.
-pub fn nginx(on: &Ground, http: &str, location: &str) -> Result<Nginx, String> {
+pub fn nginx(on: &Ground, http: &str, location: &str) -> Result<OnPort, String> {
     nginx_with(on, http, location, None)
 }
 
@@ -28,7 +28,7 @@ pub fn nginx_with(
     http: &str,
     location: &str,
     tls: Option<&Tls>,
-) -> Result<Nginx, String> {
+) -> Result<OnPort, String> {
     let mut server = String::new();
     if let Some(Tls { certificate, key, port }) = tls {
         let (certificate, key) = (certificate.display(), key.display());
@@ -48,7 +48,7 @@ pub fn nginx_with(
         workers: if on.core.is_some() { 1 } else { 2 },
     };
     let room = (on.connections * 2 + 512).max(1024);
-    Nginx::start_wide(fast_dir("nginx").map_err(told)?, &conf, room).map_err(told)
+    nginx::start_wide(fast_dir("nginx").map_err(told)?, &conf, room).map_err(told)
 }
 
 /// Pagewell with this document root, before the same php-fpm as the others.
@@ -105,7 +105,7 @@ pub fn apache_file(on: &Ground) -> Result<Server, String> {
 
 /// H2O with the files.
 pub fn h2o_file(on: &Ground) -> Result<Server, String> {
-    let h2o = H2o::start(fast_dir("h2o").map_err(told)?, &on.pages.files()).map_err(told)?;
+    let h2o = h2o::start(fast_dir("h2o").map_err(told)?, &on.pages.files()).map_err(told)?;
     Ok(Server::new(h2o.address(), vec![h2o.pid()], vec![Box::new(h2o)]))
 }
 
@@ -139,12 +139,12 @@ pub fn perl(on: &Ground) -> Result<Server, String> {
 const APACHE_COMBINED: &str = r#"%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-Agent}i\""#;
 
 /// An Apache of threads on this ground.
-pub fn apache(on: &Ground, modules: &[&'static str], directives: &str) -> Result<Apache, String> {
+pub fn apache(on: &Ground, modules: &[&'static str], directives: &str) -> Result<OnPort, String> {
     let log = on.logging(|log| {
         format!("BufferedLogs On\nCustomLog {} \"{APACHE_COMBINED}\"\n", log.display())
     });
     let conf = ApacheConf { modules: modules.to_vec(), directives: format!("{log}{directives}") };
-    Apache::start(fast_dir("apache").map_err(told)?, &conf).map_err(told)
+    apache::start(fast_dir("apache").map_err(told)?, &conf).map_err(told)
 }
 
 fn files(on: &Ground) -> String {
