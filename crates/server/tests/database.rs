@@ -14,42 +14,16 @@ mod common;
 mod elsewhere;
 #[path = "database/faults.rs"]
 mod faults;
+#[path = "database/paper.rs"]
+mod paper;
 #[path = "database/proxy.rs"]
 mod proxy;
 #[path = "database/why.rs"]
 mod why;
 
-use common::{Site, cache_status, client, counter, is_hit, until};
-use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, StartReason};
-
-const RULES: &str = r#"
-[[change]]
-table = "news"
-when_changed = ["title"]
-tags = ["news", "news:{id}"]
-any_row = ["news", "any-news"]
-
-[[change]]
-table = "comments"
-tags = ["thread:{news_id}"]
-any_row = ["any-thread"]
-"#;
-
-const SHOW: &str = r#"<?php
-require 'db.php';
-keep(3600);
-$id = (int) $_GET['id'];
-header("Cache-Groups: \"news:$id\", \"any-news\"");
-echo 'title=', db()->query("SELECT title FROM news WHERE id = $id")->fetchColumn();
-"#;
-
-const THREAD: &str = r#"<?php
-require 'db.php';
-keep(3600);
-$id = (int) $_GET['id'];
-header("Cache-Groups: \"thread:$id\", \"any-thread\"");
-echo 'comments=', db()->query("SELECT COUNT(*) FROM comments WHERE news_id = $id")->fetchColumn();
-"#;
+use common::{Site, cache_status, counter, is_hit, until};
+use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, StartReason};
+use paper::{RULES, config_by, get, post, shows, stored};
 
 const WRITE: &str = r#"<?php
 require 'db.php';
@@ -102,14 +76,7 @@ impl Paper {
             "<?php function db(): PDO {{ return new PDO('mysql:unix_socket={socket};dbname=paper', \
              'writer', 'secret'); }}"
         );
-        let plain = "<?php keep(3600); header('Cache-Groups: \"plain\"'); echo 'plain';";
-        let site = Site::new(&[
-            ("db.php", &db),
-            ("show.php", SHOW),
-            ("thread.php", THREAD),
-            ("write.php", WRITE),
-            ("plain.php", plain),
-        ]);
+        let site = paper::site(&db, WRITE);
         Paper { database, site }
     }
 
@@ -119,12 +86,12 @@ impl Paper {
     }
 
     fn config(&self, more: &str, rules: &str) -> String {
-        format!("[[database]]\nurl = {:?}\n{more}\n{rules}", self.url())
+        config_by(&self.url(), more, rules)
     }
 
     /// Follows by another way than the socket.
     fn serve_by(&self, url: &str, more: &str) -> Pagewell {
-        let pagewell = self.site.serve(&format!("[[database]]\nurl = {url:?}\n{more}\n{RULES}"));
+        let pagewell = self.site.serve(&config_by(url, more, RULES));
         stored(&pagewell, "/plain.php");
         pagewell
     }
@@ -139,26 +106,6 @@ impl Paper {
     fn sql(&self, sql: &str) {
         self.database.sql_in("paper", sql).expect("the statements run");
     }
-}
-
-fn get(pagewell: &Pagewell, path: &str) -> Response {
-    client(pagewell).get(path).expect("an answer")
-}
-
-/// Asks until the page comes from memory.
-fn stored(pagewell: &Pagewell, path: &str) {
-    until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
-}
-
-/// Asks until the page shows this.
-fn shows(pagewell: &Pagewell, path: &str, text: &str) {
-    until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
-}
-
-fn post(pagewell: &Pagewell, path: &str) -> Response {
-    let response = client(pagewell).send(&Request::form(path, "")).expect("an answer");
-    assert_eq!(response.status, 200, "{}", response.text());
-    response
 }
 
 /// Ends the connection by which the stream is read, as an administrator can.

@@ -13,40 +13,14 @@ mod command;
 mod common;
 #[path = "postgres/elsewhere.rs"]
 mod elsewhere;
+#[path = "database/paper.rs"]
+mod paper;
 #[path = "postgres/warm.rs"]
 mod warm;
 
-use common::{Site, cache_status, client, counter, is_hit, until};
-use harness::{Pagewell, Postgres, PostgresOptions, PrivateDir, Request, Response, StartReason};
-
-const RULES: &str = r#"
-[[change]]
-table = "news"
-when_changed = ["title"]
-tags = ["news", "news:{id}"]
-any_row = ["news", "any-news"]
-
-[[change]]
-table = "comments"
-tags = ["thread:{news_id}"]
-any_row = ["any-thread"]
-"#;
-
-const SHOW: &str = r#"<?php
-require 'db.php';
-keep(3600);
-$id = (int) $_GET['id'];
-header("Cache-Groups: \"news:$id\", \"any-news\"");
-echo 'title=', db()->query("SELECT title FROM news WHERE id = $id")->fetchColumn();
-"#;
-
-const THREAD: &str = r#"<?php
-require 'db.php';
-keep(3600);
-$id = (int) $_GET['id'];
-header("Cache-Groups: \"thread:$id\", \"any-thread\"");
-echo 'comments=', db()->query("SELECT COUNT(*) FROM comments WHERE news_id = $id")->fetchColumn();
-"#;
+use common::{Site, cache_status, counter, is_hit, until};
+use harness::{Pagewell, Postgres, PostgresOptions, PrivateDir, StartReason};
+use paper::{RULES, config_by, get, post, shows, stored};
 
 const WRITE: &str = r#"<?php
 require 'db.php';
@@ -88,14 +62,7 @@ impl Paper {
             "<?php function db(): PDO {{ static $db; return $db ??= new PDO(\
              'pgsql:host={socket_dir};port={port};dbname=paper', 'writer', 'secret'); }}"
         );
-        let plain = "<?php keep(3600); header('Cache-Groups: \"plain\"'); echo 'plain';";
-        let site = Site::new(&[
-            ("db.php", &db),
-            ("show.php", SHOW),
-            ("thread.php", THREAD),
-            ("write.php", WRITE),
-            ("plain.php", plain),
-        ]);
+        let site = paper::site(&db, WRITE);
         let paper = Paper { database, site };
         // The tables belong to the role that follows: it may publish them.
         paper.sql(&format!("SET ROLE writer; GRANT ALL ON SCHEMA public TO writer; {tables}"));
@@ -139,32 +106,6 @@ impl Paper {
         assert_eq!(error.reason, StartReason::Ended);
         error.to_string()
     }
-}
-
-fn config_by(url: &str, more: &str, rules: &str) -> String {
-    format!("[[database]]\nurl = {url:?}\n{more}\n{rules}")
-}
-
-/// The host is the same whatever the port is: some pages outlive a process.
-fn get(pagewell: &Pagewell, path: &str) -> Response {
-    let request = Request::get(path).header("Host", "paper.test");
-    client(pagewell).send(&request).expect("an answer")
-}
-
-/// Asks until the page comes from memory.
-fn stored(pagewell: &Pagewell, path: &str) {
-    until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
-}
-
-/// Asks until the page shows this.
-fn shows(pagewell: &Pagewell, path: &str, text: &str) {
-    until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
-}
-
-fn post(pagewell: &Pagewell, path: &str) -> Response {
-    let response = client(pagewell).send(&Request::form(path, "")).expect("an answer");
-    assert_eq!(response.status, 200, "{}", response.text());
-    response
 }
 
 #[test]

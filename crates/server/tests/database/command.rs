@@ -1,14 +1,7 @@
 //! `pagewell check` and `pagewell changes suggest`, by the real program and a real database.
 
-use super::{Paper, common, get, stored};
-use std::process::Command;
-
-/// Runs the program; what it printed, and whether it was content.
-fn run(args: &[&str]) -> (String, bool) {
-    let output = Command::new(common::binary()).args(args).output().expect("it runs");
-    let text = [output.stdout, output.stderr].concat();
-    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
-}
+use super::paper::run;
+use super::{Paper, get, stored};
 
 #[test]
 fn rules_are_proposed_and_a_configuration_is_checked_against_the_database() {

@@ -1,16 +1,9 @@
 //! `pagewell check` and `pagewell changes suggest`, by the real program and a real PostgreSQL. Neither
 //! changes anything there.
 
-use super::{Paper, RULES, TABLES, common, get, shows, stored};
+use super::paper::run;
+use super::{Paper, RULES, TABLES, get, shows, stored};
 use harness::PostgresOptions;
-use std::process::Command;
-
-/// Runs the program; what it printed, and whether it was content.
-fn run(args: &[&str]) -> (String, bool) {
-    let output = Command::new(common::binary()).args(args).output().expect("it runs");
-    let text = [output.stdout, output.stderr].concat();
-    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
-}
 
 /// What there is of publications and slots.
 fn there(paper: &Paper) -> String {
