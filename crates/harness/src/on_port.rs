@@ -1,5 +1,7 @@
-//! A server that was started on a free port, with its private directory: what one of any kind is to the tests
-//! and comparisons that ask it.
+//! A server that was started on a free port, with its private directory.
+//!
+//! What one of any kind is to the tests and comparisons that ask it: an address, processes, what it
+//! says, and an end in good order. How each kind is configured is in the file of its name.
 
 use crate::PrivateDir;
 use crate::process::{Process, Stopped};
