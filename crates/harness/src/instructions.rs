@@ -87,61 +87,78 @@ impl Bounds {
     }
 }
 
-/// Instructions for a hit of `binary`, started with these arguments besides, asked with these field
-/// lines, from the difference of runs with `hits` and twice as many.
-///
-/// # Errors
-/// `NotInstalled` without valgrind; what did not start; `Refused` when the page was not answered from
-/// memory, or callgrind's count cannot be read.
-pub fn per_hit(
-    binary: &Path,
-    more: &[&str],
-    protocol: Protocol,
-    headers: &[(&str, &str)],
-    hits: u64,
-) -> Result<u64, StartError> {
-    let dir = PrivateDir::temporary("count")?;
-    let out = dir.path().join("callgrind.out");
-    let once = run(binary, more, protocol, headers, hits, &out)?;
-    let twice = run(binary, more, protocol, headers, hits * 2, &out)?;
-    Ok(twice.saturating_sub(once) / hits)
+/// Whose hits are counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted<'a> {
+    /// The program.
+    pub binary: &'a Path,
+    /// What it is started with besides.
+    pub more: &'a [&'a str],
+    /// By what it is asked.
+    pub protocol: Protocol,
 }
 
-/// One run with so many hits; callgrind's file, for `callgrind_annotate`, is written to `out`. Returns
-/// the instructions of all of it, start and end included.
-///
-/// # Errors
-/// As for [`per_hit`].
-pub fn run(
-    binary: &Path,
-    more: &[&str],
-    protocol: Protocol,
-    headers: &[(&str, &str)],
-    hits: u64,
-    out: &Path,
-) -> Result<u64, StartError> {
-    let origin =
-        page_origin(PAGE_BYTES).map_err(|error| fault(StartReason::CannotPrepare, error))?;
-    let mut command = Command::new(find::program(&["valgrind"])?);
-    command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
-    command.arg(binary).args(["serve", "--origin", &format!("http://{origin}"), "--log", "warn"]);
-    command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--memory", "16M"]);
-    command.args(more);
-    let core = cpu::cores().first().copied().unwrap_or(0);
-    let dir = PrivateDir::temporary("serve")?;
-    let started = cpu::on_core(core, || Pagewell::start_command(dir, &mut command));
-    let mut pagewell = started.map_err(|error| fault(StartReason::CannotSpawn, error))??;
-    let Address::Tcp(address) = *pagewell.address() else {
-        return Err(fault(StartReason::Refused, "it does not listen on TCP"));
-    };
-    warm(address)?;
-    match protocol {
-        Protocol::Http1 => ask(address, headers, hits)?,
-        Protocol::Http2 => ask_by_http2(address, headers, hits)?,
+/// Instructions for a hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerHit {
+    /// With `Host` alone.
+    pub bare: u64,
+    /// With [`BROWSER_HEADERS`].
+    pub browser: u64,
+}
+
+impl Counted<'_> {
+    /// From the differences of three runs: with so many bare hits, with twice as many, and with so many
+    /// of a browser's.
+    ///
+    /// # Errors
+    /// `NotInstalled` without valgrind; what did not start; `Refused` when the page was not answered from
+    /// memory, or callgrind's count cannot be read.
+    pub fn per_hit(&self, hits: u64) -> Result<PerHit, StartError> {
+        let dir = PrivateDir::temporary("count")?;
+        let out = dir.path().join("callgrind.out");
+        let once = self.run(&[], hits, &out)?;
+        let bare = self.run(&[], hits * 2, &out)?.saturating_sub(once) / hits;
+        let more = self.run(&BROWSER_HEADERS, hits, &out)?.saturating_sub(once) / hits;
+        Ok(PerHit { bare, browser: bare + more })
     }
-    pagewell.stop();
-    let text = fs::read_to_string(out).map_err(|error| fault(StartReason::Refused, error))?;
-    total(&text).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
+
+    /// One run with so many hits that are asked for with these field lines; callgrind's file, for
+    /// `callgrind_annotate`, is written to `out`. Returns the instructions of all of it, start and end
+    /// included.
+    ///
+    /// # Errors
+    /// As for [`per_hit`](Self::per_hit).
+    pub fn run(&self, headers: &[(&str, &str)], hits: u64, out: &Path) -> Result<u64, StartError> {
+        let mut pagewell = self.start(out)?;
+        let Address::Tcp(address) = *pagewell.address() else {
+            return Err(fault(StartReason::Refused, "it does not listen on TCP"));
+        };
+        warm(address)?;
+        match self.protocol {
+            Protocol::Http1 => ask(address, headers, hits)?,
+            Protocol::Http2 => ask_by_http2(address, headers, hits)?,
+        }
+        pagewell.stop();
+        let text = fs::read_to_string(out).map_err(|error| fault(StartReason::Refused, error))?;
+        total(&text).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
+    }
+
+    /// Starts it under callgrind, before an origin of ours, on one core.
+    fn start(&self, out: &Path) -> Result<Pagewell, StartError> {
+        let origin =
+            page_origin(PAGE_BYTES).map_err(|error| fault(StartReason::CannotPrepare, error))?;
+        let origin = format!("http://{origin}");
+        let mut command = Command::new(find::program(&["valgrind"])?);
+        command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
+        command.arg(self.binary).args(["serve", "--origin", &origin, "--log", "warn"]);
+        command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--memory", "16M"]);
+        command.args(self.more);
+        let core = cpu::cores().first().copied().unwrap_or(0);
+        let dir = PrivateDir::temporary("serve")?;
+        let started = cpu::on_core(core, || Pagewell::start_command(dir, &mut command));
+        started.map_err(|error| fault(StartReason::CannotSpawn, error))?
+    }
 }
 
 /// Has the page in memory.

@@ -5,7 +5,7 @@
 //! way of a hit shows in it as in the one that is shipped, and nothing is built for this alone
 //! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for that one.
 
-use harness::instructions::{BROWSER_HEADERS, Bounds, Protocol, per_hit};
+use harness::instructions::{Bounds, Counted, Protocol};
 use std::path::Path;
 
 const BOUNDS: &str = include_str!("instructions.toml");
@@ -29,11 +29,11 @@ fn nor_does_one_over_http2() {
 fn check(section: &str, protocol: Protocol, more: &[&str]) {
     let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
     let binary = Path::new(env!("CARGO_BIN_EXE_pagewell"));
-    for (kind, bound, headers) in
-        [("bare", bounds.bare, &[][..]), ("browser", bounds.browser, &BROWSER_HEADERS)]
+    let counted = Counted { binary, more, protocol }.per_hit(HITS).expect("callgrind counts");
+    println!("{section}: {counted:?}");
+    for (kind, bound, counted) in
+        [("bare", bounds.bare, counted.bare), ("browser", bounds.browser, counted.browser)]
     {
-        let counted = per_hit(binary, more, protocol, headers, HITS).expect("callgrind counts");
-        println!("{section} {kind}: {counted}");
         assert!(
             !bounds.exceeded(bound, counted),
             "a hit ({kind} headers) takes {counted} instructions; {bound} are written down, and \

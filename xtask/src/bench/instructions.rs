@@ -4,10 +4,9 @@
 //! shipped. The figures need no quiet machine. With `--places` it says which functions they are in.
 
 use crate::root::{self, Profile};
-use harness::instructions::{BROWSER_HEADERS, Bounds, Protocol, per_hit, run as one_run};
+use harness::instructions::{BROWSER_HEADERS, Bounds, Counted, Protocol};
 use serde_json::json;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 /// Where the bounds are written down, from the root of the repository.
@@ -47,15 +46,18 @@ pub fn run(amount: Amount) -> Result<(), String> {
     let file = root::repository().join(BOUNDS);
     let text = fs::read_to_string(&file).map_err(|error| format!("{BOUNDS}: {error}"))?;
     let bounds = Bounds::read(&text, section).map_err(|error| format!("{BOUNDS}: {error}"))?;
-    let kinds = [("bare", bounds.bare, &[][..]), ("browser", bounds.browser, &BROWSER_HEADERS[..])];
     let protocol = if amount.http2 { Protocol::Http2 } else { Protocol::Http1 };
     let more: &[&str] = if amount.access_log { &["--access-log", "/dev/null"] } else { &[] };
+    let whose = Counted { binary: &binary, more, protocol };
+    let per_hit = whose.per_hit(amount.hits).map_err(|error| format!("bench: {error}"))?;
+    let kinds = [
+        ("bare", bounds.bare, per_hit.bare, &[][..]),
+        ("browser", bounds.browser, per_hit.browser, &BROWSER_HEADERS[..]),
+    ];
     let mut over = Vec::new();
     let mut figures = serde_json::Map::new();
     println!("Instructions for a hit ({section} build), and what is written down:\n");
-    for (kind, bound, headers) in kinds {
-        let counted = per_hit(&binary, more, protocol, headers, amount.hits);
-        let counted = counted.map_err(|error| format!("bench: {error}"))?;
+    for (kind, bound, counted, headers) in kinds {
         println!("  {kind:<8} {counted:>8} {bound:>8}");
         figures.insert(kind.to_owned(), json!({ "counted": counted, "written_down": bound }));
         // What is written down is without these.
@@ -63,7 +65,7 @@ pub fn run(amount: Amount) -> Result<(), String> {
             over.push(kind);
         }
         if amount.places {
-            places(&binary, more, protocol, kind, headers)?;
+            places(&whose, kind, headers)?;
         }
     }
     super::write("instructions", &json!({ "build": section, "hits": figures }))?;
@@ -78,18 +80,11 @@ pub fn run(amount: Amount) -> Result<(), String> {
 }
 
 /// Prints the functions in which most of the instructions of many hits are.
-fn places(
-    binary: &Path,
-    more: &[&str],
-    protocol: Protocol,
-    kind: &str,
-    headers: &[(&str, &str)],
-) -> Result<(), String> {
+fn places(whose: &Counted<'_>, kind: &str, headers: &[(&str, &str)]) -> Result<(), String> {
     let dir = root::target().join("bench");
     fs::create_dir_all(&dir).map_err(|error| format!("bench: {}: {error}", dir.display()))?;
     let out = dir.join(format!("callgrind.{kind}.out"));
-    let counted = one_run(binary, more, protocol, headers, HITS_FOR_PLACES, &out);
-    counted.map_err(|error| format!("bench: {error}"))?;
+    whose.run(headers, HITS_FOR_PLACES, &out).map_err(|error| format!("bench: {error}"))?;
     let annotate = harness::program(&["callgrind_annotate"]).map_err(|e| format!("bench: {e}"))?;
     let said = Command::new(annotate).args(["--auto=no"]).arg(&out).output();
     let said = said.map_err(|error| format!("bench: callgrind_annotate: {error}"))?;
