@@ -94,11 +94,17 @@ impl Measure {
 /// What did not start; an answer that is wrong.
 pub fn run(measure: &Measure, amount: &Amount, binary: &Path) -> Result<(String, Value), String> {
     let cores = two_cores()?;
-    let pages = Pages::start(8)?;
+    let core = (!measure.both_cores).then_some(cores.0);
+    let start = || Pages::start(8);
+    let pages = match core {
+        // PHP is one of the servers.
+        Some(core) => cpu::on_core(core, start).map_err(|error| format!("bench: {error}"))??,
+        None => start()?,
+    };
     let ground = Ground {
         pages,
         binary: binary.to_owned(),
-        core: (!measure.both_cores).then_some(cores.0),
+        core,
         load_core: cores.1,
         targets: vec![measure.target],
         connections: measure.connections,

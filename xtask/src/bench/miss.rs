@@ -2,15 +2,21 @@
 //!
 //! Every request is for an address that was not asked for before. Counted is the CPU of the web tier and of
 //! php-fpm together, for the same PHP answers both; and, over a single connection, how long a request takes.
-//! Pagewell is as it comes: it keeps each page, whose codings would be made if somebody asked for it again.
 //! That each was rendered is seen in php-fpm's own log. In turn, round by round, like everything here.
+//!
+//! The same for both: one php-fpm (eight children, its opcache as the system has it) that is on their core,
+//! with as many rounds of work for a page however many children share it; its Unix socket, to which each
+//! request makes a connection of its own (neither keeps any, as neither does by itself); answers that are
+//! held in memory until they are whole; one worker each; no access log. Pagewell is as it comes: it looks
+//! for a file before it asks PHP, which nginx is not told to do, and keeps each page, whose codings would
+//! be made if somebody asked for it again.
 
 use super::compare::{let_php_finish, two_cores};
 use super::figures::{Round, Series, Spread, shown};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
 use super::{Amount, Found};
-use harness::{Load, Until};
+use harness::{Load, Until, cpu};
 use serde_json::json;
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -85,7 +91,8 @@ fn measure(
 ) -> Result<[Series; 2], String> {
     let cores = two_cores()?;
     let ground = Ground {
-        pages: Pages::start(8)?,
+        pages: cpu::on_core(cores.0, || Pages::start(8))
+            .map_err(|error| format!("bench: {error}"))??,
         binary: binary.to_owned(),
         core: Some(cores.0),
         load_core: cores.1,
