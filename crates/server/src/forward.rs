@@ -6,7 +6,7 @@
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody, Trailed};
 use crate::codings::on_the_way;
-use crate::config::{FilesConfig, Limits};
+use crate::config::Limits;
 use crate::database::Waited;
 use crate::exchange::Visitor;
 use crate::heard::{self, Patience};
@@ -15,7 +15,7 @@ use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::private::{self, Keep, Taken};
-use crate::routes::{Route, Script, route};
+use crate::routes::{Route, Script, route_in};
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
@@ -128,7 +128,7 @@ pub enum Answerer {
 pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
     let Some((files, static_files)) = &site.files else { return Answerer::Origin(None) };
     let here = |response| Answerer::Here(response);
-    match route_of(files, target) {
+    match route_of(site, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
         Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
         Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
@@ -163,12 +163,13 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
 /// What the target means. Scripts answer the page's normal path, for whatever they answer is stored
 /// by it. But files are called what they are called; and a directory that has lost its slash to the
 /// normal form must not be redirected to it for ever.
-pub fn route_of(files: &FilesConfig, target: &Target) -> Route {
-    let normal = route(files, target.path());
+pub fn route_of(site: &Site, target: &Target) -> Route {
+    let Some(root) = site.root() else { return Route::NotFound };
+    let normal = route_in(root, target.path());
     match (&target.written, normal) {
         (None, normal) => normal,
-        (Some(written), Route::AddSlash(_)) => route(files, written),
-        (Some(written), normal) => match route(files, written) {
+        (Some(written), Route::AddSlash(_)) => route_in(root, written),
+        (Some(written), normal) => match route_in(root, written) {
             Route::Static(path) => Route::Static(path),
             _ => normal,
         },
@@ -298,8 +299,9 @@ pub async fn send_following(
             unsent => return unsent,
         };
         target.clone_from(&path);
-        let (files, _) = site.files.as_ref().ok_or(Failure::InvalidResponse)?;
-        let Route::Script(script) = route(files, path.split('?').next().unwrap_or_default()) else {
+        let root = site.root().ok_or(Failure::InvalidResponse)?;
+        let Route::Script(script) = route_in(root, path.split('?').next().unwrap_or_default())
+        else {
             tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
             return Err(Failure::InvalidResponse.into());
         };

@@ -9,9 +9,16 @@
 //! | anything else | the front controller, or 404 where there is none |
 //!
 //! A path is decoded once, as PHP's own `REQUEST_URI` readers do; dot segments are resolved before
-//! the file system is asked, and what climbs above the root is refused.
+//! the file system is asked, and what climbs above the root is refused. Whether a file is there is asked
+//! each time; where a script really lies, once in a second (`resolved`).
+
+mod resolved;
+
+pub use resolved::Resolved;
 
 use crate::config::FilesConfig;
+use http_cache::Timestamp;
+use std::fs::{Metadata, metadata};
 use std::path::{Path, PathBuf};
 
 /// What a path means.
@@ -42,19 +49,36 @@ pub struct Script {
 
 /// Finds what `path` (the target's path, still percent-encoded) means below the document root.
 pub fn route(files: &FilesConfig, path: &str) -> Route {
+    route_in(Root { files, resolved: None }, path)
+}
+
+/// The document root, and what was found in it lately.
+#[derive(Clone, Copy)]
+pub struct Root<'a> {
+    /// Where it is, and what is served of it.
+    pub files: &'a FilesConfig,
+    /// Where scripts lie, and the time; none: each is resolved.
+    pub resolved: Option<(&'a Resolved, Timestamp)>,
+}
+
+/// The same as [`route`] in a root of which something may be known.
+pub fn route_in(root: Root<'_>, path: &str) -> Route {
+    let files = root.files;
     let Some(decoded) = decode(path) else { return Route::Malformed };
     let Some(clean) = resolve_dots(&decoded) else { return Route::Malformed };
     if is_hidden(files, &clean) {
         return Route::NotFound;
     }
-    if let Some(script) = script_with_path_info(files, &clean) {
+    if let Some(script) = script_with_path_info(root, &clean) {
         return Route::Script(script);
     }
     let full = files.root.join(clean.trim_start_matches('/'));
-    match std::fs::metadata(&full) {
-        Ok(found) if found.is_dir() => directory(files, &clean, &full, path),
-        Ok(found) if found.is_file() && !clean.ends_with('/') => existing_file(files, &clean, full),
-        _ => front_controller(files),
+    match metadata(&full) {
+        Ok(found) if found.is_dir() => directory(root, &clean, &full, path),
+        Ok(found) if found.is_file() && !clean.ends_with('/') => {
+            existing_file(root, &clean, full, &found)
+        }
+        _ => front_controller(root),
     }
 }
 
@@ -112,33 +136,37 @@ fn is_hidden(files: &FilesConfig, clean: &str) -> bool {
 /// Matches a file name against a pattern in which `*` stands for anything, without regard to case. Each
 /// part of each path is matched against each pattern whenever a script is asked for: nothing is allocated.
 fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default().as_bytes();
-    let mut rest = name.as_bytes();
-    if !rest.get(..first.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(first)) {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let star = |byte: &u8| *byte == b'*';
+    let (Some(first), Some(last)) = (pattern.iter().position(star), pattern.iter().rposition(star))
+    else {
+        return pattern.eq_ignore_ascii_case(name);
+    };
+    let (begin, end) = (&pattern[..first], &pattern[last + 1..]);
+    let Some(between) = name.len().checked_sub(begin.len() + end.len()) else { return false };
+    let (name_begin, rest) = name.split_at(begin.len());
+    let (mut rest, name_end) = rest.split_at(between);
+    if !name_begin.eq_ignore_ascii_case(begin) || !name_end.eq_ignore_ascii_case(end) {
         return false;
     }
-    rest = &rest[first.len()..];
-    let Some(last) = parts.next_back().map(str::as_bytes) else { return rest.is_empty() };
-    for part in parts.map(str::as_bytes).filter(|part| !part.is_empty()) {
+    for part in pattern[first..last].split(star).filter(|part| !part.is_empty()) {
         match rest.windows(part.len()).position(|at| at.eq_ignore_ascii_case(part)) {
             Some(at) => rest = &rest[at + part.len()..],
             None => return false,
         }
     }
-    let end = rest.len().checked_sub(last.len()).map(|from| &rest[from..]);
-    end.is_some_and(|end| end.eq_ignore_ascii_case(last))
+    true
 }
 
 /// The script in `/script.php/extra`, when there is such a file.
-fn script_with_path_info(files: &FilesConfig, clean: &str) -> Option<Script> {
+fn script_with_path_info(root: Root<'_>, clean: &str) -> Option<Script> {
     let mut from = 0;
     while let Some(found) = clean[from..].find(".php/") {
         let end = from + found + ".php".len();
         let (name, path_info) = clean.split_at(end);
-        let full = files.root.join(name.trim_start_matches('/'));
-        if full.is_file() {
-            let filename = inside(files, &full)?;
+        let full = root.files.root.join(name.trim_start_matches('/'));
+        if let Some(there) = file_at(&full) {
+            let filename = inside(root, &full, &there)?;
             return Some(Script { filename, name: name.into(), path_info: path_info.into() });
         }
         from = end;
@@ -146,27 +174,22 @@ fn script_with_path_info(files: &FilesConfig, clean: &str) -> Option<Script> {
     None
 }
 
-fn directory(files: &FilesConfig, clean: &str, full: &Path, asked: &str) -> Route {
+fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
     for index in ["index.php", "index.html"] {
         let file = full.join(index);
-        if !file.is_file() {
-            continue;
-        }
+        let Some(there) = file_at(&file) else { continue };
         if !clean.ends_with('/') {
             // Built from what was asked, so that it stays encoded; one slash in front, so that it
             // is never read as another host's address.
             return Route::AddSlash(format!("/{}/", asked.trim_matches('/')));
         }
-        return existing_file(files, &format!("{clean}{index}"), file);
+        return existing_file(root, &format!("{clean}{index}"), file, &there);
     }
-    front_controller(files)
+    front_controller(root)
 }
 
-fn existing_file(files: &FilesConfig, name: &str, full: PathBuf) -> Route {
-    let Some(filename) = inside(files, &full) else { return Route::NotFound };
-    let is_php = |path: &Path| {
-        path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("php"))
-    };
+fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) -> Route {
+    let Some(filename) = inside(root, &full, there) else { return Route::NotFound };
     match (is_php(&full), is_php(&filename)) {
         (true, _) => {
             Route::Script(Script { filename, name: name.into(), path_info: String::new() })
@@ -177,9 +200,10 @@ fn existing_file(files: &FilesConfig, name: &str, full: PathBuf) -> Route {
     }
 }
 
-fn front_controller(files: &FilesConfig) -> Route {
+fn front_controller(root: Root<'_>) -> Route {
+    let files = root.files;
     let full = files.root.join(&files.front_controller);
-    match full.is_file().then(|| inside(files, &full)).flatten() {
+    match file_at(&full).and_then(|there| inside(root, &full, &there)) {
         Some(filename) => Route::Script(Script {
             filename,
             name: format!("/{}", files.front_controller),
@@ -189,10 +213,32 @@ fn front_controller(files: &FilesConfig) -> Route {
     }
 }
 
-/// The real path, if it lies in the root or may lie outside.
-fn inside(files: &FilesConfig, full: &Path) -> Option<PathBuf> {
+fn is_php(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("php"))
+}
+
+/// What is said of the file at this path, if there is one.
+fn file_at(full: &Path) -> Option<Metadata> {
+    metadata(full).ok().filter(Metadata::is_file)
+}
+
+/// The real path of what is there, if it lies in the root or may lie outside.
+fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Option<PathBuf> {
+    // Files have a memory of their own, and there may be many.
+    let known = root.resolved.filter(|_| is_php(full));
+    if let Some((resolved, now)) = known
+        && let Some(real) = resolved.get(full, there, now)
+    {
+        return Some(real);
+    }
     let real = full.canonicalize().ok()?;
-    (files.allow_symlinks || real.starts_with(&files.root)).then_some(real)
+    if !root.files.allow_symlinks && !real.starts_with(&root.files.root) {
+        return None;
+    }
+    if let Some((resolved, now)) = known {
+        resolved.note(full, there, &real, now);
+    }
+    Some(real)
 }
 
 #[cfg(test)]
@@ -298,7 +344,13 @@ mod tests {
         {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
-        for (pattern, name) in [("*.bak", "a.bakx"), ("x", "xx"), ("a*b*c", "acb")] {
+        for (pattern, name) in [
+            ("*.bak", "a.bakx"),
+            ("x", "xx"),
+            ("a*b*c", "acb"),
+            ("aa*aa", "aaa"),
+            ("a*bc*c", "abc"),
+        ] {
             assert!(!matches(pattern, name), "{pattern} {name}");
         }
     }

@@ -18,6 +18,7 @@ use crate::per_address::PerAddress;
 use crate::purge::Searches;
 use crate::reload::Reload;
 use crate::render::Waiter;
+use crate::routes::{Resolved, Root};
 use crate::sites::Neighbours;
 use crate::snapshot::Snapshots;
 use crate::static_files::StaticFiles;
@@ -67,6 +68,8 @@ pub struct Live {
     pub origin: Origin,
     /// The document root, where there is one.
     pub files: Option<(FilesConfig, StaticFiles)>,
+    /// Where its scripts lie.
+    resolved: Resolved,
     /// What was counted.
     pub counters: Counters,
     /// What waits for its codings.
@@ -207,6 +210,7 @@ impl Live {
             fills: Fills::new(fill_limits),
             origin,
             files: files.map(|files| (files, StaticFiles::new(files_bytes as u64))),
+            resolved: Resolved::default(),
             counters: Counters::default(),
             coding_queue: codings::Queue::new(limits.coding_queue),
             access_log,
@@ -237,6 +241,12 @@ impl Live {
 }
 
 impl Site {
+    /// The document root, with what was found in it lately; none in front of an HTTP origin.
+    pub fn root(&self) -> Option<Root<'_>> {
+        let (files, _) = self.files.as_ref()?;
+        Some(Root { files, resolved: Some((&self.resolved, self.clock.now())) })
+    }
+
     /// The target of a page that may be shared, where it is not what was written: the site's own
     /// host, and the normal form of path and query.
     pub fn shared(&self, written: &UriTarget) -> Option<UriTarget> {

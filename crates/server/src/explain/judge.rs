@@ -128,8 +128,8 @@ fn said(
 
 /// What a site with files answers without asking the origin.
 fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
-    let (files, _) = site.files.as_ref()?;
-    match route_of(files, target) {
+    site.files.as_ref()?;
+    match route_of(site, target) {
         Route::Script(_) => None,
         Route::Static(_) => Some("file"),
         Route::NotFound => Some("not-found"),

@@ -1,0 +1,103 @@
+//! Where scripts really lie, as was found within the last second.
+//!
+//! A script's real path (its symbolic links resolved, and that it may be served) takes a system call for each
+//! part of the path. It is used again where the file that is there now is the one it was found for, by device
+//! and inode: a link that leads elsewhere, or a file put in its place, is resolved anew at once. So a
+//! deployment that swaps a link is followed by the next request, as without this. What is not there, or may
+//! not be served, is never remembered. A directory above the file that is moved away and linked from where it
+//! was leaves the inode what it was: for that, nothing is used that is older than a second.
+//!
+//! Bounded: beyond [`SCRIPTS_MAX`] scripts all are forgotten.
+
+use http_cache::Timestamp;
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+/// How old what was found may be, in milliseconds.
+const FOUND_MS: u64 = 1_000;
+/// How many scripts are remembered: those of an application with an entry for each of its parts.
+const SCRIPTS_MAX: usize = 256;
+
+/// The real paths of scripts.
+#[derive(Default)]
+pub struct Resolved {
+    /// Guards them, by the path at which they were looked for; held to look one up or put one in.
+    found: RwLock<HashMap<Box<[u8]>, Found>>,
+}
+
+struct Found {
+    real: PathBuf,
+    device: u64,
+    inode: u64,
+    found_ms: u64,
+}
+
+impl Resolved {
+    /// The real path of what is at `full`, if it was resolved within the last second and is `there` still.
+    pub fn get(&self, full: &Path, there: &Metadata, now: Timestamp) -> Option<PathBuf> {
+        let all = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        let found = all.get(full.as_os_str().as_bytes())?;
+        let is_same = found.inode == there.ino() && found.device == there.dev();
+        let is_young = now.0.saturating_sub(found.found_ms) < FOUND_MS;
+        (is_same && is_young).then(|| found.real.clone())
+    }
+
+    /// Notes that what is at `full`, and is `there`, has been found at `real` and may be served.
+    /// `now`: from before it was looked for.
+    pub fn note(&self, full: &Path, there: &Metadata, real: &Path, now: Timestamp) {
+        let found = Found {
+            real: real.to_owned(),
+            device: there.dev(),
+            inode: there.ino(),
+            found_ms: now.0,
+        };
+        let mut all = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        let full = full.as_os_str().as_bytes();
+        if all.len() >= SCRIPTS_MAX && !all.contains_key(full) {
+            all.clear();
+        }
+        all.insert(full.into(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_was_found_is_used_for_a_second_and_for_the_same_file() {
+        let dir = std::env::temp_dir().join(format!("pagewell-resolved-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (one, other) = (dir.join("one.php"), dir.join("other.php"));
+        fs::write(&one, "1").unwrap();
+        fs::write(&other, "2").unwrap();
+        let there = |path: &Path| fs::metadata(path).unwrap();
+        let resolved = Resolved::default();
+        let get = |full: &Path, at| resolved.get(full, &there(full), Timestamp(at));
+        resolved.note(&one, &there(&one), Path::new("/real"), Timestamp(5_000));
+        assert_eq!(get(&one, 5_999), Some(PathBuf::from("/real")));
+        assert_eq!(get(&one, 6_000), None);
+        assert_eq!(get(&other, 5_000), None);
+        fs::rename(&other, &one).unwrap();
+        assert_eq!(get(&one, 5_000), None);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn there_are_never_too_many() {
+        let resolved = Resolved::default();
+        let there = fs::metadata("/").unwrap();
+        for n in 0..=SCRIPTS_MAX {
+            let full = PathBuf::from(format!("/{n}.php"));
+            resolved.note(&full, &there, &full, Timestamp(0));
+            assert!(resolved.found.read().unwrap().len() <= SCRIPTS_MAX);
+        }
+        let last = PathBuf::from(format!("/{SCRIPTS_MAX}.php"));
+        assert_eq!(resolved.get(&last, &there, Timestamp(0)), Some(last.clone()));
+    }
+}
