@@ -1,20 +1,23 @@
 //! A connection to a responder, over TCP or a Unix socket, as one type: the rest does not care. It
 //! can say whether the other side has closed it while it was idle, which a kept-alive connection is
-//! asked before it is used again.
+//! asked before it is used again. Unix sockets are of `unix`.
+
+mod unix;
 
 use crate::config::Address;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
+use unix::UnixSocket;
 
 /// A connected socket.
 pub enum Socket {
     /// Over TCP.
     Tcp(TcpStream),
     /// Over a Unix socket.
-    Unix(UnixStream),
+    Unix(UnixSocket),
 }
 
 impl Socket {
@@ -29,18 +32,19 @@ impl Socket {
                 stream.set_nodelay(true)?;
                 Ok(Socket::Tcp(stream))
             }
-            Address::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+            Address::Unix(path) => UnixSocket::connect(path).map(Socket::Unix),
         }
     }
 
     /// Whether the other side has closed, or sent something nobody asked for.
     pub fn is_spent(&self) -> bool {
-        let mut byte = [0u8; 1];
-        let tried = match self {
-            Socket::Tcp(stream) => stream.try_read(&mut byte),
-            Socket::Unix(stream) => stream.try_read(&mut byte),
-        };
-        !matches!(tried, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        match self {
+            Socket::Tcp(stream) => {
+                let tried = stream.try_read(&mut [0u8; 1]);
+                !matches!(tried, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+            }
+            Socket::Unix(socket) => socket.is_spent(),
+        }
     }
 }
 
@@ -52,7 +56,7 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Socket::Unix(socket) => socket.poll_read(cx, buffer),
         }
     }
 }
@@ -65,7 +69,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Unix(socket) => socket.poll_write(cx, bytes),
         }
     }
 
@@ -76,7 +80,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Socket::Unix(socket) => socket.poll_write_vectored(cx, pieces),
         }
     }
 
@@ -91,7 +95,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Unix(socket) => Poll::Ready(socket.shut_down()),
         }
     }
 }
