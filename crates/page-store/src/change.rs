@@ -256,7 +256,7 @@ impl<P: Payload> Shared<P> {
                 sweep.applied.dropped += 1;
             }
             Strength::Mark if !page.is_marked() => {
-                page.mark(Marked { number: sweep.applied.number, at_ms: sweep.now_ms });
+                page.mark(Marked { at_ms: sweep.now_ms });
                 index.counters.marked += 1;
                 sweep.applied.marked += 1;
             }
@@ -268,14 +268,14 @@ impl<P: Payload> Shared<P> {
 impl<P> Index<P> {
     /// How many pages a change of these would look at; one that depends on several of them counts for each.
     fn reach(&self, ids: &[Id]) -> usize {
-        let pages = |id: &Id| self.tags.find(*id).map_or(0, |at| self.tags.get(at).pages().len());
+        let pages = |id: &Id| self.tags.find(*id).map_or(0, |at| self.tags.pages(at).len());
         ids.iter().map(pages).sum()
     }
 
     fn open(&mut self, ids: &[Id]) {
         for id in ids {
             let at = self.tags.obtain(*id);
-            self.tags.get_mut(at).open += 1;
+            self.tags.open(at);
         }
         self.opens += ids.len();
         self.counters.opened += 1;
@@ -283,23 +283,21 @@ impl<P> Index<P> {
 
     /// Closes one name with the clock's number; a render must have begun at it or later.
     pub(crate) fn settle(&mut self, id: Id, times: u32) {
-        let before = self.tags.find(id).map_or(0, |at| self.tags.get(at).last_change);
+        let before = self.tags.find(id).map_or(0, |at| self.tags.changed(at).last_change);
         let at = self.remember(id);
         if let Some(restored) = &mut self.restored {
             restored.settled(id, before, self.clock);
         }
-        let tag = self.tags.get_mut(at);
-        tag.open -= times;
-        tag.settled = true;
+        self.tags.settle(at, times);
         self.opens -= times as usize;
     }
 }
 
 /// The place of the page before `position` among those of `id`; moves `position` to it.
 pub(crate) fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Option<u32> {
-    let pages = index.tags.get(index.tags.find(id)?).pages();
+    let pages = index.tags.pages(index.tags.find(id)?);
     *position = (*position).min(pages.len()).checked_sub(1)?;
-    Some(pages[*position].to)
+    Some(pages[*position])
 }
 
 impl Drop for Opened {

@@ -16,6 +16,7 @@ use crate::places::Place;
 use crate::predicate::Predicates;
 use crate::refused::Refused;
 use crate::restore::Restored;
+use crate::runs::Runs;
 use crate::slab::Slab;
 use crate::stats::Counters;
 use crate::tags::Tags;
@@ -33,13 +34,14 @@ pub(crate) struct Index<P> {
     pub(crate) floor: Number,
     pub(crate) leases: Leases,
     pub(crate) pages: Slab<Place<P>>,
+    /// The pages' edges to names.
+    pub(crate) runs: Runs,
     pub(crate) tags: Tags,
     pub(crate) predicates: Predicates<P>,
     pub(crate) queues: Queues,
     /// Places of pages that are gone but whose edges are still there (`places.rs`).
     pub(crate) dead: Vec<u32>,
     pub(crate) page_bytes: usize,
-    pub(crate) edge_bytes: usize,
     /// How many times names are open, all together.
     pub(crate) opens: usize,
     /// The names of open changes that nobody will settle one by one, and how many times.
@@ -57,11 +59,11 @@ impl<P> Index<P> {
             leases: Leases::default(),
             pages: Slab::new(),
             dead: Vec::new(),
+            runs: Runs::new(),
             tags: Tags::new(),
             predicates: Predicates::new(),
             queues: Queues::new(limits.budget_bytes),
             page_bytes: 0,
-            edge_bytes: 0,
             opens: 0,
             abandoned: BTreeMap::new(),
             restored: None,
@@ -76,7 +78,7 @@ impl<P> Index<P> {
             return Err(Refused::LeaseTooOld);
         }
         for id in dependencies.ids() {
-            let Some(tag) = self.tags.find(*id).map(|at| self.tags.get(at)) else { continue };
+            let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
                 return Err(Refused::Unsettled);
             }
@@ -111,7 +113,7 @@ impl<P> Index<P> {
             return Err(Refused::ChangedSince);
         }
         for id in dependencies.ids() {
-            let Some(tag) = self.tags.find(*id).map(|at| self.tags.get(at)) else { continue };
+            let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
                 return Err(Refused::Unsettled);
             }
@@ -178,7 +180,7 @@ impl<P> Index<P> {
     /// All that the index holds, in bytes of heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.page_bytes
-            + self.edge_bytes
+            + self.runs.heap_bytes()
             + self.pages.heap_bytes()
             + self.tags.heap_bytes()
             + self.queues.heap_bytes()

@@ -31,17 +31,17 @@ impl<P: Payload> Store<P> {
         target.ids(site, &self.shared.seeds, &mut ids);
         let index = self.shared.lock();
         let tags = ids.iter().filter_map(|id| index.tags.find(*id));
-        let edges: Vec<_> = tags.map(|at| index.tags.get(at).pages()).collect();
-        let total = edges.iter().map(|edges| edges.len()).sum();
+        let lists: Vec<_> = tags.map(|at| index.tags.pages(at)).collect();
+        let total = lists.iter().map(|list| list.len()).sum();
         let mut skip = from;
         let (mut pages, mut looked_at) = (Vec::new(), 0);
-        for edges in edges {
-            let rest = edges.get(skip..).unwrap_or_default();
-            skip = skip.saturating_sub(edges.len());
+        for list in lists {
+            let rest = list.get(skip..).unwrap_or_default();
+            skip = skip.saturating_sub(list.len());
             let room = count.min(PAGES_MAX) - looked_at;
             let part = rest.iter().take(room);
             looked_at += part.len();
-            pages.extend(part.filter_map(|edge| index.pages.get(edge.to).page.clone()));
+            pages.extend(part.filter_map(|at| index.pages.get(*at).page.clone()));
         }
         drop(index);
         let end = from + looked_at;

@@ -31,13 +31,13 @@ impl<P: Payload> Shared<P> {
 /// The place of the owner's page with the oldest lease, where it has as many pages as it may.
 fn oldest_over<P>(index: &Index<P>, owner: Id) -> Option<u32> {
     let max = index.limits.owner_pages_max;
-    let pages = index.tags.get(index.tags.find(owner)?).pages();
+    let pages = index.tags.pages(index.tags.find(owner)?);
     if pages.len() < max {
         return None;
     }
-    let leases = pages.iter().filter_map(|edge| {
-        let page = index.pages.get(edge.to).page.as_ref()?;
-        Some((page.lease(), edge.to))
+    let leases = pages.iter().filter_map(|at| {
+        let page = index.pages.get(*at).page.as_ref()?;
+        Some((page.lease(), *at))
     });
     // The dead still have their edges: those that live are counted.
     let (count, oldest) = leases.fold((0, None), |(count, oldest), page| {

@@ -10,7 +10,7 @@ use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 /// What a page holds for the caller.
 pub trait Payload: Send + Sync + 'static {
@@ -69,8 +69,6 @@ impl KeyBuf {
 /// A soft invalidation as the pages that it touched know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked {
-    /// The change's number.
-    pub number: Number,
     /// When it was, in milliseconds of the caller's clock, as given with the change; 0 where it was not.
     pub at_ms: u64,
 }
@@ -84,24 +82,27 @@ const USES_MAX: u8 = 3;
 /// The number at which a page's count of requests stays.
 pub const SERVED_MAX: u16 = u16::MAX;
 
+/// What allocators hand out is a multiple of this.
+const HEAP_STEP: usize = 16;
+
 /// A stored response.
 pub struct Page<P> {
     key: Box<[u8]>,
     hash: u64,
     variant: u64,
     lease: Number,
-    heap_bytes: usize,
     payload: P,
+    /// In steps of the allocator's.
+    heap_steps: u32,
     /// Where the index keeps it; written under the index lock only.
     slot: AtomicU32,
     /// 0 to 3, for the eviction.
     uses: AtomicU8,
     /// How many requests it has answered; stays at the top.
     served: AtomicU16,
-    /// The number of the soft invalidation that touched it first, 0 for none; never taken back.
+    /// The caller's time of the soft invalidation that touched it first, and one more; 0 for none. Never
+    /// taken back.
     marked: Mark,
-    /// The caller's time of that; written before the mark.
-    marked_at_ms: AtomicU64,
 }
 
 impl<P: Payload> Page<P> {
@@ -112,13 +113,12 @@ impl<P: Payload> Page<P> {
             hash: key.hash,
             variant,
             lease,
-            heap_bytes,
             payload,
+            heap_steps: u32::try_from(heap_bytes.div_ceil(HEAP_STEP)).unwrap_or(u32::MAX),
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
             served: AtomicU16::new(0),
             marked: Mark::new(0),
-            marked_at_ms: AtomicU64::new(0),
         }
     }
 }
@@ -144,9 +144,10 @@ impl<P> Page<P> {
         self.lease
     }
 
-    /// The bytes it takes in the store, without the dependency index.
+    /// The bytes it takes in the store, without the dependency index; up to a multiple of what allocators
+    /// hand out, and to 64 GiB.
     pub fn heap_bytes(&self) -> usize {
-        self.heap_bytes
+        self.heap_steps as usize * HEAP_STEP
     }
 
     /// Whether a soft invalidation touched it: to be treated as stale.
@@ -157,16 +158,14 @@ impl<P> Page<P> {
     /// The first soft invalidation that touched it, if any did: later ones do not move it, so that "usable
     /// for so long after a change" counts from the first change it does not show.
     pub fn marked(&self) -> Option<Marked> {
-        let number = self.marked.load(Ordering::Acquire);
-        let at_ms = self.marked_at_ms.load(Ordering::Relaxed);
-        (number != 0).then_some(Marked { number: Number(number), at_ms })
+        let at_ms = self.marked.load(Ordering::Acquire).checked_sub(1)?;
+        Some(Marked { at_ms })
     }
 
     /// Marks it, where it is not marked yet. Under the index lock.
     pub(crate) fn mark(&self, mark: Marked) {
         if !self.is_marked() {
-            self.marked_at_ms.store(mark.at_ms, Ordering::Relaxed);
-            self.marked.store(mark.number.0, Ordering::Release);
+            self.marked.store(mark.at_ms.saturating_add(1), Ordering::Release);
         }
     }
 

@@ -9,11 +9,11 @@
 //!
 //! Guarded by the index lock; the page map's shards are locked one at a time, after it.
 
-use crate::budget::heap;
 use crate::evict::Queue;
 use crate::index::Index;
 use crate::names::Dependencies;
 use crate::page::{NOWHERE, Page};
+use crate::runs::Run;
 use crate::shards::Shards;
 use crate::slab::NONE;
 use crate::tags::Edge;
@@ -21,6 +21,9 @@ use std::sync::Arc;
 
 /// The dead buried in one step, beside what it is for.
 const BURY_STEP: usize = 16;
+
+/// What an edge takes at both of its ends.
+const EDGE_BYTES: usize = size_of::<Edge>() + size_of::<u32>();
 
 /// Pages on their way out: freed after the lock is released, for freeing large payloads takes time.
 pub(crate) type Leaving<P> = Vec<Arc<Page<P>>>;
@@ -30,8 +33,8 @@ pub(crate) type Leaving<P> = Vec<Arc<Page<P>>>;
 pub(crate) struct Place<P> {
     /// `None` when it is dead: then it is in no queue.
     pub(crate) page: Option<Arc<Page<P>>>,
-    /// `edges[i].back` is the position among the name's pages.
-    pub(crate) edges: Box<[Edge]>,
+    /// By the places of the names; an edge's `back` is the position among the name's pages.
+    pub(crate) edges: Run,
     pub(crate) queue: Queue,
     pub(crate) newer: u32,
     pub(crate) older: u32,
@@ -45,7 +48,7 @@ impl<P> Place<P> {
 
     /// What the page costs, with its edges at both ends.
     pub(crate) fn bytes(&self) -> usize {
-        self.live().heap_bytes() + 2 * size_of_val(&*self.edges)
+        self.live().heap_bytes() + self.edges.length() * EDGE_BYTES
     }
 }
 
@@ -61,19 +64,18 @@ pub enum Tidied {
 impl<P> Index<P> {
     /// Puts a page in, which was checked, with edges to all it depends on.
     pub(crate) fn add(&mut self, page: &Arc<Page<P>>, dependencies: &Dependencies, queue: Queue) {
-        let (edges, newer, older) = (Box::default(), NONE, NONE);
+        let (edges, newer, older) = (Run::EMPTY, NONE, NONE);
         let place = Place { page: Some(Arc::clone(page)), edges, queue, newer, older };
         let at = self.pages.insert(place);
         let mut edges = Vec::with_capacity(dependencies.ids().len());
-        for (back, id) in (0u32..).zip(dependencies.ids()) {
-            let tag = self.tags.obtain(*id);
-            let position = self.tags.link(tag, Edge { to: at, back });
-            edges.push(Edge { to: tag, back: position });
+        for id in dependencies.ids() {
+            let to = self.tags.obtain(*id);
+            edges.push(Edge { to, back: self.tags.link(to, at) });
         }
-        self.pages.get_mut(at).edges = edges.into();
+        edges.sort_unstable_by_key(|edge| edge.to);
+        self.pages.get_mut(at).edges = self.runs.insert(&edges);
         page.set_slot(at);
         self.page_bytes += page.heap_bytes();
-        self.edge_bytes += heap(size_of_val(&*self.pages.get(at).edges));
         self.queues.push(&mut self.pages, at);
     }
 
@@ -162,15 +164,18 @@ impl<P> Index<P> {
 
     /// Takes the edges out, and the place.
     fn unlink(&mut self, at: u32) {
-        let place = self.pages.remove(at);
-        for edge in &place.edges {
+        let run = self.pages.remove(at).edges;
+        let count = self.runs.get(run).len();
+        for edge in 0..count {
+            let edge = self.runs.get(run)[edge];
             if let Some(moved) = self.tags.unlink(edge.to, edge.back) {
-                // `moved` is not of this page: a page has one edge to a name.
-                let other = self.pages.get_mut(moved.to);
-                other.edges[moved.back as usize].back = edge.back;
+                // `moved` is not this page: a page has one edge to a name.
+                let edges = self.runs.get_mut(self.pages.get(moved).edges);
+                let other = edges.binary_search_by_key(&edge.to, |other| other.to);
+                edges[other.expect("an edge has two ends")].back = edge.back;
             }
             self.tags.free_if_idle(edge.to);
         }
-        self.edge_bytes -= heap(size_of_val(&*place.edges));
+        self.runs.remove(run);
     }
 }

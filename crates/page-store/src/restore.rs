@@ -163,7 +163,7 @@ impl<P: Payload> Restoring<P> {
         let index = self.store.shared.lock();
         let everything = index.restored.as_ref().map(|restored| restored.everything);
         let at = everything.and_then(|id| index.tags.find(id));
-        at.is_some_and(|at| index.tags.get(at).open > 0)
+        at.is_some_and(|at| index.tags.changed(at).open > 0)
     }
 
     /// Puts a page in as [`Store::insert`] does, where it displaces nothing. `marked_at_ms` is the time at
@@ -184,7 +184,7 @@ impl<P: Payload> Restoring<P> {
         let page = Arc::new(Page::new(key, variant, self.lease.number(), payload));
         page.set_uses(worth.uses.min(USES_MAX));
         if let Some(at_ms) = marked_at_ms {
-            page.mark(Marked { number: Number(self.lease.number().get().max(1)), at_ms });
+            page.mark(Marked { at_ms });
         }
         let (mut index, asked) = shared.ask_predicates(&page, dependencies.site());
         let outcome = asked.map_err(NotRestored::Refused);
@@ -283,7 +283,7 @@ impl<P> Index<P> {
             return Err(Refused::LeaseTooOld);
         }
         for id in dependencies.ids() {
-            let Some(tag) = self.tags.find(*id).map(|at| self.tags.get(at)) else { continue };
+            let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
                 return Err(Refused::Unsettled);
             }

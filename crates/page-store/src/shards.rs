@@ -1,15 +1,20 @@
 //! The page map: what a hit reads.
 //!
-//! 256 shards by key hash, each an `RwLock` over a table from key hash to candidates. A lookup locks one
-//! shard for reading, compares the whole key, clones an `Arc` and unlocks. Only the holder of the index lock
+//! 256 shards by key hash, each an `RwLock` over a table of pages by the hash of their keys. A lookup locks one
+//! shard for reading, clones an `Arc`, unlocks, and compares the whole key. Only the holder of the index lock
 //! writes (lock order: index, then one shard), so what it reads stays true until it writes.
 //!
-//! Invariant: all pages under one hash have the same key. A second key with that hash displaces the first.
+//! A key with one page, the usual case, is the pointer to it and nothing else: the hash is in the page, which
+//! a hit reads anyway. Keys with several variants have a table of their own.
+//!
+//! Invariants: all pages under one hash have the same key; a second key with that hash displaces the first.
+//! A hash is in one of the two tables.
 
 use crate::budget::heap;
 use crate::page::{Candidates, Key, Page};
 use crate::sync::{RwLock, read, write};
-use crate::table::Table;
+use crate::table::{Table, shrink_rarely};
+use hashbrown::HashTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,19 +23,82 @@ const SHARDS: usize = 256;
 #[cfg(loom)]
 const SHARDS: usize = 2;
 
-type Shard<P> = RwLock<Table<u64, Candidates<P>>>;
+/// Variants of a key, oldest first.
+type Variants<P> = Arc<Box<[Arc<Page<P>>]>>;
+
+/// The pages of some of the keys.
+#[derive(Debug)]
+struct Shard<P> {
+    /// Those of keys with one page.
+    one: HashTable<Arc<Page<P>>>,
+    /// Those of keys with several.
+    many: Table<u64, Variants<P>>,
+}
+
+impl<P> Shard<P> {
+    fn new() -> Self {
+        Self { one: HashTable::new(), many: Table::new() }
+    }
+
+    fn get(&self, hash: u64) -> Candidates<P> {
+        match self.one.find(hash, |page| page.key().hash == hash) {
+            Some(page) => Candidates::One(Arc::clone(page)),
+            None if self.many.len() == 0 => Candidates::None,
+            None => {
+                let many = self.many.get(&hash);
+                many.map_or(Candidates::None, |pages| Candidates::Many(Arc::clone(pages)))
+            }
+        }
+    }
+
+    /// Puts `new` in the place of what is there under `hash`, which it returns.
+    fn set(&mut self, hash: u64, new: Candidates<P>) -> Candidates<P> {
+        if let Candidates::One(new) = &new
+            && let Some(page) = self.one.find_mut(hash, |page| page.key().hash == hash)
+        {
+            return Candidates::One(std::mem::replace(page, Arc::clone(new)));
+        }
+        if let Candidates::Many(new) = new {
+            return match self.many.insert(hash, new) {
+                Some(old) => Candidates::Many(old),
+                None => self.take_one(|page| page.key().hash == hash, hash),
+            };
+        }
+        let old = match self.many.remove(&hash) {
+            Some(old) => Candidates::Many(old),
+            None => self.take_one(|page| page.key().hash == hash, hash),
+        };
+        if let Candidates::One(new) = new {
+            self.one.insert_unique(hash, new, |page| page.key().hash);
+        }
+        old
+    }
+
+    /// Takes out the page of a key with one, if it is `wanted`.
+    fn take_one(&mut self, wanted: impl Fn(&Arc<Page<P>>) -> bool, hash: u64) -> Candidates<P> {
+        let Ok(entry) = self.one.find_entry(hash, wanted) else { return Candidates::None };
+        let (page, _) = entry.remove();
+        shrink_rarely(&mut self.one, |page| page.key().hash);
+        Candidates::One(page)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        heap(self.one.allocation_size()) + self.many.heap_bytes()
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Shards<P> {
-    shards: Box<[Shard<P>]>,
+    shards: Box<[RwLock<Shard<P>>]>,
     /// Written under the index lock only.
     heap_bytes: AtomicUsize,
 }
 
 impl<P> Shards<P> {
     pub(crate) fn new() -> Self {
-        let shards: Box<[Shard<P>]> = (0..SHARDS).map(|_| RwLock::new(Table::new())).collect();
-        let heap_bytes = AtomicUsize::new(heap(size_of::<Shard<P>>() * SHARDS));
+        let shards: Box<[RwLock<Shard<P>>]> =
+            (0..SHARDS).map(|_| RwLock::new(Shard::new())).collect();
+        let heap_bytes = AtomicUsize::new(heap(size_of_val(&*shards)));
         Self { shards, heap_bytes }
     }
 
@@ -54,7 +122,7 @@ impl<P> Shards<P> {
 
     /// The pages stored under any key with this hash.
     pub(crate) fn same_hash(&self, hash: u64) -> Candidates<P> {
-        read(self.shard(hash)).get(&hash).cloned().unwrap_or(Candidates::None)
+        read(self.shard(hash)).get(hash)
     }
 
     /// Adds `page` and takes `replaced` out, in one step as far as any reader sees.
@@ -67,12 +135,9 @@ impl<P> Shards<P> {
         // The usual case, in one lock.
         let hash = page.key().hash;
         let mut shard = write(self.shard(hash));
-        if let Some(Candidates::One(only)) = shard.get(&hash)
-            && Arc::ptr_eq(only, page)
-        {
-            let before = shard.heap_bytes();
-            // Not the last reference: `page` is another.
-            shard.remove(&hash);
+        let before = shard.heap_bytes();
+        // Not the last reference: `page` is another.
+        if let Candidates::One(_) = shard.take_one(|only| Arc::ptr_eq(only, page), hash) {
             let freed = before - shard.heap_bytes();
             self.heap_bytes.store(self.heap_bytes() - freed, Ordering::Relaxed);
             return;
@@ -89,7 +154,7 @@ impl<P> Shards<P> {
         let pages = self.same_hash(hash).iter().map(replaced).collect();
         let mut shard = write(self.shard(hash));
         // As many candidates as before, so the table and the slice keep their size.
-        let before = shard.insert(hash, Candidates::from_vec(pages));
+        let before = shard.set(hash, Candidates::from_vec(pages));
         drop(shard);
         drop(before);
     }
@@ -102,10 +167,7 @@ impl<P> Shards<P> {
         let slices = [slice_bytes(&old), slice_bytes(&new)];
         let mut shard = write(self.shard(hash));
         let before = shard.heap_bytes();
-        let replaced = match new {
-            Candidates::None => shard.remove(&hash),
-            new => shard.insert(hash, new),
-        };
+        let replaced = shard.set(hash, new);
         let after = shard.heap_bytes();
         drop(shard);
         drop(replaced);
@@ -117,7 +179,7 @@ impl<P> Shards<P> {
         self.heap_bytes.load(Ordering::Relaxed)
     }
 
-    fn shard(&self, hash: u64) -> &Shard<P> {
+    fn shard(&self, hash: u64) -> &RwLock<Shard<P>> {
         // The tables use the lowest and the highest bits.
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
@@ -125,17 +187,19 @@ impl<P> Shards<P> {
     /// Panics where keys are mixed, an entry is empty, or bytes are miscounted. Returns all pages.
     pub(crate) fn validate(&self) -> Vec<Arc<Page<P>>> {
         let mut all = Vec::new();
-        let mut bytes = heap(size_of::<Shard<P>>() * SHARDS);
+        let mut bytes = heap(size_of_val(&*self.shards));
         for (at, lock) in self.shards.iter().enumerate() {
             let shard = read(lock);
             bytes += shard.heap_bytes();
-            for (hash, candidates) in shard.iter() {
+            let hashes = shard.one.iter().map(|page| page.key().hash);
+            for hash in hashes.chain(shard.many.iter().map(|(hash, _)| *hash)) {
+                let candidates = shard.get(hash);
                 let pages = candidates.as_slice();
                 let first = pages.first().expect("an entry of the page map is never empty");
                 assert!(pages.iter().all(|page| page.key() == first.key()), "keys are mixed");
-                assert_eq!(first.key().hash, *hash, "a page under a foreign hash");
+                assert_eq!(first.key().hash, hash, "a page under a foreign hash");
                 assert_eq!((hash >> 40) as usize % SHARDS, at, "a page in a foreign shard");
-                bytes += slice_bytes(candidates);
+                bytes += slice_bytes(&candidates);
                 all.extend(pages.iter().map(Arc::clone));
             }
         }

@@ -6,6 +6,7 @@
 
 use crate::budget::table_bytes;
 use crate::hash::BuildIdentity;
+use hashbrown::HashTable;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -51,5 +52,13 @@ impl<K: Hash + Eq, V> Table<K, V> {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         table_bytes(self.capacity_seen, size_of::<(K, V)>())
+    }
+}
+
+/// Gives back what a table has too much, where it has hardly anything of what it had; `hash` is that of an
+/// entry.
+pub(crate) fn shrink_rarely<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
+    if table.capacity() > SHRINK_FROM && table.len() * 8 < table.capacity() {
+        table.shrink_to(table.len() * 2, hash);
     }
 }

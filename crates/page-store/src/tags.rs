@@ -1,74 +1,85 @@
 //! The dependency index: for every name of data its pages, its last change, and whether it is open.
 //!
-//! "Tag" here is any hashed name: a tag, a URL, a path, everything of a site. Edges run both ways, each with
-//! its position at the other end, so that taking one page out costs its own edges and nothing is scanned.
-//! Guarded by the index lock. Invariants:
+//! "Tag" here is any hashed name: a tag, a URL, a path, everything of a site. Edges run both ways; a page
+//! knows its position among a name's pages, so that taking one page out costs its own edges and nothing is
+//! scanned. Guarded by the index lock. Invariants:
 //! - a tag is *remembered* (in the list, oldest change first) from its change until every lease out is
-//!   newer, or until the floor is raised over it; one that is not has `last_change` <= the floor;
+//!   newer, or until the floor is raised over it; its last change is known while it is remembered or open,
+//!   and otherwise it is <= the floor, which speaks against no lease that is let through;
 //! - a tag without pages that is neither remembered nor open does not exist;
-//! - the tables hold places only, and find out of the tags what is there: most names have one page, and to
-//!   keep their hashes twice would cost as much as all else of them.
+//! - the tables hold places only, and find out of the tags what is there: most names have one page and have
+//!   not changed lately, so both a list of pages and what is known of a change are kept apart, where there
+//!   are any.
 
 use crate::budget::heap;
 use crate::hash::Id;
 use crate::slab::{NONE, Slab};
+use crate::table::shrink_rarely;
 use hashbrown::HashTable;
 
 const TABLES: usize = 256;
-/// A table with more places than this, of which hardly any are taken, gets smaller.
-const SHRINK_FROM: usize = 64;
 
-/// One end of a dependency: the place of the other end's owner, and the position among its edges.
+/// A page's end of a dependency: the place of the name, and the page's position among the name's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
     pub(crate) to: u32,
     pub(crate) back: u32,
 }
 
-/// The pages of a tag. Most names have one page: its URL.
-#[derive(Debug)]
+/// The places of a tag's pages. Most names have one page: its URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pages {
     None,
-    One([Edge; 1]),
-    /// In a box, so that those with one page are the smaller.
-    #[allow(clippy::box_collection, reason = "a third of the size of a vector")]
-    Many(Box<Vec<Edge>>),
+    One([u32; 1]),
+    /// The place of the list.
+    Many(u32),
 }
 
 #[derive(Debug)]
-pub(crate) struct Tag {
-    pub(crate) id: Id,
-    /// The number of the last change or settlement that named it; 0 for none.
-    pub(crate) last_change: u64,
+struct Tag {
+    id: Id,
     pages: Pages,
+    /// The place of what is known of its changes, if it is remembered or open.
+    changed: u32,
+}
+
+/// What is known of the changes of a tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Changed {
+    /// The number of the last change or settlement that named it; 0 for none that matters.
+    pub(crate) last_change: u64,
+    /// The tags before and after it in the list.
     older: u32,
     newer: u32,
     /// How many unsettled changes name it.
     pub(crate) open: u32,
-    pub(crate) remembered: bool,
+    remembered: bool,
     /// Whether a settlement is among its remembered changes.
     pub(crate) settled: bool,
 }
 
-impl Tag {
-    pub(crate) fn pages(&self) -> &[Edge] {
-        match &self.pages {
-            Pages::None => &[],
-            Pages::One(one) => one,
-            Pages::Many(many) => many,
-        }
-    }
+impl Changed {
+    const NOTHING: Changed = Changed {
+        last_change: 0,
+        older: NONE,
+        newer: NONE,
+        open: 0,
+        remembered: false,
+        settled: false,
+    };
 }
 
 #[derive(Debug)]
 pub(crate) struct Tags {
     tables: Box<[HashTable<u32>]>,
     slab: Slab<Tag>,
+    lists: Slab<Vec<u32>>,
+    changed: Slab<Changed>,
     oldest: u32,
     newest: u32,
     remembered: usize,
     edges: usize,
-    edge_bytes: usize,
+    list_bytes: usize,
     table_bytes: usize,
 }
 
@@ -77,11 +88,13 @@ impl Tags {
         Self {
             tables: (0..TABLES).map(|_| HashTable::new()).collect(),
             slab: Slab::new(),
+            lists: Slab::new(),
+            changed: Slab::new(),
             oldest: NONE,
             newest: NONE,
             remembered: 0,
             edges: 0,
-            edge_bytes: 0,
+            list_bytes: 0,
             table_bytes: heap(TABLES * size_of::<HashTable<u32>>()),
         }
     }
@@ -96,82 +109,105 @@ impl Tags {
         if let Some(at) = self.find(id) {
             return at;
         }
-        let (pages, older, newer) = (Pages::None, NONE, NONE);
-        let tag = Tag {
-            id,
-            last_change: 0,
-            pages,
-            older,
-            newer,
-            open: 0,
-            remembered: false,
-            settled: false,
-        };
-        let at = self.slab.insert(tag);
+        let at = self.slab.insert(Tag { id, pages: Pages::None, changed: NONE });
         self.with_table(id, |table, slab| {
             table.insert_unique(id.0, at, |at| slab.get(*at).id.0);
         });
         at
     }
 
-    pub(crate) fn get(&self, at: u32) -> &Tag {
-        self.slab.get(at)
+    /// The places of its pages.
+    pub(crate) fn pages(&self, at: u32) -> &[u32] {
+        match &self.slab.get(at).pages {
+            Pages::None => &[],
+            Pages::One(one) => one,
+            Pages::Many(list) => self.lists.get(*list),
+        }
     }
 
-    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Tag {
-        self.slab.get_mut(at)
+    /// What is known of its changes; nothing where no lease that is let through could be older.
+    pub(crate) fn changed(&self, at: u32) -> Changed {
+        let changed = self.slab.get(at).changed;
+        self.changed.find(changed).copied().unwrap_or(Changed::NOTHING)
     }
 
-    /// Adds an edge to the page at `edge.to`; returns its position among the tag's.
-    pub(crate) fn link(&mut self, at: u32, edge: Edge) -> u32 {
-        let pages = &mut self.slab.get_mut(at).pages;
-        let before = edge_bytes(pages);
-        let position = match pages {
+    fn changed_mut(&mut self, at: u32) -> &mut Changed {
+        let tag = self.slab.get_mut(at);
+        if tag.changed == NONE {
+            tag.changed = self.changed.insert(Changed::NOTHING);
+        }
+        self.changed.get_mut(tag.changed)
+    }
+
+    /// One more unsettled change names it.
+    pub(crate) fn open(&mut self, at: u32) {
+        self.changed_mut(at).open += 1;
+    }
+
+    /// So many unsettled changes that name it are settled, of which the last is remembered.
+    pub(crate) fn settle(&mut self, at: u32, times: u32) {
+        let changed = self.changed_mut(at);
+        changed.open -= times;
+        changed.settled = true;
+    }
+
+    /// Adds the page at `page`; returns its position among the tag's.
+    pub(crate) fn link(&mut self, at: u32, page: u32) -> u32 {
+        let tag = self.slab.get_mut(at);
+        self.edges += 1;
+        let list = match tag.pages {
             Pages::None => {
-                *pages = Pages::One([edge]);
-                0
+                tag.pages = Pages::One([page]);
+                return 0;
             }
             Pages::One([first]) => {
-                *pages = Pages::Many(Box::new(vec![*first, edge]));
-                1
+                let list = self.lists.insert(vec![first]);
+                self.list_bytes += list_bytes(self.lists.get(list));
+                tag.pages = Pages::Many(list);
+                list
             }
-            Pages::Many(many) => {
-                many.push(edge);
-                many.len() - 1
-            }
+            Pages::Many(list) => list,
         };
-        self.edge_bytes = self.edge_bytes + edge_bytes(pages) - before;
-        self.edges += 1;
-        u32::try_from(position).expect("a tag has fewer pages than there are places for pages")
+        let list = self.lists.get_mut(list);
+        let before = list_bytes(list);
+        list.push(page);
+        self.list_bytes = self.list_bytes + list_bytes(list) - before;
+        u32::try_from(list.len() - 1)
+            .expect("a tag has fewer pages than there are places for pages")
     }
 
-    /// Takes the edge at `position` out. Another edge may move there: it is returned, and its page must be
-    /// told its new position.
-    pub(crate) fn unlink(&mut self, at: u32, position: u32) -> Option<Edge> {
-        let pages = &mut self.slab.get_mut(at).pages;
-        let before = edge_bytes(pages);
-        let moved = match pages {
+    /// Takes the page at `position` out. Another page may move there: it is returned, and must be told its
+    /// new position.
+    pub(crate) fn unlink(&mut self, at: u32, position: u32) -> Option<u32> {
+        let tag = self.slab.get_mut(at);
+        self.edges -= 1;
+        let list = match tag.pages {
             Pages::None => unreachable!("an edge has two ends"),
             Pages::One(_) => {
-                *pages = Pages::None;
-                None
+                tag.pages = Pages::None;
+                return None;
             }
-            Pages::Many(many) => {
-                many.swap_remove(position as usize);
-                let moved = many.get(position as usize).copied();
-                shrink(pages);
-                moved
-            }
+            Pages::Many(list) => list,
         };
-        self.edge_bytes = self.edge_bytes + edge_bytes(pages) - before;
-        self.edges -= 1;
+        let pages = self.lists.get_mut(list);
+        let before = list_bytes(pages);
+        pages.swap_remove(position as usize);
+        let moved = pages.get(position as usize).copied();
+        if let [last] = pages[..] {
+            tag.pages = Pages::One([last]);
+            self.lists.remove(list);
+            self.list_bytes -= before;
+        } else {
+            shrink(pages);
+            self.list_bytes = self.list_bytes + list_bytes(pages) - before;
+        }
         moved
     }
 
     /// Frees the tag if nothing needs it any more.
     pub(crate) fn free_if_idle(&mut self, at: u32) {
         let tag = self.slab.get(at);
-        if tag.remembered || tag.open > 0 || !tag.pages().is_empty() {
+        if tag.changed != NONE || tag.pages != Pages::None {
             return;
         }
         let id = tag.id;
@@ -179,54 +215,57 @@ impl Tags {
             if let Ok(entry) = table.find_entry(id.0, |other| *other == at) {
                 entry.remove();
             }
-            if table.capacity() > SHRINK_FROM && table.len() * 8 < table.capacity() {
-                table.shrink_to(table.len() * 2, |at| slab.get(*at).id.0);
-            }
+            shrink_rarely(table, |at| slab.get(*at).id.0);
         });
         self.slab.remove(at);
     }
 
     /// Notes a change: the tag becomes the newest of those remembered.
     pub(crate) fn remember(&mut self, at: u32, number: u64) {
-        if self.slab.get(at).remembered {
+        if self.changed(at).remembered {
             self.detach(at);
         }
         let older = std::mem::replace(&mut self.newest, at);
-        let tag = self.slab.get_mut(at);
-        (tag.older, tag.newer) = (older, NONE);
-        (tag.last_change, tag.remembered) = (number, true);
+        let changed = self.changed_mut(at);
+        (changed.older, changed.newer) = (older, NONE);
+        (changed.last_change, changed.remembered) = (number, true);
         match older {
             NONE => self.oldest = at,
-            older => self.slab.get_mut(older).newer = at,
+            older => self.changed_mut(older).newer = at,
         }
         self.remembered += 1;
     }
 
     /// The number of the oldest change remembered.
     pub(crate) fn oldest_remembered(&self) -> Option<u64> {
-        (self.oldest != NONE).then(|| self.slab.get(self.oldest).last_change)
+        (self.oldest != NONE).then(|| self.changed(self.oldest).last_change)
     }
 
     /// Forgets the oldest change remembered; the caller has seen to the floor.
     pub(crate) fn forget_oldest(&mut self) {
         let at = self.oldest;
         self.detach(at);
-        self.slab.get_mut(at).settled = false;
+        let changed = self.changed_mut(at);
+        changed.settled = false;
+        if changed.open == 0 {
+            let tag = self.slab.get_mut(at);
+            self.changed.remove(std::mem::replace(&mut tag.changed, NONE));
+        }
         self.free_if_idle(at);
     }
 
     fn detach(&mut self, at: u32) {
-        let tag = self.slab.get_mut(at);
-        tag.remembered = false;
-        let (older, newer) = (tag.older, tag.newer);
-        (tag.older, tag.newer) = (NONE, NONE);
+        let changed = self.changed_mut(at);
+        changed.remembered = false;
+        let (older, newer) = (changed.older, changed.newer);
+        (changed.older, changed.newer) = (NONE, NONE);
         match older {
             NONE => self.oldest = newer,
-            older => self.slab.get_mut(older).newer = newer,
+            older => self.changed_mut(older).newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            newer => self.slab.get_mut(newer).older = older,
+            newer => self.changed_mut(newer).older = older,
         }
         self.remembered -= 1;
     }
@@ -250,34 +289,45 @@ impl Tags {
         self.edges
     }
 
+    /// How many times names are open, all together.
+    pub(crate) fn opens(&self) -> usize {
+        self.changed.iter().map(|(_, changed)| changed.open as usize).sum()
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.edge_bytes + self.table_bytes + self.slab.heap_bytes()
+        self.list_bytes
+            + self.lists.heap_bytes()
+            + self.changed.heap_bytes()
+            + self.table_bytes
+            + self.slab.heap_bytes()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Tag)> {
-        self.slab.iter()
-    }
-
-    /// Panics where the tables, the list or the counts disagree with the tags.
+    /// Panics where the tables, the lists or the counts disagree with the tags.
     pub(crate) fn validate(&self, clock: u64, floor: u64) {
         let tables: usize = self.tables.iter().map(HashTable::len).sum();
         assert_eq!(tables, self.len(), "names in the tables");
-        let (mut edges, mut bytes, mut remembered) = (0, 0, 0);
-        for (at, tag) in self.iter() {
+        let (mut edges, mut lists, mut known, mut remembered) = (0, 0, 0, 0);
+        for (at, tag) in self.slab.iter() {
             assert_eq!(self.find(tag.id), Some(at), "a name its table does not know");
-            assert!(tag.remembered || tag.open > 0 || !tag.pages().is_empty(), "an idle name");
+            let (changed, pages) = (self.changed(at), self.pages(at));
+            let is_known = changed.remembered || changed.open > 0;
+            assert_eq!(tag.changed != NONE, is_known, "what is known of changes");
+            assert!(is_known || !pages.is_empty(), "an idle name");
             assert!(
-                tag.remembered || tag.last_change <= floor,
+                changed.remembered || changed.last_change <= floor,
                 "a change forgotten over the floor"
             );
-            assert!(tag.remembered || !tag.settled, "a settlement that is not remembered");
-            assert!(tag.last_change <= clock, "a change ahead of the clock");
-            edges += tag.pages().len();
-            bytes += edge_bytes(&tag.pages);
-            remembered += usize::from(tag.remembered);
+            assert!(changed.remembered || !changed.settled, "a settlement that is not remembered");
+            assert!(changed.last_change <= clock, "a change ahead of the clock");
+            edges += pages.len();
+            lists += usize::from(matches!(tag.pages, Pages::Many(_)));
+            known += usize::from(is_known);
+            remembered += usize::from(changed.remembered);
         }
-        assert_eq!((edges, bytes), (self.edges, self.edge_bytes), "edges");
-        assert_eq!(remembered, self.remembered, "names remembered");
+        assert_eq!((edges, remembered), (self.edges, self.remembered), "edges, names remembered");
+        assert_eq!((lists, known), (self.lists.len(), self.changed.len()), "lists, known changes");
+        let list_bytes: usize = self.lists.iter().map(|(_, list)| list_bytes(list)).sum();
+        assert_eq!(list_bytes, self.list_bytes, "bytes of the lists of pages");
         let taken = |table: &HashTable<u32>| heap(table.allocation_size());
         let table_bytes: usize = self.tables.iter().map(taken).sum();
         let array = heap(TABLES * size_of::<HashTable<u32>>());
@@ -288,11 +338,11 @@ impl Tags {
     fn validate_list(&self) {
         let (mut at, mut older, mut length, mut last) = (self.oldest, NONE, 0, 0);
         while at != NONE {
-            let tag = self.get(at);
-            assert!(tag.remembered, "a name in the list that is not remembered");
-            assert_eq!(tag.older, older, "the list of changes is torn");
-            assert!(tag.last_change >= last, "the list of changes is out of order");
-            (older, at, last) = (at, tag.newer, tag.last_change);
+            let changed = self.changed(at);
+            assert!(changed.remembered, "a name in the list that is not remembered");
+            assert_eq!(changed.older, older, "the list of changes is torn");
+            assert!(changed.last_change >= last, "the list of changes is out of order");
+            (older, at, last) = (at, changed.newer, changed.last_change);
             length += 1;
         }
         assert_eq!(
@@ -308,20 +358,12 @@ fn table_of(id: Id) -> usize {
     id.1 as usize % TABLES
 }
 
-fn edge_bytes(pages: &Pages) -> usize {
-    match pages {
-        Pages::None | Pages::One(_) => 0,
-        Pages::Many(many) => {
-            heap(size_of::<Vec<Edge>>()) + heap(many.capacity() * size_of::<Edge>())
-        }
-    }
+fn list_bytes(list: &Vec<u32>) -> usize {
+    heap(list.capacity() * size_of::<u32>())
 }
 
-fn shrink(pages: &mut Pages) {
-    let Pages::Many(many) = pages else { return };
-    if let [last] = many[..] {
-        *pages = Pages::One([last]);
-    } else if many.capacity() > 16 && many.len() * 4 < many.capacity() {
-        many.shrink_to(many.len() * 2);
+fn shrink(list: &mut Vec<u32>) {
+    if list.capacity() > 16 && list.len() * 4 < list.capacity() {
+        list.shrink_to(list.len() * 2);
     }
 }

@@ -40,7 +40,7 @@ fn it_drops_what_it_touches_and_nothing_else() {
     let soft = store.change_where(SITE, &key_has("3"), Strength::Mark, 77);
     assert_eq!((soft.dropped, soft.marked), (0, 13));
     let page = store.candidates(store.key(b"/3")).as_slice()[0].marked().unwrap();
-    assert_eq!((page.number, page.at_ms), (soft.number, 77));
+    assert_eq!(page.at_ms, 77);
     store.validate();
 }
 

@@ -229,7 +229,7 @@ fn a_mark_says_when_it_was_first_made() {
     assert_eq!(marked(&store, "/a/b"), None);
     assert_eq!(mark_at(&store, Target::Prefix(b"/a"), 1_000), 1);
     let first = marked(&store, "/a/b").unwrap();
-    assert_eq!((first.number, first.at_ms), (store.number(), 1_000));
+    assert_eq!(first.at_ms, 1_000);
     // A later mark does not make it younger, and is not another.
     assert_eq!(mark_at(&store, tag("t"), 2_000), 0);
     assert_eq!(marked(&store, "/a/b"), Some(first));
