@@ -249,10 +249,10 @@ pub fn form_of_not_modified(
     forms: &[Coding],
 ) -> Option<Coding> {
     let negotiated = form_of_whole(request, forms);
-    let (Some(lines), Some(tag)) = (request.if_none_match.get(), stored.etag.as_bytes()) else {
+    let (Some(lines), Some(tag)) = (request.if_none_match.get(), stored.etag.text()) else {
         return negotiated;
     };
-    coding_of_match(lines, tag, negotiated)
+    coding_of_match(lines, &tag, negotiated)
 }
 
 #[cfg(test)]

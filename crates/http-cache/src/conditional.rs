@@ -78,7 +78,8 @@ pub fn goes_with_not_modified(headers: &HeaderMap) -> impl Fn(&HeaderName) -> bo
 /// If-Match (§13.1.1), else If-Unmodified-Since (§13.1.4).
 fn fails_precondition(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     if request.if_match.is_present() {
-        let tag = stored.etag.as_bytes();
+        let tag = stored.etag.text();
+        let tag = tag.as_deref();
         let same = match stored.forms {
             Forms::One => strong_match,
             Forms::ByCoding => strong_match_any_form,
@@ -87,13 +88,14 @@ fn fails_precondition(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool 
     }
     let since =
         request.if_unmodified_since.and_then(|value| date::parse(value, stored.response_time));
-    matches!((stored.modified, since), (Some(modified), Some(since)) if modified > since)
+    matches!((stored.modified(), since), (Some(modified), Some(since)) if modified > since)
 }
 
 /// If-None-Match (§13.1.2), else If-Modified-Since (§13.1.3, RFC 9111 §4.3.2).
 fn is_not_modified(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     if request.if_none_match.is_present() {
-        let tag = stored.etag.as_bytes();
+        let tag = stored.etag.text();
+        let tag = tag.as_deref();
         let same = match stored.forms {
             Forms::One => weak_match,
             Forms::ByCoding => weak_match_any_form,
@@ -102,11 +104,11 @@ fn is_not_modified(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     }
     let Some(value) = request.if_modified_since else { return false };
     let Some(since) = date::parse(value, stored.response_time) else { return false };
-    match stored.modified {
+    match stored.modified() {
         Some(modified) => modified <= since,
         // RFC 9111 §4.3.2 takes Date where there is no Last-Modified, and equality for unmodified.
         // A page that was invalidated may be made twice in one second, so here it must be earlier.
-        None => stored.date < since,
+        None => stored.date() < since,
     }
 }
 
@@ -117,12 +119,12 @@ fn may_cut(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     }
     let Some(condition) = request.if_range else { return true };
     if condition.starts_with(b"\"") || condition.starts_with(b"W/") {
-        return stored.etag.as_bytes().is_some_and(|tag| strong_match(condition, tag));
+        return stored.etag.text().is_some_and(|tag| strong_match(condition, &tag));
     }
     let date = date::parse(condition, stored.response_time);
-    match (stored.modified, date) {
+    match (stored.modified(), date) {
         // A strong validator only if a second older than Date, §8.8.2.2.
-        (Some(modified), Some(date)) => modified == date && stored.date.since(modified) >= 1000,
+        (Some(modified), Some(date)) => modified == date && stored.date().since(modified) >= 1000,
         _ => false,
     }
 }

@@ -183,7 +183,7 @@ fn select<'c>(
 
 /// §4.1: the most recent is told by Date; among equals by the time of reception.
 fn recency(stored: &StoredFacts) -> (Timestamp, Timestamp) {
-    (stored.date, stored.response_time)
+    (stored.date(), stored.response_time)
 }
 
 /// Whether the selected response may be used.
@@ -202,7 +202,7 @@ fn weigh(
         return Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None };
     }
     let reuse = |state| {
-        let answer = answer(request, stored, stored.content_length);
+        let answer = answer(request, stored, stored.content_length());
         Verdict::Reuse { candidate: index, state, answer }
     };
     let forward = |why| Verdict::Forward {
@@ -214,7 +214,7 @@ fn weigh(
     if honours && is_refused_by_request(request, stored, now) {
         return forward(ForwardReason::Request);
     }
-    if stored.is_fresh(now) && marked.is_none() && !stored.directives.no_cache {
+    if stored.is_fresh(now) && marked.is_none() && !stored.directives.no_cache() {
         return reuse(Reuse::Fresh);
     }
     if stale::is_allowed_while_revalidating(stored, marked, policy, now) {
@@ -243,6 +243,6 @@ fn is_refused_by_request(request: &RequestFacts<'_>, stored: &StoredFacts, now: 
         return true;
     }
     // §5.2.1.3; a stale response is no matter of min-fresh.
-    let left = stored.lifetime_ms.saturating_sub(age);
+    let left = stored.lifetime_ms().saturating_sub(age);
     stored.is_fresh(now) && directives.min_fresh.is_some_and(|s| left < milliseconds(s))
 }

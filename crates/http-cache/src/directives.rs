@@ -7,7 +7,6 @@
 //! permission (`stale-while-revalidate=x`) permits nothing. Unknown directives are ignored (§5.2.3).
 
 use crate::fields::{self, digits, trim};
-use crate::rare::Rare;
 use crate::time::SECONDS_MAX;
 use http::header::HeaderName;
 
@@ -75,7 +74,7 @@ pub struct ResponseDirectives {
     /// `stale-if-error`, RFC 5861 §4.
     pub stale_if_error: Option<u32>,
     /// The fields that `no-cache="…"` and `private="…"` name: not kept (§5.2.2.4, §5.2.2.7).
-    pub withheld: Rare<Vec<HeaderName>>,
+    pub withheld: Vec<HeaderName>,
 }
 
 impl ResponseDirectives {
@@ -124,8 +123,7 @@ impl ResponseDirectives {
             fields::members(text).map(|name| HeaderName::from_bytes(name).ok()).collect();
         match names {
             Some(names) if !names.is_empty() => {
-                let all: Vec<HeaderName> = self.withheld.iter().cloned().chain(names).collect();
-                self.withheld = all.into();
+                self.withheld.extend(names);
                 true
             }
             _ => false,
@@ -247,7 +245,7 @@ mod tests {
     fn qualified_forms_name_fields_and_otherwise_count_whole() {
         // RFC 9111 §5.2.2.4, §5.2.2.7.
         let directives = response(&["no-cache=\"X-A, x-b\", private=x-c"]);
-        assert_eq!(*directives.withheld, ["x-a", "x-b", "x-c"]);
+        assert_eq!(directives.withheld, ["x-a", "x-b", "x-c"]);
         assert!(!directives.no_cache && !directives.private);
         for line in ["no-cache", "no-cache=\"\"", "no-cache=\"a b\"", "no-cache=\"a", "no-cache =a"]
         {

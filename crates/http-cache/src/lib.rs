@@ -21,6 +21,7 @@ mod invalidation;
 pub mod litespeed;
 mod not_stored;
 mod owned;
+mod packed;
 pub mod parts;
 mod policy;
 pub mod range;
@@ -45,13 +46,14 @@ pub use freshness::LifetimeSource;
 pub use invalidation::invalidates;
 pub use not_stored::NotStored;
 pub use owned::{OwnedTerms, PrivateWord, storable_for_owner};
+pub use packed::Directives;
 pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
 };
 pub use rare::{Emptiable, Rare};
 pub use request::{FieldLines, Method, RequestFacts};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
-pub use stored::{Forms, Stored, StoredFacts};
+pub use stored::{Beside, Forms, Stored, StoredFacts};
 pub use storing::storable;
 pub use time::{SECONDS_MAX, Timestamp};
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

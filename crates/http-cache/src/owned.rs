@@ -91,8 +91,9 @@ pub fn storable_for_owner(
         stored.headers.append(http::header::SET_COOKIE, cookie);
     }
     let (everybodys, owners) = tags(headers)?;
-    (stored.tags, stored.owner_tags) = (everybodys.into(), owners.into());
-    stored.directives.private = true;
+    stored.tags = everybodys.into();
+    stored.beside.change(|beside| beside.owner_tags = owners);
+    stored.directives = stored.directives.made_private();
     say_private(&mut stored);
     Ok(Some(stored))
 }
@@ -111,8 +112,9 @@ fn limit(stored: &mut Stored, max_ms: u64) -> Result<(), NotStored> {
             return Err(NotStored::NoLifetime);
         }
     }
-    let most = max_ms.saturating_add(stored.initial_age_ms).min(u64::from(SECONDS_MAX) * 1000);
-    stored.lifetime_ms = stored.lifetime_ms.min(most);
+    let most = max_ms.saturating_add(stored.initial_age_ms()).min(u64::from(SECONDS_MAX) * 1000);
+    let allowed = stored.lifetime_ms().min(most);
+    stored.set_lifetime_ms(allowed);
     match stored.is_fresh(stored.response_time) {
         true => Ok(()),
         false => Err(NotStored::NeverReusable),

@@ -26,7 +26,7 @@ fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<Stored>, Not
 }
 
 fn by_anybody(lines: &[(&str, &str)]) -> Result<Option<u64>, NotStored> {
-    kept(PrivateWord::Anybodys, lines).map(|stored| stored.map(|stored| stored.lifetime_ms))
+    kept(PrivateWord::Anybodys, lines).map(|stored| stored.map(|stored| stored.lifetime_ms()))
 }
 
 #[test]
@@ -126,5 +126,5 @@ fn tags_are_the_owners_or_everybodys() {
     let list =
         |tags: &crate::tags::Tags| -> Vec<Vec<u8>> { tags.iter().map(<[u8]>::to_vec).collect() };
     assert_eq!(list(&stored.tags), [b"news".to_vec(), b"whole".to_vec()]);
-    assert_eq!(list(&stored.owner_tags), [b"mine".to_vec()]);
+    assert_eq!(list(&stored.beside.owner_tags), [b"mine".to_vec()]);
 }

@@ -19,7 +19,7 @@ use crate::request::RequestFacts;
 use crate::stored::Stored;
 use crate::storing::storable;
 use crate::time::Timestamp;
-use crate::validators::{EntityTag, strong_match};
+use crate::validators::{TagText, Whose, strong_match};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, DATE, EXPIRES, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use std::ops::Range;
@@ -126,18 +126,14 @@ pub fn storable_part(
     if strong_tag(&stored).is_none() {
         return Err(NotStored::PartNotStrong);
     }
-    stored.content_length = Some(part.complete_length);
+    stored.set_content_length(Some(part.complete_length));
     Ok((stored, part))
 }
 
-fn strong_tag(stored: &Stored) -> Option<&[u8]> {
-    match &stored.etag {
-        // What is no entity tag at all matches nothing, itself neither.
-        EntityTag::Origins(tag) if strong_match(tag.as_bytes(), tag.as_bytes()) => {
-            Some(tag.as_bytes())
-        }
-        _ => None,
-    }
+fn strong_tag(stored: &Stored) -> Option<TagText<'_>> {
+    // What is no entity tag at all matches nothing, itself neither.
+    let tag = stored.etag.as_it_came().filter(|tag| strong_match(tag, tag));
+    tag.filter(|_| stored.etag.whose() == Some(Whose::Origins))
 }
 
 /// A stored part with its content.
@@ -156,7 +152,7 @@ pub fn joined(
     newer: &Held<'_>,
     content_max_bytes: u64,
 ) -> Option<(Stored, Vec<u8>)> {
-    let is_same = strong_match(strong_tag(older.stored)?, strong_tag(newer.stored)?);
+    let is_same = strong_match(&strong_tag(older.stored)?, &strong_tag(newer.stored)?);
     if !is_same || older.stored.nominated != newer.stored.nominated {
         return None;
     }

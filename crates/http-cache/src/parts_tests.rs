@@ -93,7 +93,7 @@ fn parts_are_joined_to_bytes_of_the_whole() {
                     assert!(!apart && bytes == content(&stored), "{first}-{last} {other}-{end}");
                     let whole = first.min(other) == 0 && last.max(end) == 9;
                     assert_eq!(Part::of(&stored).is_none(), whole);
-                    assert_eq!(stored.content_length, Some(10));
+                    assert_eq!(stored.content_length(), Some(10));
                 }
             }
         }

@@ -19,6 +19,13 @@ pub trait Emptiable: Sized + 'static {
 pub struct Rare<T>(Option<Box<T>>);
 
 impl<T: Emptiable + Clone> Rare<T> {
+    /// Changes it.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut T)) {
+        let mut thing = std::mem::take(self).into_inner();
+        change(&mut thing);
+        *self = thing.into();
+    }
+
     /// Takes the thing out.
     pub(crate) fn into_inner(self) -> T {
         self.0.map_or_else(|| T::EMPTY.clone(), |there| *there)
@@ -74,13 +81,5 @@ impl<T: Eq> Eq for Rare<T> {}
 impl<T: Emptiable + fmt::Debug> fmt::Debug for Rare<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
-    }
-}
-
-impl Emptiable for Vec<http::HeaderName> {
-    const EMPTY: &'static Self = &Vec::new();
-
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
     }
 }

@@ -71,7 +71,7 @@ pub fn may_use_stale_on(
     let (seconds, by) = match if_error(stored, request, policy)? {
         // What was never fresh was meant to be asked about each time.
         (0, StaleUse::ByPolicy)
-            if failure.is_disconnection() && stored.lifetime_ms > 0 && marked.is_none() =>
+            if failure.is_disconnection() && stored.lifetime_ms() > 0 && marked.is_none() =>
         {
             (policy.stale_if_disconnected_seconds, StaleUse::Disconnected)
         }
@@ -95,7 +95,7 @@ fn if_error(
     if is_forbidden_by_name(stored) {
         return Err(NoStaleUse::Forbidden);
     }
-    if let Some(seconds) = stored.directives.stale_if_error {
+    if let Some(seconds) = stored.directives.stale_if_error() {
         return Ok((seconds, StaleUse::ByResponse));
     }
     if is_forbidden(stored) {
@@ -139,7 +139,7 @@ fn while_revalidate_seconds(stored: &StoredFacts, policy: &Policy) -> u32 {
     if is_forbidden_by_name(stored) {
         return 0;
     }
-    match stored.directives.stale_while_revalidate {
+    match stored.directives.stale_while_revalidate() {
         Some(seconds) => seconds,
         None if is_forbidden(stored) => 0,
         None => policy.stale_while_revalidate_seconds,
@@ -148,7 +148,7 @@ fn while_revalidate_seconds(stored: &StoredFacts, policy: &Policy) -> u32 {
 
 /// Whether there is any case in which the response could be used stale.
 pub(crate) fn may_ever_be(stored: &StoredFacts, policy: &Policy) -> bool {
-    let if_error = match stored.directives.stale_if_error {
+    let if_error = match stored.directives.stale_if_error() {
         Some(seconds) => seconds > 0 && !is_forbidden_by_name(stored),
         None => policy.stale_if_error_seconds > 0 && !is_forbidden(stored),
     };
@@ -157,10 +157,10 @@ pub(crate) fn may_ever_be(stored: &StoredFacts, policy: &Policy) -> bool {
 
 /// Whether use in a stale state is forbidden by anything the response says (RFC 9111 §4.2.4).
 pub(crate) fn is_forbidden(stored: &StoredFacts) -> bool {
-    is_forbidden_by_name(stored) || stored.directives.s_maxage.is_some()
+    is_forbidden_by_name(stored) || stored.directives.has_s_maxage()
 }
 
 fn is_forbidden_by_name(stored: &StoredFacts) -> bool {
-    let directives = &stored.directives;
-    directives.no_cache || directives.must_revalidate || directives.proxy_revalidate
+    let directives = stored.directives;
+    directives.no_cache() || directives.is_to_be_revalidated()
 }

@@ -7,13 +7,14 @@
 use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::{CacheControl, Switch};
-use crate::rare::Rare;
+use crate::packed::{Directives, Length, Millis, Modified};
+use crate::rare::{Emptiable, Rare};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
-use crate::validators::{EntityTag, TagBytes};
+use crate::validators::{EntityTag, Whose};
 use crate::variants::Nominated;
-use http::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
+use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 use std::ops::{Deref, DerefMut};
 
@@ -31,45 +32,54 @@ pub struct Stored {
 }
 
 /// A stored response as far as reuse needs it: without content and fields. Whoever keeps many keeps
-/// these, and the fields as they like.
+/// these, and the fields as they like. What is behind a method is packed: so it takes half of the bytes.
 #[derive(Clone, Debug)]
 pub struct StoredFacts {
     /// The status; never 1xx, 206 or 304.
     pub status: StatusCode,
-    /// When the request was sent to the origin.
-    pub request_time: Timestamp,
     /// When the response came.
     pub response_time: Timestamp,
-    /// Its age when it came, in milliseconds (corrected initial age, RFC 9111 §4.2.3).
-    pub initial_age_ms: u64,
-    /// Its freshness lifetime in milliseconds (RFC 9111 §4.2.1).
-    pub lifetime_ms: u64,
-    /// What gave it that lifetime.
+    /// How long after the request, in milliseconds, up to 49 days.
+    delay_ms: u32,
+    initial_age: Millis,
+    lifetime: Millis,
+    /// What gave it its lifetime.
     pub lifetime_source: LifetimeSource,
     /// The directives it came with, from the field that speaks to this cache.
-    pub directives: ResponseDirectives,
+    pub directives: Directives,
     /// The nominated fields and the values the request had (RFC 9111 §4.1).
     pub nominated: Rare<Nominated>,
     /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
     /// unless the response [can be validated](StoredFacts::can_be_validated): a 304 may leave them out.
     pub tags: Rare<Tags>,
-    /// Of a private copy: the tags that only its owner's changes touch.
-    pub owner_tags: Rare<Tags>,
+    /// What few have.
+    pub beside: Rare<Beside>,
     /// The entity tag, from the origin or our own.
     pub etag: EntityTag,
     /// Whether its content may be sent in other forms, whose entity tags meet conditions as well.
     pub forms: Forms,
+    content_length: Length,
+    /// Last-Modified as a point in time, where it can be read.
+    modified: Modified,
+    /// Date as a point in time.
+    date: Millis,
+}
+
+/// What few stored responses have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Of a private copy: the tags that only its owner's changes touch.
+    pub owner_tags: Tags,
     /// What LiteSpeed's field says of the content, where there is one: `esi=on`, `no-vary`.
     pub litespeed: Option<CacheControl>,
-    /// The length of the content in bytes, once known: set it when the content is complete if the
-    /// origin gave no Content-Length. Until then ranges are ignored.
-    pub content_length: Option<u64>,
-    /// Last-Modified as a point in time, where it can be read.
-    pub(crate) modified: Option<Timestamp>,
-    /// Whether there is a Last-Modified, readable or not.
-    pub(crate) has_last_modified: bool,
-    /// Date as a point in time.
-    pub(crate) date: Timestamp,
+}
+
+impl Emptiable for Beside {
+    const EMPTY: &'static Beside = &Beside { owner_tags: Tags::NONE, litespeed: None };
+
+    fn is_nothing(&self) -> bool {
+        self.owner_tags.is_empty() && self.litespeed.is_none()
+    }
 }
 
 impl Deref for Stored {
@@ -100,25 +110,9 @@ impl Stored {
     /// A file, of which the caller knows all: its fields (ETag and Last-Modified among them) and its
     /// length in bytes. For [`answer`](crate::answer) only; it has no lifetime and is never stored.
     pub fn of_file(headers: HeaderMap, length: u64, now: Timestamp) -> Stored {
-        let facts = StoredFacts {
-            status: StatusCode::OK,
-            request_time: now,
-            response_time: now,
-            initial_age_ms: 0,
-            lifetime_ms: 0,
-            lifetime_source: LifetimeSource::None,
-            directives: ResponseDirectives::default(),
-            nominated: Rare::default(),
-            etag: EntityTag::of_origin(&headers),
-            forms: Forms::One,
-            tags: Rare::default(),
-            owner_tags: Rare::default(),
-            litespeed: None,
-            content_length: Some(length),
-            modified: None,
-            has_last_modified: false,
-            date: now,
-        };
+        let mut facts = StoredFacts::of(StatusCode::OK, now);
+        facts.etag = EntityTag::of_origin(&headers);
+        facts.set_content_length(Some(length));
         let mut stored = Stored { headers, internal: HeaderMap::new(), facts };
         stored.read_dates();
         stored
@@ -134,18 +128,21 @@ impl Stored {
     /// origin's connection, and each keeps all of that.
     pub fn into_parts(self) -> (StoredFacts, HeaderMap, HeaderMap) {
         let Stored { headers, internal, mut facts } = self;
-        facts.has_last_modified = headers.contains_key(LAST_MODIFIED);
-        for tags in [&mut facts.tags, &mut facts.owner_tags] {
-            tags.there().into_iter().for_each(Tags::shrink);
+        if !headers.contains_key(LAST_MODIFIED) {
+            facts.modified = Modified::ABSENT;
+        } else if !facts.modified.is_there() {
+            facts.modified = Modified::UNREADABLE;
         }
+        facts.tags.there().into_iter().for_each(Tags::shrink);
+        facts.beside.there().into_iter().for_each(|beside| beside.owner_tags.shrink());
         (facts, headers, internal)
     }
 
     /// Gives it an entity tag of our own, made by [`own_etag`](crate::validators::own_etag), unless
     /// the origin gave one; the ETag field then goes to clients, but never to the origin.
     pub fn set_own_etag(&mut self, tag: HeaderValue) {
-        if !matches!(self.etag, EntityTag::Origins(_)) {
-            self.etag = EntityTag::Own(TagBytes::of(tag.as_bytes()));
+        if self.etag.whose() != Some(Whose::Origins) {
+            self.etag = EntityTag::of(Whose::Own, tag.as_bytes());
             self.headers.insert(ETAG, tag);
         }
     }
@@ -169,7 +166,7 @@ impl Stored {
     /// and adds a Date where none can be read (RFC 9110 §6.6.1).
     pub(crate) fn read_dates(&mut self) {
         let came = self.response_time;
-        self.facts.date = match date_field(&self.headers, "date", came) {
+        let date = match date_field(&self.headers, "date", came) {
             DateField::At(date) => date,
             DateField::Absent | DateField::Invalid => {
                 let now = crate::date::format(came);
@@ -178,19 +175,91 @@ impl Stored {
                 Timestamp::from_seconds(came.seconds())
             }
         };
+        self.facts.date = Millis::of(date.0);
         self.facts.modified = match date_field(&self.headers, "last-modified", came) {
-            DateField::At(modified) => Some(modified),
-            DateField::Absent | DateField::Invalid => None,
+            DateField::At(modified) => Modified::at(modified),
+            _ if self.headers.contains_key(LAST_MODIFIED) => Modified::UNREADABLE,
+            DateField::Absent | DateField::Invalid => Modified::ABSENT,
         };
-        self.facts.has_last_modified = self.headers.contains_key(LAST_MODIFIED);
     }
 }
 
 impl StoredFacts {
+    /// Of a response with this status that came at this time, for the rest to be set.
+    pub(crate) fn of(status: StatusCode, response_time: Timestamp) -> StoredFacts {
+        StoredFacts {
+            status,
+            response_time,
+            delay_ms: 0,
+            initial_age: Millis::of(0),
+            lifetime: Millis::of(0),
+            lifetime_source: LifetimeSource::None,
+            directives: Directives::from(&ResponseDirectives::default()),
+            nominated: Rare::default(),
+            tags: Rare::default(),
+            beside: Rare::default(),
+            etag: EntityTag::NONE,
+            forms: Forms::One,
+            content_length: Length::of(None),
+            modified: Modified::ABSENT,
+            date: Millis::of(response_time.0),
+        }
+    }
+
+    /// When the request was sent to the origin.
+    pub fn request_time(&self) -> Timestamp {
+        Timestamp(self.response_time.0.saturating_sub(self.delay_ms.into()))
+    }
+
+    /// Says when that was; it is kept as how long before the response.
+    pub fn set_request_time(&mut self, sent: Timestamp) {
+        self.delay_ms = u32::try_from(self.response_time.since(sent)).unwrap_or(u32::MAX);
+    }
+
+    /// Its age when it came, in milliseconds (corrected initial age, RFC 9111 §4.2.3).
+    pub fn initial_age_ms(&self) -> u64 {
+        self.initial_age.get()
+    }
+
+    /// Sets its age when it came, in milliseconds: at most 2^31 seconds.
+    pub fn set_initial_age_ms(&mut self, age_ms: u64) {
+        self.initial_age = Millis::of(age_ms);
+    }
+
+    /// Its freshness lifetime in milliseconds (RFC 9111 §4.2.1).
+    pub fn lifetime_ms(&self) -> u64 {
+        self.lifetime.get()
+    }
+
+    /// Sets its freshness lifetime in milliseconds: at most 2^31 seconds.
+    pub fn set_lifetime_ms(&mut self, lifetime_ms: u64) {
+        self.lifetime = Millis::of(lifetime_ms);
+    }
+
+    /// The length of the content in bytes, once known; until then ranges are ignored.
+    pub fn content_length(&self) -> Option<u64> {
+        self.content_length.get()
+    }
+
+    /// Sets that length: when the content is complete, if the origin gave no Content-Length.
+    pub fn set_content_length(&mut self, bytes: Option<u64>) {
+        self.content_length = Length::of(bytes);
+    }
+
+    /// Last-Modified as a point in time, where it can be read.
+    pub(crate) fn modified(&self) -> Option<Timestamp> {
+        self.modified.get()
+    }
+
+    /// Date as a point in time.
+    pub(crate) fn date(&self) -> Timestamp {
+        Timestamp(self.date.get())
+    }
+
     /// The current age in milliseconds (RFC 9111 §4.2.3); at most 2^31 seconds.
     pub fn age_ms(&self, now: Timestamp) -> u64 {
         let resident = now.since(self.response_time);
-        self.initial_age_ms.saturating_add(resident).min(u64::from(SECONDS_MAX) * 1000)
+        self.initial_age_ms().saturating_add(resident).min(u64::from(SECONDS_MAX) * 1000)
     }
 
     /// The value of the Age field, in seconds (RFC 9111 §5.1), required on every reuse.
@@ -201,62 +270,59 @@ impl StoredFacts {
     /// Whether the lifetime is longer than the age (RFC 9111 §4.2). Whether it may be *reused* is
     /// another question: `no-cache` responses may be fresh. See [`decide`](crate::decide).
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        self.lifetime_ms > self.age_ms(now)
+        self.lifetime_ms() > self.age_ms(now)
     }
 
     /// How long it stays fresh, in seconds; negative when stale. The `ttl` of Cache-Status
     /// (RFC 9211 §2.4).
     pub fn ttl_seconds(&self, now: Timestamp) -> i64 {
-        (self.lifetime_ms as i64 - self.age_ms(now) as i64).div_euclid(1000)
+        (self.lifetime_ms() as i64 - self.age_ms(now) as i64).div_euclid(1000)
     }
 
     /// How long it has been stale, in milliseconds; 0 while fresh.
     pub fn staleness_ms(&self, now: Timestamp) -> u64 {
-        self.age_ms(now).saturating_sub(self.lifetime_ms)
+        self.age_ms(now).saturating_sub(self.lifetime_ms())
     }
 
     /// Until when it is fresh.
     pub fn fresh_until(&self) -> Timestamp {
-        self.response_time.plus(self.lifetime_ms.saturating_sub(self.initial_age_ms))
+        self.response_time.plus(self.lifetime_ms().saturating_sub(self.initial_age_ms()))
     }
 
     /// Whether requests that arrived while it was being made may be answered with it unseen by the
     /// origin: it is fresh at `now`, and needs no validation before reuse (RFC 9111 §5.2.2.4).
     pub fn may_be_shared(&self, now: Timestamp) -> bool {
-        !self.directives.no_cache && self.is_fresh(now)
+        !self.directives.no_cache() && self.is_fresh(now)
     }
 
     /// Whether the origin can be asked if it still holds (RFC 9111 §4.3.1).
     pub fn can_be_validated(&self) -> bool {
-        matches!(self.etag, EntityTag::Origins(_)) || self.has_last_modified
+        self.etag.whose() == Some(Whose::Origins) || self.modified.is_there()
     }
 
     /// Whether its content is marked as having elements of ESI in it.
     pub fn says_esi(&self) -> bool {
-        self.litespeed.is_some_and(|control| control.esi == Switch::On)
+        self.beside.litespeed.is_some_and(|control| control.esi == Switch::On)
     }
 
     /// Whether one copy is for all, whatever the vary cookies are.
     pub fn says_no_vary(&self) -> bool {
-        self.litespeed.is_some_and(|control| control.no_vary == Switch::On)
+        self.beside.litespeed.is_some_and(|control| control.no_vary == Switch::On)
     }
 
     /// Whether it is one visitor's copy, made by [`storable_for_owner`](crate::storable_for_owner).
     pub fn is_private(&self) -> bool {
-        self.directives.private
+        self.directives.private()
     }
 
     /// An estimate of the bytes it takes on the heap, for the page budget: what varies by anything, tags,
     /// the entity tag.
     pub fn heap_bytes(&self) -> usize {
-        let boxes =
-            self.nominated.box_bytes() + self.tags.box_bytes() + self.owner_tags.box_bytes();
+        let boxes = self.nominated.box_bytes() + self.tags.box_bytes() + self.beside.box_bytes();
         self.nominated.heap_bytes()
             + self.tags.heap_bytes()
-            + self.owner_tags.heap_bytes()
+            + self.beside.owner_tags.heap_bytes()
             + boxes
-            + self.directives.withheld.box_bytes()
-            + allocated(self.directives.withheld.capacity() * size_of::<HeaderName>())
             + self.etag.heap_bytes()
     }
 }
@@ -275,6 +341,11 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
+    fn facts_are_few_bytes() {
+        assert_eq!(size_of::<StoredFacts>(), 112);
+    }
+
+    #[test]
     fn taken_apart_it_holds_nothing_of_what_was_read() {
         let read = Bytes::from(vec![b'x'; 8 << 10]);
         let mut headers = HeaderMap::new();
@@ -283,10 +354,10 @@ mod tests {
         headers.insert(LAST_MODIFIED, HeaderValue::from_static("whenever"));
         let stored = Stored::of_file(headers, 1, Timestamp(0));
         let (facts, headers, internal) = stored.clone().into_parts();
-        let EntityTag::Origins(tag) = &facts.etag else { panic!("{:?}", facts.etag) };
-        assert_eq!(tag.as_bytes(), &read[100..110]);
-        assert!(!read.as_ptr_range().contains(&tag.as_bytes().as_ptr()));
-        assert!(facts.can_be_validated() && facts.modified.is_none());
+        let tag = facts.etag.text().expect("it has one");
+        assert_eq!((&*tag, facts.etag.whose()), (&read[100..110], Some(Whose::Origins)));
+        assert!(!read.as_ptr_range().contains(&tag.as_ptr()));
+        assert!(facts.can_be_validated() && facts.modified().is_none());
         let again = Stored::of_parts(facts, headers, internal);
         assert_eq!(again.headers, stored.headers);
     }

@@ -11,9 +11,8 @@ use crate::freshness::{
 use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
-use crate::rare::Rare;
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Forms, Stored, StoredFacts};
+use crate::stored::{Stored, StoredFacts};
 use crate::tags::DIALECTS;
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
@@ -133,25 +132,17 @@ pub(crate) fn keep(
         None => return Err(NotStored::NoLifetime),
     };
     let kept = kept_fields(headers, &declared.directives, policy);
-    let facts = StoredFacts {
-        status,
-        request_time: times.request,
-        response_time: times.response,
-        initial_age_ms,
-        lifetime_ms,
-        lifetime_source,
-        directives: declared.directives,
-        nominated: nominated.into(),
-        tags: Rare::default(),
-        owner_tags: Rare::default(),
-        etag: EntityTag::of_origin(&kept),
-        forms: Forms::One,
-        content_length: content_length(headers),
-        litespeed: CacheControl::read(headers).filter(|_| policy.litespeed == FieldUse::Obey),
-        modified: None,
-        has_last_modified: false,
-        date: times.response,
-    };
+    let mut facts = StoredFacts::of(status, times.response);
+    facts.set_request_time(times.request);
+    facts.set_initial_age_ms(initial_age_ms);
+    facts.set_lifetime_ms(lifetime_ms);
+    facts.lifetime_source = lifetime_source;
+    facts.directives = (&declared.directives).into();
+    facts.nominated = nominated.into();
+    facts.etag = EntityTag::of_origin(&kept);
+    facts.set_content_length(content_length(headers));
+    let litespeed = CacheControl::read(headers).filter(|_| policy.litespeed == FieldUse::Obey);
+    facts.beside.change(|beside| beside.litespeed = litespeed);
     let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
     Ok(stored)
@@ -193,7 +184,7 @@ fn is_needed_again(name: &str) -> bool {
 
 /// Whether it can ever be reused: fresh, or to be validated, or allowed to be used stale.
 fn is_of_use(stored: Stored, policy: &Policy) -> Result<Stored, NotStored> {
-    let fresh = stored.is_fresh(stored.response_time) && !stored.directives.no_cache;
+    let fresh = stored.is_fresh(stored.response_time) && !stored.directives.no_cache();
     if fresh || stored.can_be_validated() || crate::stale::may_ever_be(&stored, policy) {
         return Ok(stored);
     }

@@ -102,7 +102,7 @@ pub struct Tags {
 }
 
 impl Emptiable for Tags {
-    const EMPTY: &'static Tags = &Tags { packed: Vec::new(), count: 0 };
+    const EMPTY: &'static Tags = &Tags::NONE;
 
     fn is_nothing(&self) -> bool {
         self.is_empty()
@@ -113,6 +113,8 @@ impl Emptiable for Tags {
 const LENGTH_BYTES: usize = size_of::<u16>();
 
 impl Tags {
+    pub(crate) const NONE: Tags = Tags { packed: Vec::new(), count: 0 };
+
     /// The tags.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.packed[..];

@@ -243,7 +243,7 @@ mod tests {
             read(&[("cdn-cache-control", "no-store=?0, max-age=9999999999;a=1, private=\"x\"")]);
         assert!(!found.directives.no_store && !found.directives.private);
         assert_eq!(found.directives.max_age, Some(SECONDS_MAX));
-        assert_eq!(*found.directives.withheld, ["x"]);
+        assert_eq!(found.directives.withheld, ["x"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::request::{Method, RequestFacts};
 use crate::stored::Stored;
 use crate::storing::storable;
 use crate::time::Timestamp;
-use crate::validators::{EntityTag, weak_match};
+use crate::validators::{Whose, weak_match};
 use http::header::{
     AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderName, IF_MATCH,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, SET_COOKIE,
@@ -27,8 +27,8 @@ pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
         headers.remove(name);
     }
     let Some(stored) = stored else { return };
-    if let EntityTag::Origins(tag) = &stored.etag {
-        headers.insert(IF_NONE_MATCH, tag.to_value());
+    if let Some(tag) = stored.etag.value_if(Whose::Origins) {
+        headers.insert(IF_NONE_MATCH, tag);
     }
     if let Some(modified) = stored.last_modified() {
         headers.insert(IF_MODIFIED_SINCE, modified.clone());
@@ -106,7 +106,7 @@ pub fn freshen_by_head(
     }
     let length =
         fields::first(headers, "content-length").map(|text| fields::digits(text, u64::MAX));
-    let same_length = match (length, old.content_length) {
+    let same_length = match (length, old.content_length()) {
         (Some(Some(length)), Some(known)) => Some(length == known),
         _ => None,
     };
@@ -138,8 +138,8 @@ fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
 /// the 304's tag is strong, to choose among several stored responses; here one was validated, and
 /// nginx, for one, weakens the tag of a compressed 200 but not that of the 304.
 fn same_tag(old: &Stored, headers: &HeaderMap) -> Option<bool> {
-    let EntityTag::Origins(_) = &old.etag else { return None };
-    Some(weak_match(fields::first(headers, "etag")?, old.etag.as_bytes()?))
+    let tag = old.etag.text().filter(|_| old.etag.whose() == Some(Whose::Origins))?;
+    Some(weak_match(fields::first(headers, "etag")?, &tag))
 }
 
 /// Whether the dates of modification agree, where both have one.
@@ -168,14 +168,14 @@ fn update(
         response_time,
         policy,
     )?;
-    stored.content_length = old.content_length;
+    stored.set_content_length(old.content_length());
     // Tags are joined: one too many makes a page anew too often, one too few leaves it outdated.
     stored.tags = std::mem::take(&mut stored.tags).into_inner().joined(&old.tags)?.into();
-    match &old.etag {
-        EntityTag::Own(tag) => stored.set_own_etag(tag.to_value()),
+    if let Some(tag) = old.etag.value_if(Whose::Own) {
+        stored.set_own_etag(tag);
+    } else if old.etag.whose() == Some(Whose::Origins) {
         // As the origin gave it; the one for clients may have been weakened.
-        EntityTag::Origins(_) => stored.etag = old.etag.clone(),
-        EntityTag::None => {}
+        stored.etag = old.etag.clone();
     }
     Ok(stored)
 }
@@ -190,13 +190,13 @@ fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
     for name in kept {
         newer.remove(name);
     }
-    if matches!(old.etag, EntityTag::Origins(_)) {
+    if old.etag.whose() == Some(Whose::Origins) {
         newer.remove(ETAG); // The same but for weakness, and the stored one was given to clients.
     }
     let mut merged = old.headers.clone();
     merged.remove(SET_COOKIE); // From lsc-cookie, which is among the internal fields.
     merged.extend(old.internal.clone());
-    if matches!(old.etag, EntityTag::Own(_)) {
+    if old.etag.whose() == Some(Whose::Own) {
         merged.remove(ETAG);
     }
     for name in [AGE, DATE] {

@@ -9,99 +9,144 @@ use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderValue};
 use std::fmt;
+use std::ops::Deref;
 
-/// The entity tag of a stored response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntityTag {
-    /// It has none.
-    None,
+/// The entity tag of a stored response, among the rest of it where it is as short as it is as a rule.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EntityTag(Place);
+
+/// Whose an entity tag is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
     /// The origin's.
-    Origins(TagBytes),
+    Origins,
     /// Ours, made from the content.
-    Own(TagBytes),
+    Own,
 }
 
-/// The bytes of an entity tag as they came, among the rest of the stored response where they are as few
-/// as they are as a rule.
-#[derive(Clone)]
-pub struct TagBytes(Place);
+/// What fits among the rest.
+const HERE_BYTES: usize = 21;
+/// Our own tags: this, the hash in hexadecimal digits, and a quote.
+const OWN_START: &[u8] = b"\"pw-";
+const OWN_DIGITS: usize = 32;
+const OWN_BYTES: usize = OWN_START.len() + OWN_DIGITS + 1;
 
-/// What fits among the rest: ours do, and hashes in quotes.
-const HERE_BYTES: usize = 38;
-
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 enum Place {
-    Here { length: u8, bytes: [u8; HERE_BYTES] },
-    Apart(Box<[u8]>),
+    /// It has none.
+    Nowhere,
+    Here {
+        whose: Whose,
+        length: u8,
+        bytes: [u8; HERE_BYTES],
+    },
+    /// Of one that is written as ours are, the hash: there is no other way to write it.
+    Hash {
+        whose: Whose,
+        hash: [u8; OWN_DIGITS / 2],
+    },
+    Apart {
+        whose: Whose,
+        bytes: Box<[u8]>,
+    },
 }
 
-impl TagBytes {
-    /// A tag of these bytes, which are those of a field's value.
-    pub fn of(tag: &[u8]) -> TagBytes {
-        let mut bytes = [0; HERE_BYTES];
-        match bytes.get_mut(..tag.len()) {
-            Some(here) => {
-                here.copy_from_slice(tag);
-                TagBytes(Place::Here { length: tag.len() as u8, bytes })
-            }
-            None => TagBytes(Place::Apart(tag.into())),
+/// The bytes of an entity tag, to be read.
+#[derive(Clone, Copy, Debug)]
+pub enum TagText<'a> {
+    /// As they are kept.
+    Kept(&'a [u8]),
+    /// Written anew.
+    Own([u8; OWN_BYTES]),
+}
+
+impl Deref for TagText<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            TagText::Kept(bytes) => bytes,
+            TagText::Own(bytes) => bytes,
         }
-    }
-
-    /// The bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        match &self.0 {
-            Place::Here { length, bytes } => &bytes[..usize::from(*length)],
-            Place::Apart(bytes) => bytes,
-        }
-    }
-
-    /// The value of a field with this tag.
-    pub(crate) fn to_value(&self) -> HeaderValue {
-        HeaderValue::from_bytes(self.as_bytes()).expect("what was a value is one")
-    }
-}
-
-impl PartialEq for TagBytes {
-    fn eq(&self, other: &TagBytes) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
-}
-
-impl Eq for TagBytes {}
-
-impl fmt::Debug for TagBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        String::from_utf8_lossy(self.as_bytes()).fmt(f)
     }
 }
 
 impl EntityTag {
+    /// There is none.
+    pub const NONE: EntityTag = EntityTag(Place::Nowhere);
+
+    /// A tag of these bytes, which are those of a field's value.
+    pub fn of(whose: Whose, tag: &[u8]) -> EntityTag {
+        if let Some(hash) = own_hash(tag) {
+            return EntityTag(Place::Hash { whose, hash });
+        }
+        let mut bytes = [0; HERE_BYTES];
+        EntityTag(match bytes.get_mut(..tag.len()) {
+            Some(here) => {
+                here.copy_from_slice(tag);
+                Place::Here { whose, length: tag.len() as u8, bytes }
+            }
+            None => Place::Apart { whose, bytes: tag.into() },
+        })
+    }
+
     /// The origin's tag, if it sent one; of several the first.
     pub(crate) fn of_origin(headers: &HeaderMap) -> EntityTag {
         match headers.get(ETAG) {
             Some(value) if !trim(value.as_bytes()).is_empty() => {
-                EntityTag::Origins(TagBytes::of(value.as_bytes()))
+                EntityTag::of(Whose::Origins, value.as_bytes())
             }
-            _ => EntityTag::None,
+            _ => EntityTag::NONE,
         }
     }
 
-    /// The tag as it is sent, if there is one.
-    pub fn as_bytes(&self) -> Option<&[u8]> {
-        match self {
-            EntityTag::None => None,
-            EntityTag::Origins(value) | EntityTag::Own(value) => Some(trim(value.as_bytes())),
+    /// Whose it is, if there is one.
+    pub fn whose(&self) -> Option<Whose> {
+        match self.0 {
+            Place::Nowhere => None,
+            Place::Here { whose, .. } | Place::Hash { whose, .. } | Place::Apart { whose, .. } => {
+                Some(whose)
+            }
         }
+    }
+
+    /// The bytes as they came, if there is one.
+    pub fn as_it_came(&self) -> Option<TagText<'_>> {
+        Some(match &self.0 {
+            Place::Nowhere => return None,
+            Place::Here { length, bytes, .. } => TagText::Kept(&bytes[..usize::from(*length)]),
+            Place::Hash { hash, .. } => TagText::Own(own_text(hash)),
+            Place::Apart { bytes, .. } => TagText::Kept(bytes),
+        })
+    }
+
+    /// The tag as it is sent, if there is one.
+    pub fn text(&self) -> Option<TagText<'_>> {
+        Some(match self.as_it_came()? {
+            TagText::Kept(bytes) => TagText::Kept(trim(bytes)),
+            own @ TagText::Own(_) => own,
+        })
+    }
+
+    /// The value of a field with this tag, if there is one and it is of `whose`.
+    pub(crate) fn value_if(&self, whose: Whose) -> Option<HeaderValue> {
+        let tag = self.as_it_came().filter(|_| self.whose() == Some(whose))?;
+        Some(HeaderValue::from_bytes(&tag).expect("what was a value is one"))
     }
 
     /// What it takes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        match self {
-            EntityTag::Origins(TagBytes(Place::Apart(bytes)))
-            | EntityTag::Own(TagBytes(Place::Apart(bytes))) => allocated(bytes.len()),
+        match &self.0 {
+            Place::Apart { bytes, .. } => allocated(bytes.len()),
             _ => 0,
         }
+    }
+}
+
+impl fmt::Debug for EntityTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.as_it_came().map(|tag| String::from_utf8_lossy(&tag).into_owned());
+        f.debug_tuple("EntityTag").field(&self.whose()).field(&text).finish()
     }
 }
 
@@ -113,6 +158,34 @@ impl EntityTag {
 pub fn own_etag(content_hash: u128) -> HeaderValue {
     let tag = format!("\"pw-{content_hash:032x}\"");
     HeaderValue::try_from(tag).expect("hexadecimal digits are visible ASCII")
+}
+
+/// The hash in a tag that is written as [`own_etag`] writes it.
+fn own_hash(tag: &[u8]) -> Option<[u8; OWN_DIGITS / 2]> {
+    let digits = tag.strip_prefix(OWN_START)?.strip_suffix(b"\"")?;
+    if digits.len() != OWN_DIGITS {
+        return None;
+    }
+    let mut hash = [0; OWN_DIGITS / 2];
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+        let value = |digit: &u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        *byte = value(&pair[0])? << 4 | value(&pair[1])?;
+    }
+    Some(hash)
+}
+
+fn own_text(hash: &[u8; OWN_DIGITS / 2]) -> [u8; OWN_BYTES] {
+    let digit = |value: u8| if value < 10 { b'0' + value } else { b'a' + value - 10 };
+    let mut text = [b'"'; OWN_BYTES];
+    text[..OWN_START.len()].copy_from_slice(OWN_START);
+    for (pair, byte) in text[OWN_START.len()..].chunks_exact_mut(2).zip(hash) {
+        (pair[0], pair[1]) = (digit(byte >> 4), digit(byte & 15));
+    }
+    text
 }
 
 /// Weak comparison (RFC 9110 §8.8.3.2): the opaque tags are the same.
@@ -217,5 +290,29 @@ mod tests {
         let (one, other) = (own_etag(1), own_etag(u128::MAX));
         assert!(strong_match(one.as_bytes(), one.as_bytes()));
         assert!(!weak_match(one.as_bytes(), other.as_bytes()));
+    }
+
+    #[test]
+    fn tags_are_kept_as_they_came() {
+        let own = own_etag(0x0123_4567_89ab_cdef_0000_ffff_0a0b_0c0d);
+        let long = format!("\"{}\"", "x".repeat(60));
+        let upper = format!("\"pw-{}\"", "A".repeat(32));
+        for tag in [
+            own.as_bytes(),
+            b"",
+            b"unquoted",
+            b"\"pw-\"",
+            b"\"0123456789abcdef0123\"",
+            b"\"0123456789abcdef01234\"",
+            long.as_bytes(),
+            upper.as_bytes(),
+        ] {
+            for whose in [Whose::Origins, Whose::Own] {
+                let kept = EntityTag::of(whose, tag);
+                assert_eq!((kept.as_it_came().as_deref(), kept.whose()), (Some(tag), Some(whose)));
+            }
+        }
+        assert_eq!((EntityTag::NONE.text().as_deref(), EntityTag::NONE.whose()), (None, None));
+        assert_eq!(size_of::<EntityTag>(), 24);
     }
 }

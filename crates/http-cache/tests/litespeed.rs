@@ -14,7 +14,7 @@ const LSCACHE: &str = "x-litespeed-cache-control";
 const PUBLIC: (&str, &str) = (LSCACHE, "public,max-age=60");
 
 fn source(lines: Lines<'_>) -> Result<(LifetimeSource, u64), NotStored> {
-    store(lines).map(|stored| (stored.lifetime_source, stored.lifetime_ms))
+    store(lines).map(|stored| (stored.lifetime_source, stored.lifetime_ms()))
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn private_pages_are_not_stored_and_what_they_say_is_kept() {
     for line in ["private,max-age=60", "shared,private,max-age=60", "private"] {
         assert_eq!(source(&[(LSCACHE, line)]), Err(NotStored::Private), "{line}");
     }
-    let said = stored(&[PUBLIC]).litespeed.expect("it was said");
+    let said = stored(&[PUBLIC]).beside.litespeed.expect("it was said");
     assert_eq!((said.scope, said.lifetime_seconds), (Scope::Public, Some(60)));
 }
 

@@ -88,7 +88,7 @@ fn a_304_updates_the_fields_and_starts_the_lifetime_anew() {
     assert_eq!(new.headers.get_all("x-a").iter().collect::<Vec<_>>(), ["new", "newer"]);
     assert_eq!(new.headers["x-b"], "old");
     assert!(!new.headers.contains_key("x-hop") && !new.headers.contains_key("connection"));
-    assert_eq!((new.lifetime_ms, new.age_seconds(after(100))), (90_000, 0));
+    assert_eq!((new.lifetime_ms(), new.age_seconds(after(100))), (90_000, 0));
     assert_eq!(new.headers["date"], "Sun, 06 Nov 1994 08:51:17 GMT");
     assert_eq!(new.ttl_seconds(after(110)), 80);
 }
@@ -104,7 +104,7 @@ fn how_the_content_is_to_be_read_is_never_changed() {
         ("content-range", "bytes 0-1/2"),
     ];
     let new = freshened(&page(), lines).expect("freshened");
-    assert_eq!(new.content_length, Some(5));
+    assert_eq!(new.content_length(), Some(5));
     assert_eq!(new.headers["content-type"], "text/plain");
     assert_eq!(new.headers["etag"], "\"1\"");
     for name in ["content-length", "content-encoding", "content-range"] {
@@ -136,7 +136,7 @@ fn a_304_about_another_response_is_not_used() {
 #[test]
 fn a_bare_304_is_about_the_one_that_was_validated() {
     let new = freshened(&page(), &[]).expect("freshened");
-    assert_eq!((new.lifetime_ms, new.age_seconds(after(105))), (60_000, 5));
+    assert_eq!((new.lifetime_ms(), new.age_seconds(after(105))), (60_000, 5));
     let tags: Vec<&[u8]> = new.tags.iter().collect();
     assert_eq!(tags, [b"news"]);
 }
@@ -161,9 +161,9 @@ fn directives_for_this_cache_alone_outlive_a_304_that_leaves_them_out() {
         ("etag", "\"1\""),
     ]);
     assert!(!old.headers.contains_key("pagewell-cache-control"));
-    assert_eq!(freshened(&old, &[]).expect("freshened").lifetime_ms, 600_000);
+    assert_eq!(freshened(&old, &[]).expect("freshened").lifetime_ms(), 600_000);
     let line: Lines<'_> = &[("pagewell-cache-control", "max-age=5")];
-    assert_eq!(freshened(&old, line).expect("freshened").lifetime_ms, 5_000);
+    assert_eq!(freshened(&old, line).expect("freshened").lifetime_ms(), 5_000);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_head_freshens_or_finds_a_change() {
     let old = page();
     let same = [("etag", "\"1\""), ("content-length", "5"), ("cache-control", "max-age=7")];
     let HeadFinding::Freshened(new) = head(&old, 200, &same) else { panic!("the same") };
-    assert_eq!(new.lifetime_ms, 7_000);
+    assert_eq!(new.lifetime_ms(), 7_000);
     for line in [("etag", "\"2\""), ("content-length", "6"), ("last-modified", "x")] {
         assert!(matches!(head(&old, 200, &[line]), HeadFinding::Differs), "{line:?}");
     }

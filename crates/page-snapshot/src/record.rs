@@ -11,9 +11,11 @@ use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
 use http_cache::tags::{TAGS_MAX, Tags};
-use http_cache::validators::{EntityTag, TagBytes};
+use http_cache::validators::{EntityTag, Whose};
 use http_cache::variants::Nominated;
-use http_cache::{Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp};
+use http_cache::{
+    Beside, Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp,
+};
 
 /// The longest key.
 pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
@@ -137,12 +139,12 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     out.u32(u32::from(stored.status.as_u16()));
     write_lines(&stored.headers, out);
     write_lines(stored.internal_fields(), out);
-    out.u64(stored.request_time.0);
+    out.u64(stored.request_time().0);
     out.u64(stored.response_time.0);
-    out.u64(stored.initial_age_ms);
-    out.u64(stored.lifetime_ms);
+    out.u64(stored.initial_age_ms());
+    out.u64(stored.lifetime_ms());
     out.u8(source_number(stored.lifetime_source));
-    write_directives(&stored.directives, out);
+    write_directives(&stored.directives.unpacked(), out);
     write_pairs(
         stored.nominated.fields().map(|(name, value)| (name.as_str().as_bytes(), value)),
         out,
@@ -150,21 +152,16 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     write_pairs(stored.nominated.cookies(), out);
     out.u32(stored.tags.len() as u32);
     stored.tags.iter().for_each(|tag| out.bytes(tag));
-    match &stored.etag {
-        EntityTag::None => out.u8(0),
-        EntityTag::Origins(tag) => {
-            out.u8(1);
-            out.bytes(tag.as_bytes());
-        }
-        EntityTag::Own(tag) => {
-            out.u8(2);
-            out.bytes(tag.as_bytes());
-        }
+    match stored.etag.whose() {
+        None => out.u8(0),
+        Some(Whose::Origins) => out.u8(1),
+        Some(Whose::Own) => out.u8(2),
     }
+    stored.etag.as_it_came().iter().for_each(|tag| out.bytes(tag));
     out.u8(u8::from(stored.forms == Forms::ByCoding));
-    out.maybe(stored.content_length);
-    out.u8(u8::from(stored.litespeed.is_some()));
-    if let Some(control) = &stored.litespeed {
+    out.maybe(stored.content_length());
+    out.u8(u8::from(stored.beside.litespeed.is_some()));
+    if let Some(control) = &stored.beside.litespeed {
         write_litespeed(control, out);
     }
 }
@@ -177,11 +174,11 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     let (request_time, response_time) = (Timestamp(rest.u64()?), Timestamp(rest.u64()?));
     let mut stored = Stored::of_file(headers, 0, response_time).with_internal_fields(internal);
     stored.status = status;
-    stored.request_time = request_time;
-    stored.initial_age_ms = span_ms(rest)?;
-    stored.lifetime_ms = span_ms(rest)?;
+    stored.set_request_time(request_time);
+    stored.set_initial_age_ms(span_ms(rest)?);
+    stored.set_lifetime_ms(span_ms(rest)?);
     stored.lifetime_source = source_of(rest.u8()?)?;
-    stored.directives = read_directives(rest)?;
+    stored.directives = (&read_directives(rest)?).into();
     let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
     let fields = fields.collect::<Result<Vec<_>, Unreadable>>()?;
     stored.nominated = Nominated::of_parts(fields, read_pairs(rest)?).into();
@@ -191,14 +188,15 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     }
     stored.tags = Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?.into();
     stored.etag = match rest.u8()? {
-        0 => EntityTag::None,
-        1 => EntityTag::Origins(entity_tag(rest)?),
-        2 => EntityTag::Own(entity_tag(rest)?),
+        0 => EntityTag::NONE,
+        1 => entity_tag(Whose::Origins, rest)?,
+        2 => entity_tag(Whose::Own, rest)?,
         _ => return Err(Unreadable::Invalid),
     };
     stored.forms = if rest.flag()? { Forms::ByCoding } else { Forms::One };
-    stored.content_length = rest.maybe()?;
-    stored.litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
+    stored.set_content_length(rest.maybe()?);
+    let litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
+    stored.beside = Beside { litespeed, ..Beside::default() }.into();
     if stored.is_private() { Err(Unreadable::Invalid) } else { Ok(stored) }
 }
 
@@ -209,9 +207,9 @@ fn span_ms(rest: &mut Rest<'_>) -> Result<u64, Unreadable> {
 }
 
 /// A tag that can be sent.
-fn entity_tag(rest: &mut Rest<'_>) -> Result<TagBytes, Unreadable> {
+fn entity_tag(whose: Whose, rest: &mut Rest<'_>) -> Result<EntityTag, Unreadable> {
     let tag = rest.bytes()?;
-    field_value(tag).map(|_| TagBytes::of(tag))
+    field_value(tag).map(|_| EntityTag::of(whose, tag))
 }
 
 fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {
@@ -312,7 +310,7 @@ fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, Unreadable
         must_understand: word(6),
         stale_while_revalidate,
         stale_if_error,
-        withheld: withheld.into(),
+        withheld,
     })
 }
 

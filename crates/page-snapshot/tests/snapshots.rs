@@ -127,7 +127,7 @@ fn a_page_reads_as_it_was_written() {
 #[test]
 fn a_private_page_is_none() {
     let mut stored = usual();
-    stored.directives.private = true;
+    stored.directives = stored.directives.made_private();
     let mut bytes = Vec::new();
     write_page(&record("a", &stored), &mut bytes);
     assert_eq!(read_page(&bytes).err(), Some(Unreadable::Invalid));

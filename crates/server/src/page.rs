@@ -30,12 +30,18 @@ pub struct StoredPage {
     pub plain: Laid,
     /// The same content in codings.
     pub forms: OtherForms,
-    /// Fields of the stored response that are not sent.
-    internal: Option<Box<HeaderMap>>,
+    /// What few pages have.
+    beside: Option<Box<Beside>>,
     /// Whether its codings wait to be made, or have been.
     coding: AtomicBool,
+}
+
+/// What few pages have.
+enum Beside {
+    /// Fields of the stored response that are not sent.
+    Internal(HeaderMap),
     /// What was stored over the memcached port; then there is no response here, and no request finds it.
-    pub item: Option<Box<Item>>,
+    Item(Item),
 }
 
 /// The content of a page in codings, the smallest first; most pages that are not read have none.
@@ -125,14 +131,17 @@ impl StoredPage {
         let plain = Laid::of(&stored, &stored.headers, plain);
         let forms = OtherForms::of(&stored, coded, kept);
         let (stored, _, internal) = stored.into_parts();
-        let internal = (!internal.is_empty()).then(|| Box::new(owned(&internal)));
+        let internal = (!internal.is_empty()).then(|| Beside::Internal(owned(&internal)));
         let coding = AtomicBool::new(false);
-        StoredPage { stored, plain, forms, internal, coding, item: None }
+        StoredPage { stored, plain, forms, beside: internal.map(Box::new), coding }
     }
 
     /// The stored response with all its fields, read out of the header section.
     pub fn response(&self) -> Stored {
-        let internal = self.internal.as_deref().cloned().unwrap_or_default();
+        let internal = match self.beside.as_deref() {
+            Some(Beside::Internal(fields)) => fields.clone(),
+            Some(Beside::Item(_)) | None => HeaderMap::new(),
+        };
         Stored::of_parts(self.stored.clone(), self.plain.fields(), internal)
     }
 
@@ -191,25 +200,36 @@ impl StoredPage {
         let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
         let (stored, ..) = stored.into_parts();
         let (plain, forms) = (Laid::empty(), OtherForms::default());
-        let (internal, coding) = (None, AtomicBool::new(false));
-        StoredPage { stored, plain, forms, internal, coding, item: Some(Box::new(item)) }
+        let beside = Some(Box::new(Beside::Item(item)));
+        StoredPage { stored, plain, forms, beside, coding: AtomicBool::new(false) }
+    }
+
+    /// What was stored over the memcached port, if it was.
+    pub fn item(&self) -> Option<&Item> {
+        match self.beside.as_deref() {
+            Some(Beside::Item(item)) => Some(item),
+            Some(Beside::Internal(_)) | None => None,
+        }
     }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        let item = self.item.as_ref().map_or(0, |item| {
-            allocated(size_of::<Item>()) + allocated(SEEN_BYTES) + allocated(item.value.len())
+        let beside = self.beside.as_deref().map_or(0, |beside| {
+            let own = match beside {
+                Beside::Internal(fields) => fields_bytes(fields),
+                Beside::Item(item) => allocated(SEEN_BYTES) + allocated(item.value.len()),
+            };
+            allocated(size_of::<Beside>()) + own
         });
-        let internal = self.internal.as_ref().map_or(0, |fields| fields_bytes(fields));
-        self.stored.heap_bytes() + self.plain.heap_bytes() + self.forms.bytes() + internal + item
+        self.stored.heap_bytes() + self.plain.heap_bytes() + self.forms.bytes() + beside
     }
 
     /// What varies by anything is somebody's; so is what has an owner or cookies in its key, which is
     /// found out when the key is made again (`rewarm`).
     fn audience(&self) -> Audience {
         let anybodys = self.stored.nominated.is_empty() && !self.stored.is_private();
-        match anybodys && self.item.is_none() {
+        match anybodys && self.item().is_none() {
             true => Audience::Anybody,
             false => Audience::Somebody,
         }
@@ -233,7 +253,7 @@ fn fields_bytes(fields: &HeaderMap) -> usize {
         .sum();
     let entry = size_of::<HeaderName>() + size_of::<HeaderValue>() + 4 * size_of::<usize>();
     let room = fields.capacity().max(fields.len()) * 4 / 3;
-    allocated(size_of::<HeaderMap>()) + allocated(room * entry) + allocated(room * 4) + values
+    allocated(room * entry) + allocated(room * 4) + values
 }
 
 /// What a page at `path_and_query` with this stored response depends on.

@@ -193,7 +193,7 @@ fn reuse_in_form(
         Answer::NotModified if stored.forms == Forms::ByCoding => {
             let mut response = plain();
             let coding = form_of_not_modified(facts, stored, codings);
-            let tag = coding.and_then(|coding| coded_etag(stored.etag.as_bytes()?, coding));
+            let tag = coding.and_then(|coding| coded_etag(&stored.etag.text()?, coding));
             if let Some(tag) = tag {
                 response.headers_mut().insert(header::ETAG, tag);
             }
@@ -269,7 +269,7 @@ pub fn of_part(
     let mut response = with(&part.response(), StatusCode::PARTIAL_CONTENT, content);
     let headers = response.headers_mut();
     // A stored part knows how long the whole is.
-    let complete_length = part.stored.content_length.unwrap_or_default();
+    let complete_length = part.stored.content_length().unwrap_or_default();
     set(headers, header::CONTENT_RANGE, &range.content_range(complete_length));
     headers.insert(header::CONTENT_LENGTH, range.length().into());
     headers.insert(header::AGE, HeaderValue::from(part.stored.age_seconds(now)));

@@ -182,10 +182,10 @@ impl SiteRules {
 /// Whether the response says in a word made for shared caches that it is the same for all, or is
 /// selected by all cookies. Cookies named one by one (`X-LiteSpeed-Vary`) say nothing of the others.
 fn is_shareable(stored: &StoredFacts) -> bool {
-    let directives = &stored.directives;
+    let directives = stored.directives;
     let source = stored.lifetime_source;
-    directives.public
-        || directives.s_maxage.is_some()
+    directives.public()
+        || directives.has_s_maxage()
         || matches!(
             source,
             LifetimeSource::Targeted

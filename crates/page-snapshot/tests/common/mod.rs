@@ -38,7 +38,7 @@ pub fn usual() -> Stored {
         ("surrogate-control", "max-age=120"),
     ])
     .expect("it may be stored");
-    stored.content_length = Some(5);
+    stored.set_content_length(Some(5));
     stored.forms = Forms::ByCoding;
     stored.set_own_etag(own_etag(7));
     stored

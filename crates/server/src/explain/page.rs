@@ -20,7 +20,7 @@ const RULES_MAX: usize = 50;
 pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
     let stored = &page.payload().stored;
     let content_type = page.payload().field(&header::CONTENT_TYPE).map(shown::cut_bytes);
-    let lasts_ms = i64::try_from(stored.lifetime_ms).unwrap_or(i64::MAX);
+    let lasts_ms = i64::try_from(stored.lifetime_ms()).unwrap_or(i64::MAX);
     let age_ms = i64::try_from(stored.age_ms(now)).unwrap_or(i64::MAX);
     let now_ms = i64::try_from(now.0).unwrap_or(i64::MAX);
     let tags: Vec<_> = stored.tags.iter().take(TAGS_MAX).map(shown::cut_bytes).collect();
@@ -57,7 +57,7 @@ fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
     let own = last.filter(|render| {
         matches!(render.outcome, Outcome::Stored(_)) && render.at_ms >= stored.response_time.0
     });
-    let head_ms = stored.response_time.0.saturating_sub(stored.request_time.0);
+    let head_ms = stored.response_time.0.saturating_sub(stored.request_time().0);
     own.map_or(head_ms, |render| render.took_ms)
 }
 

@@ -63,12 +63,12 @@ impl Keeper {
         let store = &self.site.store;
         let key = [NAMESPACE, key].concat();
         let found = store.candidates(store.key(&key));
-        found.iter().find(|page| page.payload().item.is_some()).cloned()
+        found.iter().find(|page| page.payload().item().is_some()).cloned()
     }
 
     /// The item, where it is to be seen.
     fn visible<'p>(&self, page: &'p SharedPage, now: Moment) -> Option<&'p Item> {
-        let item = page.payload().item.as_deref()?;
+        let item = page.payload().item()?;
         let flushed = *self.flushed.read().unwrap_or_else(PoisonError::into_inner);
         let is_flushed = item.cas <= flushed.up_to
             || flushed.before.is_some_and(|before| before <= now && item.stored < before);

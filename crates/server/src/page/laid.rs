@@ -38,15 +38,14 @@ pub struct Laid {
     head: u32,
     /// Where the lines of a 304 begin.
     not_modified: u32,
-    content: Place,
+    /// Where the content is that is not behind the header section.
+    elsewhere: Option<Box<Elsewhere>>,
 }
 
-/// Where content is.
-enum Place {
-    /// Behind the header section.
-    Here,
+/// Where content is that is not behind the header section.
+enum Elsewhere {
     /// Where somebody else has it as well.
-    Apart(Box<Bytes>),
+    Apart(Bytes),
     /// Nowhere; so many bytes.
     Nowhere(usize),
 }
@@ -54,25 +53,24 @@ enum Place {
 impl Laid {
     /// Of a response with these fields.
     pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Laid {
-        let (here, content) = match plain {
-            Plain::Kept(content) => (content, Place::Here),
-            Plain::Shared(content) => (Bytes::new(), Place::Apart(Box::new(content))),
-            Plain::InCodings(length) => (Bytes::new(), Place::Nowhere(length)),
-        };
-        let length = match &content {
-            Place::Here => here.len(),
-            Place::Apart(content) => content.len(),
-            Place::Nowhere(length) => *length,
+        let (here, length, elsewhere) = match plain {
+            Plain::Kept(content) => (content.clone(), content.len(), None),
+            Plain::Shared(content) => {
+                (Bytes::new(), content.len(), Some(Box::new(Elsewhere::Apart(content))))
+            }
+            Plain::InCodings(length) => {
+                (Bytes::new(), length, Some(Box::new(Elsewhere::Nowhere(length))))
+            }
         };
         let mut head = Vec::with_capacity(HEAD_USUAL);
         let not_modified = write_head(facts, headers, length, &mut head) as u32;
         let bytes = joined(&head, &here);
-        Laid { bytes, head: head.len() as u32, not_modified, content }
+        Laid { bytes, head: head.len() as u32, not_modified, elsewhere }
     }
 
     /// Nothing at all.
     pub(super) fn empty() -> Laid {
-        Laid { bytes: Arc::default(), head: 0, not_modified: 0, content: Place::Here }
+        Laid { bytes: Arc::default(), head: 0, not_modified: 0, elsewhere: None }
     }
 
     /// Status line and lines of the whole response.
@@ -87,28 +85,28 @@ impl Laid {
 
     /// The content, if it is kept.
     pub fn content(&self) -> Option<&[u8]> {
-        match &self.content {
-            Place::Here => Some(&self.bytes[self.head as usize..]),
-            Place::Apart(content) => Some(content),
-            Place::Nowhere(_) => None,
+        match self.elsewhere.as_deref() {
+            None => Some(&self.bytes[self.head as usize..]),
+            Some(Elsewhere::Apart(content)) => Some(content),
+            Some(Elsewhere::Nowhere(_)) => None,
         }
     }
 
     /// The same, to be held on to.
     pub fn shared(&self) -> Option<Bytes> {
-        match &self.content {
-            Place::Here => Some(Bytes::from_owner(self.bytes.clone()).slice(self.head as usize..)),
-            Place::Apart(content) => Some(Bytes::clone(content)),
-            Place::Nowhere(_) => None,
+        match self.elsewhere.as_deref() {
+            None => Some(Bytes::from_owner(self.bytes.clone()).slice(self.head as usize..)),
+            Some(Elsewhere::Apart(content)) => Some(Bytes::clone(content)),
+            Some(Elsewhere::Nowhere(_)) => None,
         }
     }
 
     /// The length of the content in bytes, kept or not.
     pub fn length(&self) -> usize {
-        match &self.content {
-            Place::Here => self.bytes.len() - self.head as usize,
-            Place::Apart(content) => content.len(),
-            Place::Nowhere(length) => *length,
+        match self.elsewhere.as_deref() {
+            None => self.bytes.len() - self.head as usize,
+            Some(Elsewhere::Apart(content)) => content.len(),
+            Some(Elsewhere::Nowhere(length)) => *length,
         }
     }
 
@@ -118,13 +116,14 @@ impl Laid {
             bytes: self.head().into(),
             head,
             not_modified,
-            content: Place::Nowhere(self.length()),
+            elsewhere: Some(Box::new(Elsewhere::Nowhere(self.length()))),
         }
     }
 
     /// What it takes on the heap; of what somebody else has as well, nothing.
     pub(super) fn heap_bytes(&self) -> usize {
-        allocated(2 * size_of::<usize>() + self.bytes.len())
+        let elsewhere = self.elsewhere.as_ref().map_or(0, |_| allocated(size_of::<Elsewhere>()));
+        allocated(2 * size_of::<usize>() + self.bytes.len()) + elsewhere
     }
 
     /// The first line of this name.

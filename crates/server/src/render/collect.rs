@@ -139,7 +139,7 @@ impl Render {
     ) {
         self.not_shareable();
         self.tell_complete(&self.ask.key, &stored, Err(reason));
-        stored.content_length = Some(content.len() as u64);
+        stored.set_content_length(Some(content.len() as u64));
         status.detail = Some(reason);
         let now = self.site.clock.now();
         let page = StoredPage::new(stored, content);
@@ -156,7 +156,7 @@ impl Render {
     ) -> (SharedPage, Option<&'static str>) {
         let site = &self.site;
         codings::prepare(site, &mut stored, content.len());
-        stored.content_length = Some(content.len() as u64);
+        stored.set_content_length(Some(content.len() as u64));
         let hash = xxh3_128(&content);
         stored.set_own_etag(own_etag(hash));
         let path = self.ask.target.page();
@@ -245,7 +245,7 @@ impl Render {
         content: Vec<u8>,
         status: CacheStatus<'static>,
     ) {
-        let length = stored.content_length;
+        let length = stored.content_length();
         let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
         let head = self.head(&stored, &status, Content::Channel { pieces, length });
         let mut streaming = Streaming {
@@ -342,7 +342,7 @@ impl Render {
     ) -> Response<ResponseBody> {
         let mut response = serve::with(stored, stored.status, content);
         let headers = response.headers_mut();
-        if let Some(length) = stored.content_length {
+        if let Some(length) = stored.content_length() {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
         headers.append("cache-status", serve::status_value(status));

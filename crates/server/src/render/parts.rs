@@ -94,7 +94,7 @@ pub(super) fn while_collected(stored: Stored, part: Part) -> Stored {
     let mut stored = whole_if_complete(stored, part);
     if !part.is_whole() {
         stored.status = StatusCode::PARTIAL_CONTENT;
-        stored.content_length = Some(part.range.length());
+        stored.set_content_length(Some(part.range.length()));
     }
     stored
 }
@@ -141,7 +141,7 @@ impl Render {
         }
         let mut stored = came.clone();
         stored.status = StatusCode::OK;
-        stored.content_length = Some(part.complete_length);
+        stored.set_content_length(Some(part.complete_length));
         let site = &self.site;
         let bytes = self.ask.parts_key();
         let key = site.store.key(&bytes);

@@ -28,7 +28,7 @@ pub fn understand(
     let accepted = lines.is_some_and(|lines| choose(lines, &[coding]).is_some());
     let headers = match stored {
         Some(stored) => {
-            stored.content_length = None;
+            stored.set_content_length(None);
             &mut stored.headers
         }
         None if accepted => return,

@@ -16,7 +16,7 @@ const USES: u8 = 0b11;
 /// A page as it is written; none if it is not.
 pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
     let page = found.page.payload();
-    if page.item.is_some()
+    if page.item().is_some()
         || page.stored.is_private()
         || path_of(found.page.key().bytes()).is_none()
     {

@@ -45,7 +45,7 @@ impl<'a> Telling<'a> {
     /// Takes in a page that the change has touched.
     pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &Told<'_, StoredPage>) {
         let key = told.page.key().bytes();
-        if told.page.payload().stored.is_private() || told.page.payload().item.is_some() {
+        if told.page.payload().stored.is_private() || told.page.payload().item().is_some() {
             return;
         }
         let name = match told.name {
