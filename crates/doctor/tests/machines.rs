@@ -77,12 +77,12 @@ type Ill = (fn(&mut Facts), &'static str, Weight);
 
 #[test]
 fn each_fault_is_found_and_no_other() {
-    let cases: [Ill; 26] = [
+    let cases: [Ill; 27] = [
         (|f| f.open_files = Some(1024), "open-files", Weight::WillFail),
         (|f| f.kernel.somaxconn = Some(128), "accept-queue", Weight::WillFail),
         (|f| f.tcp.listen_overflows = Some(7), "connections-dropped", Weight::Fails),
         (|f| f.tcp.syn_drops = Some(7), "syn-queue", Weight::Fails),
-        (|f| f.tcp.time_wait_overflows = Some(7), "time-wait-table", Weight::Fails),
+        (|f| f.tcp.time_wait_overflows = Some(7), "time-wait-table", Weight::Slow),
         (|f| f.kernel.ports = Some((50_000, 51_000)), "ports", Weight::WillFail),
         (|f| f.tcp.time_wait = Some(25_000), "ports", Weight::WillFail),
         (|f| f.conntrack.count = Some(200_000), "conntrack-table", Weight::Fails),
@@ -119,6 +119,14 @@ fn each_fault_is_found_and_no_other() {
         (|f| f.kernel.syncookies = Some(0), "folklore-syncookies", Weight::WillFail),
         (|f| f.answers[0].status = Some(502), "no-answer", Weight::Fails),
         (|f| f.answers[0].cookies = vec!["PHPSESSID".into()], "cookie-on-every-page", Weight::Slow),
+        (
+            |f| {
+                let says = "pagewell; fwd=uri-miss; fwd-status=200; detail=no-lifetime";
+                f.answers[0].cache_status = Some(says.into());
+            },
+            "nothing-declared",
+            Weight::Slow,
+        ),
     ];
     for (harm, name, weight) in cases {
         let mut facts = healthy();

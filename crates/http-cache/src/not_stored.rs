@@ -36,6 +36,8 @@ pub enum NotStored {
     Authorization,
     /// No lifetime is declared, none given by a rule, and none can be guessed.
     NoLifetime,
+    /// The origin has failed (5xx) and does not say that its answer may be kept.
+    ServerError,
     /// It could not be reused: stale at once, no validator, and no permission to use it stale.
     NeverReusable,
     /// `Vary: *`, RFC 9111 §4.1.
@@ -60,7 +62,7 @@ pub enum NotStored {
 
 impl NotStored {
     /// Every reason there is.
-    pub const ALL: [NotStored; 23] = [
+    pub const ALL: [NotStored; 24] = [
         NotStored::Method,
         NotStored::Interim,
         NotStored::PartialContent,
@@ -74,6 +76,7 @@ impl NotStored {
         NotStored::SetCookie,
         NotStored::Authorization,
         NotStored::NoLifetime,
+        NotStored::ServerError,
         NotStored::NeverReusable,
         NotStored::VaryStar,
         NotStored::VaryUnreadable,
@@ -102,6 +105,7 @@ impl NotStored {
             NotStored::SetCookie => "set-cookie",
             NotStored::Authorization => "authorization",
             NotStored::NoLifetime => "no-lifetime",
+            NotStored::ServerError => "server-error",
             NotStored::NeverReusable => "never-reusable",
             NotStored::VaryStar => "vary-star",
             NotStored::VaryUnreadable => "vary-unreadable",
@@ -132,7 +136,7 @@ impl NotStored {
                 "Leave out must-understand, or use a status that RFC 9110 defines."
             }
             NotStored::NoStore => {
-                "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is set."
+                "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is empty."
             }
             NotStored::RequestNoStore => {
                 "The visitor asked for it; the site can choose to ignore that."
@@ -147,7 +151,10 @@ impl NotStored {
                 "Send public, s-maxage or must-revalidate if the page is the same for everybody."
             }
             NotStored::NoLifetime => {
-                "Send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
+                "Say what it is made from (tags), send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
+            }
+            NotStored::ServerError => {
+                "Mend the page: the origin answered with an error, and errors are not kept. See origin-stderr in the log."
             }
             NotStored::NeverReusable => {
                 "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate."

@@ -129,6 +129,7 @@ pub(crate) fn keep(
         None if declared.directives.no_cache && may_be_undeclared(status, &declared.directives) => {
             (0, LifetimeSource::None)
         }
+        None if status.is_server_error() => return Err(NotStored::ServerError),
         None => return Err(NotStored::NoLifetime),
     };
     let kept = kept_fields(headers, &declared.directives, policy);

@@ -211,6 +211,14 @@ impl<F> Fills<F> {
         Turn::Lead(Leader { fill, table: Arc::clone(&self.table) })
     }
 
+    /// How many requests follow the render of `key` that is in progress; `None` where none is. For people to
+    /// read: it may have ended a moment later.
+    pub fn followers(&self, key: Key<'_>) -> Option<usize> {
+        let stripe = lock(self.table.stripe(key.hash));
+        let fill = stripe.newest.get(&key.hash).filter(|fill| fill.key.as_key() == key)?;
+        Some(fill.followers.load(Ordering::Relaxed))
+    }
+
     /// Forgets that the page was not shareable: a render of it was stored.
     pub fn shareable(&self, key: Key<'_>) {
         lock(self.table.stripe(key.hash)).alone.remove(key.hash);

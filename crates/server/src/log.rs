@@ -1,8 +1,13 @@
 //! The log: one line an event, key and value, to standard error; event names are listed in
 //! `docs/operating/log.md`. A log that cannot be written (a full disk, a closed pipe) is given up: no
-//! answer fails because of it.
+//! answer fails because of it. A value that is more than one word stands in quotes, with its line ends
+//! written as `\n`: what others wrote cannot begin a line.
 
+use std::fmt::Debug;
 use tracing::Level;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 /// Starts logging at `level`.
 ///
@@ -23,6 +28,39 @@ pub fn start(level: &str) -> Result<(), String> {
         .log_internal_errors(false)
         .with_ansi(false)
         .with_target(false)
+        .fmt_fields(debug_fn(write_field).delimited(" "))
         .try_init()
         .map_err(|error| error.to_string())
+}
+
+/// Writes a field as key and value.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    write!(out, "{field}={}", one_word(format!("{value:?}")))
+}
+
+/// In quotes what is more than a word and not in quotes yet.
+fn one_word(text: String) -> String {
+    let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control() && letter != '"';
+    match text.starts_with('"') || (!text.is_empty() && text.chars().all(is_plain)) {
+        true => text,
+        false => format!("{text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_one_word_on_one_line() {
+        let word = |text: &str| one_word(text.to_owned());
+        assert_eq!(word("127.0.0.1:80"), "127.0.0.1:80");
+        assert_eq!(
+            word("Connection refused (os error 111)"),
+            "\"Connection refused (os error 111)\""
+        );
+        assert_eq!(word("a.toml:\nno key \"b\""), "\"a.toml:\\nno key \\\"b\\\"\"");
+        assert_eq!(word("\"said so\""), "\"said so\"");
+        assert_eq!(word(""), "\"\"");
+    }
 }

@@ -19,7 +19,7 @@ use pagewell::reload::Reload;
 use pagewell::server::{Prepared, Server};
 use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
 use pagewell::take_over::Predecessor;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -85,10 +85,12 @@ fn doctor(args: &DoctorArgs) -> ExitCode {
     if pagewell::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }
 
-/// Writes a line to standard output.
+/// Writes a line to standard output. Who has read enough and closed it has got what he wanted.
 fn say(line: &str) -> Result<(), String> {
-    writeln!(std::io::stdout(), "{line}")
-        .map_err(|error| format!("standard output cannot be written: {error}"))
+    match writeln!(std::io::stdout(), "{line}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| format!("standard output cannot be written: {error}")),
+    }
 }
 
 /// Runs something short.

@@ -49,6 +49,38 @@ fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
 }
 
 #[test]
+fn what_answers_elsewhere_is_not_taken_for_pagewell() {
+    let site = kept_site();
+    let pagewell = site.serve("");
+    let Address::Tcp(visitors) = *pagewell.address() else { panic!("not TCP") };
+    let visitors = visitors.to_string();
+    for command in
+        [&["ready"][..], &["stats"], &["reload"], &["invalidate", "--all"], &["offenders"]]
+    {
+        let told = complaint(&[command, &["--admin", &visitors]].concat(), 1);
+        assert!(told.contains("not as Pagewell's control interface"), "{command:?}: {told}");
+    }
+}
+
+#[test]
+fn who_has_read_enough_is_no_failure() {
+    let site = kept_site();
+    let pagewell = site.serve("");
+    let admin = pagewell.admin().to_string();
+    let mut stats = Command::new(common::binary())
+        .args(["stats", "--admin", &admin])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // Closed before anything can be written.
+    drop(stats.stdout.take());
+    let ended = stats.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && errors.is_empty(), "{errors}");
+}
+
+#[test]
 fn help_names_every_command_and_flag() {
     let all = said(&["--help"]);
     for command in ["serve", "check", "config", "reload", "invalidate", "stats"] {

@@ -263,6 +263,7 @@ fn disk(run: &Run, stand: &mut Stand<'_>, until: Deadline) -> Result<(), String>
     let place = Fault::Disk.place();
     // To move there takes a restart, which is not what this is about.
     run.fault.store(Fault::Pagewell.place(), SeqCst);
+    lull();
     let own = stand.move_to(Disk::Own);
     if own.is_err() {
         stand.move_to(Disk::Shared)?;

@@ -84,7 +84,7 @@ pub(super) fn time_wait(facts: &Facts) -> Option<Finding> {
     let have = facts.kernel.tw_buckets?;
     Some(Finding {
         name: "time-wait-table",
-        weight: Weight::Fails,
+        weight: Weight::Slow,
         what: "Ended connections were forgotten too early; packets of theirs that come late may \
                disturb new ones."
             .into(),

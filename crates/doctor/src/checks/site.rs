@@ -15,6 +15,7 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = failing.map(no_answer).collect();
     found.extend(cookies(&pages));
     found.extend(forbidden(&pages));
+    found.extend(undeclared(&pages));
     found.extend(validators(&pages));
     found.extend(compression(&pages));
     found
@@ -63,6 +64,25 @@ fn forbidden(pages: &[&Answer]) -> Option<Finding> {
         ),
         command: "session_cache_limiter('') in PHP, if a session started it; or Pagewell-Cache-Control on pages that may be kept".into(),
         risk: "What is personal must stay forbidden: do it page by page.",
+    })
+}
+
+fn undeclared(pages: &[&Answer]) -> Option<Finding> {
+    let says = |page: &&Answer| {
+        page.cache_status.as_deref().is_some_and(|text| text.contains("detail=no-lifetime"))
+    };
+    let first = pages.first()?;
+    pages.iter().all(says).then(|| Finding {
+        name: "nothing-declared",
+        weight: Weight::Slow,
+        what: "No page says how long it is good, so none is kept: each visitor wakes PHP.".into(),
+        evidence: format!(
+            "{} says Cache-Status: {}.",
+            first.url,
+            first.cache_status.as_deref().unwrap_or_default()
+        ),
+        command: "say in the page what it is made from (tags), or send Cache-Control; to begin with: [cache] default_lifetime = \"1s\"".into(),
+        risk: "With a default lifetime a page that shows something of its visitor, and has no session, must say private.",
     })
 }
 

@@ -189,16 +189,15 @@ pub async fn reload(args: &ControlArgs) -> Result<String, String> {
 pub async fn ready(args: &ControlArgs) -> Result<String, String> {
     let asked = ask(args, Method::GET, "/v1/ready", Vec::new());
     let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
-    if status == StatusCode::OK {
-        return Ok("ready".into());
-    }
     let value: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-    match value["reasons"].as_array() {
-        Some(reasons) => {
+    match (value["ready"].as_bool(), value["reasons"].as_array()) {
+        (Some(true), _) => Ok("ready".into()),
+        (Some(false), Some(reasons)) => {
             let words: Vec<&str> = reasons.iter().filter_map(|word| word.as_str()).collect();
             Err(format!("not ready: {}", words.join(", ")))
         }
-        None => Err(refused(args, status, &body)),
+        _ if status == StatusCode::OK => Err(not_control(args)),
+        _ => Err(refused(args, status, &body)),
     }
 }
 
@@ -289,9 +288,21 @@ async fn whole(
     answer: Response<Incoming>,
 ) -> Result<(StatusCode, Bytes), String> {
     let status = answer.status();
+    let kind = answer.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        return Err(not_control(args));
+    }
     let body = answer.into_body().collect().await;
     let body = body.map_err(|error| format!("{}: {error}", args.admin))?;
     Ok((status, body.to_bytes()))
+}
+
+/// Somebody else is listening there.
+fn not_control(args: &ControlArgs) -> String {
+    format!(
+        "{} answers, but not as Pagewell's control interface does: are visitors served there, or something else? (--admin, by default 127.0.0.1:8081)",
+        args.admin
+    )
 }
 
 /// A refusal in words.

@@ -22,6 +22,8 @@ use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
 use page_store::Candidates;
 use serde_json::{Value, json};
 use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::Arc;
 
 /// What would be done with a request.
@@ -43,6 +45,10 @@ pub(super) struct Judged {
     pub(super) page: Option<SharedPage>,
     /// How many variants its key has.
     pub(super) variants: usize,
+    /// The fields by which they differ.
+    pub(super) varies_by: BTreeSet<String>,
+    /// Where it is being rendered: how many wait for that.
+    pub(super) waiting: Option<usize>,
     /// What is remembered of it.
     pub(super) remembered: Option<Entry>,
 }
@@ -52,7 +58,7 @@ type Said = (&'static str, Option<&'static str>, Option<SharedPage>);
 
 /// Judges a request.
 pub(super) fn judge(asked: &Asked) -> Judged {
-    let Asked { site, method, headers, target } = asked;
+    let Asked { site, method, headers, target, .. } = asked;
     let shared = site.shared(target).unwrap_or_else(|| target.clone());
     let (plan, key) = plan(site, method, headers, &shared, &visitor(target.scheme));
     let facts = read_facts(method, headers);
@@ -76,6 +82,8 @@ pub(super) fn judge(asked: &Asked) -> Judged {
         rule: rule.unwrap_or_default(),
         cookies: cookies.iter().map(|name| shown::cut(name)).collect(),
         variants: candidates.as_slice().len(),
+        varies_by: varies_by(&candidates),
+        waiting: site.fills.followers(site.store.key(&key)),
         reason: reason_now(verdict, reason, page.as_ref(), remembered.as_ref()),
         target: shared,
         key,
@@ -83,6 +91,12 @@ pub(super) fn judge(asked: &Asked) -> Judged {
         page,
         remembered,
     }
+}
+
+/// The fields that the variants of a page nominate.
+fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {
+    let names = candidates.iter().flat_map(|page| page.payload().stored.nominated.names());
+    names.map(|name| name.as_str().to_owned()).collect()
 }
 
 fn said(
@@ -131,6 +145,7 @@ fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
     site.files.as_ref()?;
     match route_of(site, target) {
         Route::Script(_) => None,
+        Route::Static(path) if File::open(&path).is_err() => Some("file-failed"),
         Route::Static(_) => Some("file"),
         Route::NotFound => Some("not-found"),
         Route::Malformed => Some("path-malformed"),

@@ -47,6 +47,8 @@ pub struct Asked {
     pub headers: HeaderMap,
     /// What it is for, as it was written.
     pub target: Target,
+    /// Nobody has said for which host.
+    pub is_guess: bool,
 }
 
 /// Why there is no such request.
@@ -79,6 +81,7 @@ pub fn asked(
     }
     let url = url.split('#').next().unwrap_or_default();
     let uri: Uri = url.parse().map_err(|error| wrong(&error))?;
+    let mut is_guess = false;
     let (scheme, host) = match (uri.scheme_str(), uri.authority()) {
         (Some("http"), Some(host)) => ("http", host.as_str().to_owned()),
         (Some("https"), Some(host)) => ("https", host.as_str().to_owned()),
@@ -87,6 +90,7 @@ pub fn asked(
             let by_host = named.and_then(|host| door.named(host));
             let site = chosen.or(by_host).unwrap_or(door);
             let (scheme, host) = where_it_is(site, url);
+            is_guess = named.is_none() && site.config.hosts.canonical.is_none();
             (scheme, named.map_or(host, str::to_owned))
         }
         _ => return Err(wrong(&"write a path, such as /news/4/, or a whole URL")),
@@ -99,7 +103,7 @@ pub fn asked(
     if !site.config.hosts.have(&target.host) {
         return Err(NotAsked::SiteUnknown(target.host));
     }
-    Ok(Asked { site, method, headers, target })
+    Ok(Asked { site, method, headers, target, is_guess })
 }
 
 /// By which scheme and host a path is most likely meant: those of a page that is stored for it, else the
@@ -134,12 +138,13 @@ pub fn url(asked: &Asked) -> Value {
         "now_ms": now.0,
         "site": site.config.hosts.canonical,
         "url": judged.target.uri_of_page(),
+        "host_is_a_guess": asked.is_guess,
         "key": shown::parts_of(&judged.key),
         "rule": judged.rule,
         "verdict": judged.verdict,
         "reason": judged.reason,
         "sentence": sentence::of(&judged, now.0),
-        "remedy": judged.reason.and_then(remedy),
+        "remedy": sentence::remedy(&judged),
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
         "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),
         "last_drop": entry.and_then(|entry| Some(last_drop(entry, entry.dropped.as_ref()?))),

@@ -1,10 +1,12 @@
 //! What would be done with a request, in a sentence or two for people: the verdict, and why it is
 //! that one today. Names stand in back-quotes, as the manual has them; what to do about them is
-//! `why::remedies`'s.
+//! `why::remedies`'s, but for what only the page itself tells.
 
 use super::judge::Judged;
+use crate::page::SharedPage;
 use crate::why::Outcome;
 use crate::why::memory::{Entry, LastRender};
+use crate::why::remedies;
 
 /// The sentence. `now_ms` is the time, in milliseconds since 1970.
 pub(super) fn of(judged: &Judged, now_ms: u64) -> String {
@@ -51,21 +53,74 @@ fn because(judged: &Judged, reason: &str) -> String {
     }
 }
 
-fn render(judged: &Judged, now_ms: u64) -> String {
-    let next = "The next request has it rendered.";
-    if judged.page.is_some() {
-        let reason = judged.reason.unwrap_or_default();
-        return format!("A page is there, but is not used as it is (`{reason}`). {next}");
+/// What to do about it.
+pub(super) fn remedy(judged: &Judged) -> Option<&'static str> {
+    match judged.page.as_ref().map(|page| Unused::of(judged, page)) {
+        Some(Unused::Marked) => Some("Nothing: the next request has it rendered anew."),
+        Some(Unused::NoCache) => {
+            Some("Leave no-cache out, or send s-maxage and the tags that drop the page.")
+        }
+        Some(Unused::Otherwise) | None => judged.reason.and_then(remedies::remedy),
     }
-    let Some(entry) = &judged.remembered else {
-        return format!("Nothing is in memory, and nothing is remembered of it. {next}");
+}
+
+/// Why a page that is there is not used as it is.
+enum Unused {
+    /// A soft change has marked it.
+    Marked,
+    /// It says that the origin is to be asked each time.
+    NoCache,
+    /// As the reason says.
+    Otherwise,
+}
+
+impl Unused {
+    fn of(judged: &Judged, page: &SharedPage) -> Unused {
+        match judged.reason {
+            Some("stale") if page.is_marked() => Unused::Marked,
+            Some("stale") if page.payload().stored.directives.no_cache => Unused::NoCache,
+            _ => Unused::Otherwise,
+        }
+    }
+}
+
+fn render(judged: &Judged, now_ms: u64) -> String {
+    let next = match judged.waiting {
+        None => "The next request has it rendered.".to_owned(),
+        Some(0) => "It is being rendered: the next request shares that render.".to_owned(),
+        Some(waiting) => {
+            format!(
+                "It is being rendered, for {waiting} more already: the next request shares that render."
+            )
+        }
     };
-    match &entry.render {
-        Some(last) => match last.outcome {
-            Outcome::NotStored(reason) => not_stored(entry, last, reason),
-            Outcome::Stored(_) => gone(entry, Some(last), now_ms) + next,
-        },
-        None => gone(entry, None, now_ms) + next,
+    if let Some(page) = &judged.page {
+        let reason = judged.reason.unwrap_or_default();
+        let there = match Unused::of(judged, page) {
+            Unused::Marked => "A page is there, which a change has marked",
+            Unused::NoCache => {
+                "A page is there that says `no-cache`: the origin is asked about it each time"
+            }
+            Unused::Otherwise => "A page is there, but is not used as it is",
+        };
+        return format!("{there} (`{reason}`). {next}");
+    }
+    let last = judged.remembered.as_ref().and_then(|entry| Some((entry, entry.render.as_ref()?)));
+    if let Some((entry, last)) = last
+        && let Outcome::NotStored(reason) = last.outcome
+    {
+        return not_stored(entry, last, reason);
+    }
+    if judged.variants > 0 {
+        let fields: Vec<_> = judged.varies_by.iter().map(|name| format!("`{name}`")).collect();
+        let fields = fields.join(", ");
+        return format!(
+            "What is in memory for this address is for other visitors: it varies by {fields} (`vary-miss`). {next}"
+        );
+    }
+    match &judged.remembered {
+        None => format!("Nothing is in memory, and nothing is remembered of it. {next}"),
+        Some(entry) => gone(entry, last.map(|(_, last)| last), now_ms) + &next,
     }
 }
 

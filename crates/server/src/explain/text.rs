@@ -12,6 +12,9 @@ const NAME_WIDTH: usize = 12;
 pub fn url(told: &Value) -> String {
     let mut out = Page::default();
     out.plain(&text(&told["url"]));
+    if told["host_is_a_guess"] == true {
+        out.row("host", "a guess, for site.host is not set: write the whole URL for another");
+    }
     out.row(&text(&told["verdict"]), &text(&told["sentence"]));
     out.row("what to do", &text(&told["remedy"]));
     out.row("key", &list(&told["key"], "\n"));
@@ -37,22 +40,23 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
     out.row(
         "page",
         &format!(
-            "{}, {} bytes, {}; stored {} by a render of {} ms; served {at_least}{} times",
+            "{}, {} bytes, {}; stored {} by a render of {} ms; served {at_least}{}",
             text(&page["status"]),
             text(&page["bytes"]),
             text(&page["content_type"]),
             ago(&page["stored_at_ms"], now_ms),
             text(&page["render_ms"]),
-            text(&page["served"]),
+            times(&page["served"]),
         ),
     );
     let ttl = page["ttl_seconds"].as_i64().unwrap_or_default();
     let source = text(&page["lifetime_from"]);
+    let source = lifetime_from(&source);
     out.row(
         "fresh",
         &match ttl {
-            ..=0 => format!("no, since {} s ({source})", -ttl),
-            ttl => format!("for another {ttl} s ({source})"),
+            ..=0 => format!("no, since {} ({source})", span(ttl.unsigned_abs())),
+            ttl => format!("for another {} ({source})", span(ttl.unsigned_abs())),
         },
     );
     if !page["marked_at_ms"].is_null() {
@@ -71,8 +75,9 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
     let prefixes = list(&by["prefixes"], ", ");
     let prefixes =
         if prefixes.is_empty() { prefixes } else { format!(", of the prefixes {prefixes}") };
-    let mut drops =
-        format!("a change of one of its tags, of the URL {}{prefixes}", text(&by["url"]));
+    let has_tags = page["tags"].as_array().is_some_and(|tags| !tags.is_empty());
+    let tags = if has_tags { "of one of its tags, " } else { "" };
+    let mut drops = format!("a change {tags}of the URL {}{prefixes}", text(&by["url"]));
     for rule in by["rules"].as_array().into_iter().flatten() {
         let _ = write!(drops, "\n{}", rule_text(rule));
     }
@@ -154,12 +159,16 @@ pub fn changes(told: &Value) -> String {
 
 fn change(change: &Value, now_ms: u64) -> String {
     let names: Vec<_> = change["names"].as_array().into_iter().flatten().map(name_text).collect();
+    let site = match text(&change["site"]) {
+        site if site.is_empty() => site,
+        site => format!(" on {site}"),
+    };
     let more = match change["names_left_out"].as_u64() {
         Some(more) if more > 0 => format!(" and {more} more"),
         _ => String::new(),
     };
     format!(
-        "{}  {}  by {}: {}{more}; {} dropped, {} marked",
+        "{}  {}  by {}: {}{more}{site}; {} dropped, {} marked",
         text(&change["number"]),
         ago(&change["at_ms"], now_ms),
         text(&change["by"]["text"]),
@@ -231,12 +240,39 @@ fn now(told: &Value) -> u64 {
 
 /// How long ago a moment was.
 fn ago(at_ms: &Value, now_ms: u64) -> String {
-    let seconds = now_ms.saturating_sub(at_ms.as_u64().unwrap_or(now_ms)) / 1000;
+    span(now_ms.saturating_sub(at_ms.as_u64().unwrap_or(now_ms)) / 1000) + " ago"
+}
+
+/// A span of time, as roughly as matters.
+fn span(seconds: u64) -> String {
     match seconds {
-        0..=119 => format!("{seconds} s ago"),
-        120..=7_199 => format!("{} min ago", seconds / 60),
-        7_200..=172_799 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} days ago", seconds / 86_400),
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// How often.
+fn times(count: &Value) -> String {
+    match count.as_u64() {
+        Some(1) => "once".into(),
+        _ => format!("{} times", text(count)),
+    }
+}
+
+/// What gave a page its lifetime, as whoever set it would say it.
+fn lifetime_from(source: &str) -> &str {
+    match source {
+        "targeted" => "by a field for caches, such as CDN-Cache-Control",
+        "litespeed" => "by X-LiteSpeed-Cache-Control",
+        "surrogate-control" => "by Surrogate-Control",
+        "x-accel-expires" => "by X-Accel-Expires",
+        "s-maxage" | "max-age" => "by Cache-Control",
+        "expires" => "by Expires",
+        "rule" => "by a rule, or cache.default_lifetime",
+        "heuristic" => "a guess from Last-Modified",
+        _ => "it is to be validated each time",
     }
 }
 

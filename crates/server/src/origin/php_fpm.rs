@@ -288,7 +288,8 @@ async fn watch_over(
         if since.elapsed() > WELL_AFTER {
             back_off = BACK_OFF.0;
         }
-        tracing::error!(event = "php-fpm-died", status = ?status.ok(), again_in = ?back_off);
+        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+        tracing::error!(event = "php-fpm-died", status, again_in = ?back_off);
         end_group(group);
         loop {
             tokio::select! {

@@ -341,8 +341,12 @@ fn last_changes(view: &View, columns: usize) -> Vec<Line> {
         let dropped = ["dropped", "marked"].map(|how| one[how].as_u64().unwrap_or(0));
         let by = harmless(one["by"]["text"].as_str().unwrap_or_default());
         let names = one["names"].as_array().into_iter().flatten();
-        let names =
-            names.map(|name| name["name"].as_str().or(name["kind"].as_str()).unwrap_or_default());
+        // What has no name is everything.
+        let name_of = |name: &'_ Value| match name["name"].as_str() {
+            None | Some("") => name["kind"].as_str().unwrap_or_default().to_owned(),
+            Some(name) => name.to_owned(),
+        };
+        let names = names.map(name_of);
         let names = harmless(&names.collect::<Vec<_>>().join(" "));
         let pages = count(dropped.iter().sum());
         let text = format!(" {:>11}  {pages} pages: {names}  ({by})", duration(ago) + " ago");
@@ -385,7 +389,7 @@ mod tests {
         ] });
         let changes: Vec<_> = (0..99).map(|number| json!({
             "number": number, "at_ms": 0, "site": "a.test", "dropped": 3, "by": { "text": "control" },
-            "names": [{ "kind": "tag", "name": "news:4" }, { "kind": "everything", "name": null }],
+            "names": [{ "kind": "tag", "name": "news:4" }, { "kind": "everything", "name": "" }],
         })).collect();
         view.besides.changes = json!({ "changes": changes });
         (view, moments)

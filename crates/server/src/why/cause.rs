@@ -94,10 +94,12 @@ impl Cause {
                 [table] => format!("the database {database}: table {table}"),
                 tables => format!("the database {database}: tables {}", tables.join(", ")),
             },
-            Cause::Gap { database } => format!("the database {database} was not followed"),
+            Cause::Gap { database } => {
+                format!("a time in which the database {database} was not followed")
+            }
             Cause::Memcached => "the memcached port".into(),
             Cause::Visitor => "the visitor whose copy it was".into(),
-            Cause::Reload => "the configuration was read again".into(),
+            Cause::Reload => "a reload of the configuration".into(),
             Cause::Predecessor => "a request in hand of the process whose place was taken".into(),
         }
     }
