@@ -1,5 +1,5 @@
-//! Plain hits, answered in front of hyper: a GET or HEAD over HTTP/1.1 whose page is in the store and
-//! fresh. It reads what `exchange` reads and asks the same `decide`; whatever is not plain goes to
+//! Plain hits, answered in front of hyper: a GET or HEAD whose page is in the store and fresh, over
+//! HTTP/1.1, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange` reads and asks the same `decide`; whatever is not plain goes to
 //! hyper, byte for byte, and is answered there.
 //!
 //! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's

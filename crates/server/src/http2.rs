@@ -77,6 +77,8 @@ struct Activity {
     enough: Notify,
     /// The front has given the client up, for it is immoderate.
     calmed: AtomicBool,
+    /// The connection is to end: what is asked from now on hyper refuses.
+    goes: AtomicBool,
 }
 
 impl Activity {
@@ -193,6 +195,7 @@ where
         Some(ended) => ended,
         // What is in hand is finished, unless the client takes nothing of it.
         None => {
+            activity.goes.store(true, Ordering::Relaxed);
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,

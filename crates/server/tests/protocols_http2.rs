@@ -7,7 +7,8 @@ mod common;
 
 use common::{BOUND, Site, client, counter, until};
 use harness::{Address, Pagewell};
-use pagewell::http2::frame::flag::{END_HEADERS, END_STREAM};
+use pagewell::http2::PREFACE;
+use pagewell::http2::frame::flag::{ACK, END_HEADERS, END_STREAM};
 use pagewell::http2::frame::kind::{
     CONTINUATION, DATA, GOAWAY, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
@@ -29,14 +30,19 @@ struct Frames {
 }
 
 impl Frames {
-    /// Begins with these settings (RFC 9113 section 3.4).
-    fn begin(pagewell: &Pagewell, settings: &[(u16, u32)]) -> Frames {
+    /// A connection on which nothing was said.
+    fn connect(pagewell: &Pagewell) -> Frames {
         let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
         let stream = TcpStream::connect(address).expect("it accepts connections");
         stream.set_read_timeout(Some(BOUND)).expect("can be set");
         stream.set_nodelay(true).expect("can be set");
-        let mut frames = Frames { stream };
-        frames.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("sent");
+        Frames { stream }
+    }
+
+    /// Begins with these settings (RFC 9113 section 3.4).
+    fn begin(pagewell: &Pagewell, settings: &[(u16, u32)]) -> Frames {
+        let mut frames = Frames::connect(pagewell);
+        frames.stream.write_all(PREFACE).expect("sent");
         let all = settings
             .iter()
             .flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat());
@@ -82,6 +88,13 @@ impl Frames {
     fn given_up(&mut self) -> Option<u32> {
         let (_, _, _, payload) = self.next_of(GOAWAY)?;
         payload.get(4..8)?.try_into().ok().map(u32::from_be_bytes)
+    }
+}
+
+/// Has a page in memory, as `block` asks for it.
+fn keep(pagewell: &Pagewell, path: &str) {
+    for _ in 0..2 {
+        client(pagewell).host("a.test").get(path).expect("an answer");
     }
 }
 
@@ -296,6 +309,103 @@ fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
     frames.send(WINDOW_UPDATE, 0, 1, &2042_u32.to_be_bytes());
     let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
     assert_eq!((stream, payload.len()), (1, 2042));
+}
+
+/// Many clients allow more only when more than half of the window is used.
+#[test]
+fn all_of_a_window_can_be_used_by_one_long_answer() {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    const WINDOW: usize = 2_000_000;
+    let site = site();
+    let pagewell = site.serve("");
+    let mut frames = Frames::begin(&pagewell, &[(INITIAL_WINDOW_SIZE, 1 << 30)]);
+    let more = WINDOW as u32 - 65_535;
+    assert!(frames.send(WINDOW_UPDATE, 0, 0, &more.to_be_bytes()));
+    // An answer of the front's first: it uses some of the window, too.
+    keep(&pagewell, "/page.php");
+    assert!(frames.get(1, "/page.php"));
+    let (.., first) = frames.next_of(DATA).expect("content");
+    assert_eq!(first.len(), 2042);
+    assert!(frames.get(3, "/long.bin"));
+    let mut got = first.len();
+    while got < WINDOW {
+        let (.., payload) = frames.next_of(DATA).expect("more, without being allowed more");
+        got += payload.len();
+    }
+    assert_eq!(got, WINDOW);
+}
+
+/// A client may count by its old window until its settings are acknowledged (RFC 9113 section 6.5.3).
+#[test]
+fn a_new_window_counts_when_it_is_acknowledged() {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    let site = site();
+    site.file("wide.php", "<?php keep(); echo str_repeat('w', 100000);");
+    let pagewell = site.serve("");
+    keep(&pagewell, "/wide.php");
+    let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &(1_u32 << 21).to_be_bytes()].concat();
+    let mut all = PREFACE.to_vec();
+    for (kind, flags, stream, payload) in [
+        (SETTINGS, 0, 0, settings),
+        (WINDOW_UPDATE, 0, 0, (1_u32 << 22).to_be_bytes().to_vec()),
+        (HEADERS, END_STREAM | END_HEADERS, 1, block("/wide.php")),
+    ] {
+        FrameHead { length: payload.len(), kind, flags, stream }.write(&mut all);
+        all.extend_from_slice(&payload);
+    }
+    let mut frames = Frames::connect(&pagewell);
+    frames.stream.write_all(&all).expect("sent");
+    let (mut is_acknowledged, mut got) = (false, 0);
+    while got < 100_000 {
+        let (kind, flags, _, payload) = frames.next().expect("it goes on");
+        is_acknowledged |= kind == SETTINGS && flags & ACK != 0;
+        got += if kind == DATA { payload.len() } else { 0 };
+        assert!(is_acknowledged || got <= 65_535, "{got} bytes before the acknowledgement");
+    }
+    assert!(is_acknowledged);
+}
+
+/// A client that has more to ask all the time, and takes each answer a little at a time.
+#[test]
+fn what_waits_for_a_slow_client_is_bounded_and_a_ping_is_answered_between() {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    const PING: u8 = 6;
+    const ASKED: u32 = 600;
+    const AHEAD: u32 = 100;
+    const BYTES: usize = 60_000;
+    let site = site();
+    site.file("wide.php", "<?php keep(); echo str_repeat('w', 60000);");
+    let pagewell = site.serve("");
+    keep(&pagewell, "/wide.php");
+    let mut frames = Frames::begin(&pagewell, &[(INITIAL_WINDOW_SIZE, 1 << 30)]);
+    assert!(frames.send(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes()));
+    frames.next_of(SETTINGS).expect("its settings");
+    let before = pagewell.rss_bytes();
+    let ask = |frames: &mut Frames, n: u32| frames.get(2 * n + 1, "/wide.php");
+    assert!((0..AHEAD).all(|n| ask(&mut frames, n)));
+    assert!(frames.send(PING, 0, 0, b"are you?"));
+    let (mut asked, mut answered, mut at_ping, mut most) = (AHEAD, 0, None, 0);
+    while answered < ASKED {
+        let (kind, flags, _, payload) = frames.next().expect("it goes on");
+        match kind {
+            PING => at_ping = Some(answered),
+            DATA if flags & END_STREAM != 0 => {
+                answered += 1;
+                most = most.max(pagewell.rss_bytes());
+                if asked < ASKED {
+                    assert!(ask(&mut frames, asked));
+                    asked += 1;
+                }
+            }
+            _ => {}
+        }
+        assert!(kind != DATA || payload.len() <= 16_384);
+    }
+    let at_ping = at_ping.expect("an answer to the ping");
+    assert!(at_ping < ASKED / 2, "the ping is answered after {at_ping} of {ASKED}");
+    let grown = most.saturating_sub(before);
+    let all = ASKED as usize * BYTES;
+    assert!(grown < all as u64 / 4, "{grown} bytes more are held, of {all} that were sent");
 }
 
 #[test]

@@ -46,6 +46,10 @@ impl Answers {
     /// Answers a request if it is a plain hit whose content has room: writes the frames of the answer to
     /// `out`, and returns the length of the content in bytes.
     pub fn answer(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Option<usize> {
+        // As many as over HTTP/1.1, each crumb of the cookies for itself.
+        if request.fields.lines() > self.site.limits.headers {
+            return None;
+        }
         request.fields.write_plain(self.scheme, &mut self.text)?;
         self.hits.bound(request.room.min(CONTENT_BYTES_MAX));
         match self.hits.look(&self.text, std::mem::take(&mut self.tail)) {

@@ -12,8 +12,10 @@ pub struct Fields {
     bytes: Vec<u8>,
     /// Where each name and each value ends.
     ends: Vec<(u32, u32)>,
-    /// What they count, in bytes (RFC 9113 section 6.5.2); of more than the bound none are kept.
+    /// What they count, in bytes (RFC 9113 section 6.5.2).
     size: usize,
+    /// There were more than the bound: not all are here.
+    is_cut: bool,
 }
 
 impl Fields {
@@ -31,8 +33,9 @@ impl Fields {
         self.bytes.clear();
         self.ends.clear();
         self.size = 0;
+        self.is_cut = false;
         decoder.decode(block, |name, value| {
-            if self.size > size_max {
+            if self.is_cut {
                 return;
             }
             self.size += name.len() + value.len() + FIELD_BYTES;
@@ -40,7 +43,13 @@ impl Fields {
             let name = self.bytes.len() as u32;
             self.bytes.extend_from_slice(value);
             self.ends.push((name, self.bytes.len() as u32));
+            self.is_cut = self.size > size_max;
         })
+    }
+
+    /// How many there are, those of the request's line left out.
+    pub fn lines(&self) -> usize {
+        self.ends.len().saturating_sub(Pseudo::COUNT)
     }
 
     fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
@@ -64,6 +73,9 @@ impl Fields {
     ///
     /// What is written reads as the fields that it was made of: nothing in them ends a line, or a name.
     pub fn write_plain(&self, scheme: &str, text: &mut Vec<u8>) -> Option<()> {
+        if self.is_cut {
+            return None;
+        }
         let request = Pseudo::read(self)?;
         if request.scheme != scheme.as_bytes() {
             return None;
@@ -249,6 +261,18 @@ mod tests {
         let mut fields = Fields::default();
         fields.read(&mut Decoder::default(), &block, 100).unwrap();
         assert_eq!((fields.iter().count(), fields.size), (3, 102));
+        // A request of which something is missing is none: it might be the session's cookie.
+        let mut block = Vec::new();
+        let field = |(name, value): &(&str, &str)| {
+            write_field(name.as_bytes(), value.as_bytes(), &mut block)
+        };
+        LINE.iter().for_each(field);
+        (0..9).for_each(|_| write_field(b"cookie", b"a=b", &mut block));
+        let mut read = |size_max: usize| {
+            fields.read(&mut Decoder::default(), &block, size_max).unwrap();
+            fields.write_plain("https", &mut Vec::new())
+        };
+        assert_eq!((read(1000), read(500)), (Some(()), None));
     }
 
     proptest! {

@@ -3,8 +3,9 @@
 //!
 //! It is the socket to hyper. When hyper reads, what has arrived is read here first (`reader`), and hyper gets
 //! what is for it; when hyper writes, it is followed where frames end (`sent`), and what waits here goes out
-//! there. Nothing is read while more than [`WAITING_BYTES_MAX`] wait for the client to take them: who asks
-//! without reading the answers is heard no more.
+//! there. Once [`WAITING_BYTES_MAX`] wait, nothing more is read before the client has taken all of them: who
+//! asks without reading the answers is heard no more. Then it is hyper's turn, whatever else was asked for: an
+//! answer to a ping and what others are owed do not wait until a client has no more to ask.
 
 use super::Activity;
 use super::answers::Answers;
@@ -74,7 +75,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn step(&mut self) -> Result<Step, ErrorCode> {
         let Front { reader, windows, waiting, activity, .. } = self;
         // Before the settings nothing may be said, and after GOAWAY hyper says what becomes of a request.
-        let may_answer = self.sent.greeted && !self.sent.goes;
+        let is_ending = self.sent.goes || activity.goes.load(Ordering::Relaxed);
+        let may_answer = self.sent.greeted && !is_ending && !self.sent.is_in_head();
+        reader.acknowledged(self.sent.acknowledged);
         let answers = self.answers.as_mut().filter(|_| may_answer);
         reader.step(windows, |request| {
             let sent = answers?.answer(&request, waiting)?;
@@ -87,7 +90,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         if error == ErrorCode::EnhanceYourCalm {
             self.activity.calmed.store(true, Ordering::Relaxed);
         }
-        write_goaway(self.reader.last(), error, &mut self.waiting);
+        // It may name no higher stream than one that was sent before (RFC 9113 section 6.8).
+        if !self.sent.goes {
+            write_goaway(self.reader.last(), error, &mut self.waiting);
+        }
         self.given_up = Some(error);
     }
 
@@ -132,6 +138,15 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(()))
     }
 
+    /// hyper has written this.
+    fn wrote(&mut self, cx: &Context<'_>, bytes: &[u8]) {
+        self.sent.wrote(bytes, &mut self.windows);
+        // It is told of more when it reads.
+        if self.windows.is_low() {
+            cx.waker().wake_by_ref();
+        }
+    }
+
     fn count(&self, written: usize) {
         self.activity.written.fetch_add(written as u64, Ordering::Relaxed);
     }
@@ -172,11 +187,19 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
             }
             if let Some(error) = front.given_up {
                 ready!(front.poll_waiting(cx))?;
+                // Whether or not the client is still there.
+                let _ = ready!(Pin::new(&mut front.io).poll_shutdown(cx));
                 let said = format!("the client was given up: {error:?}");
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, said)));
             }
-            if front.waiting.len() - front.written >= WAITING_BYTES_MAX {
+            if front.waiting.len() >= WAITING_BYTES_MAX {
                 ready!(front.poll_waiting(cx))?;
+                // hyper writes when there is nothing to be read; then it goes on here.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if front.reader.lend(&mut front.windows) {
+                continue;
             }
             match front.step() {
                 Ok(Step::On) => continue,
@@ -215,7 +238,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let bytes = &bytes[..bytes.len().min(front.may_write())];
         let count = ready!(Pin::new(&mut front.io).poll_write(cx, bytes))?;
         front.count(count);
-        front.sent.wrote(&bytes[..count], &mut front.windows);
+        front.wrote(cx, &bytes[..count]);
         Poll::Ready(Ok(count))
     }
 
@@ -236,7 +259,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         for piece in pieces {
             let bytes = &piece[..piece.len().min(left)];
             left -= bytes.len();
-            front.sent.wrote(bytes, &mut front.windows);
+            front.wrote(cx, bytes);
         }
         Poll::Ready(Ok(count))
     }

@@ -84,8 +84,7 @@ pub struct Reader {
     last: u32,
     /// The highest that hyper has been told of.
     last_behind: u32,
-    /// What the client allows to be sent on each stream, in bytes.
-    stream_window: u32,
+    stream_window: StreamWindow,
     /// Every block may be told that the client's table has become smaller, which only hyper can (RFC 7541
     /// section 4.2).
     small_table: bool,
@@ -106,7 +105,7 @@ impl Reader {
             forwarded: 0,
             last: 0,
             last_behind: 0,
-            stream_window: WINDOW_BYTES,
+            stream_window: StreamWindow::default(),
             small_table: false,
             header_bytes_max,
         }
@@ -115,6 +114,22 @@ impl Reader {
     /// The highest stream that has come.
     pub fn last(&self) -> u32 {
         self.last
+    }
+
+    /// So many settings of the client's were acknowledged to it.
+    pub fn acknowledged(&mut self, count: u32) {
+        self.stream_window.acknowledged(count);
+    }
+
+    /// Tells hyper of more that it may send on the connection, when it has little left; whether there is
+    /// something to hand on. Not in the middle of a frame.
+    pub fn lend(&mut self, windows: &mut Windows) -> bool {
+        let is_between = matches!(self.state, State::Frame | State::Block(_));
+        let more = if is_between { windows.lend() } else { 0 };
+        if more > 0 {
+            write_number(kind::WINDOW_UPDATE, 0, more, &mut self.forward);
+        }
+        more > 0
     }
 
     /// Takes in what has arrived.
@@ -246,15 +261,17 @@ impl Reader {
 
     /// Section 6.5. Whether they may be as they are is for hyper to say.
     fn settings(&mut self, (from, to): (usize, usize)) {
+        let mut window = None;
         for setting in self.arrived[from..to].chunks_exact(6) {
             let [a, b, value @ ..] = setting else { continue };
             let value = value.first_chunk().copied().map_or(0, u32::from_be_bytes);
             match u16::from_be_bytes([*a, *b]) {
-                SETTING_WINDOW => self.stream_window = value.min(WINDOW_BYTES_MAX),
+                SETTING_WINDOW => window = Some(value.min(WINDOW_BYTES_MAX)),
                 SETTING_TABLE if (value as usize) < TABLE_BYTES => self.small_table = true,
                 _ => {}
             }
         }
+        self.stream_window.set(window);
     }
 
     fn allow(&mut self, more: u32, windows: &mut Windows) -> Result<(), ErrorCode> {
@@ -355,7 +372,7 @@ impl Reader {
             // A stream that waits for itself is hyper's to refuse.
             let waits_for = priority.first_chunk().copied().map_or(0, u32::from_be_bytes);
             if is_whole && waits_for & WINDOW_BYTES_MAX != stream {
-                let room = self.stream_window.min(windows.ours()) as usize;
+                let room = self.stream_window.room().min(windows.ours()) as usize;
                 if let Some(sent) = answer(Request { fields: &self.fields, stream, room }) {
                     windows.sent(sent as u32);
                     return Ok(());
@@ -369,6 +386,42 @@ impl Reader {
         write_block(stream, flags, priority, &self.again, &mut self.forward);
         self.again.shrink_to(KEPT_BYTES);
         Ok(())
+    }
+}
+
+/// What the client allows to be sent on each stream, in bytes. It may count by what it allowed before until
+/// its settings are acknowledged (RFC 9113 section 6.5.3): till then the least of all that may count.
+struct StreamWindow {
+    /// As set last.
+    last: u32,
+    /// The least of what was set since the last acknowledgement of all, and what counted then.
+    least: u32,
+    /// How many settings have come.
+    came: u32,
+}
+
+impl Default for StreamWindow {
+    fn default() -> StreamWindow {
+        StreamWindow { last: WINDOW_BYTES, least: WINDOW_BYTES, came: 0 }
+    }
+}
+
+impl StreamWindow {
+    /// Settings have come, with a window or without.
+    fn set(&mut self, window: Option<u32>) {
+        self.came += 1;
+        self.last = window.unwrap_or(self.last);
+        self.least = self.least.min(self.last);
+    }
+
+    fn acknowledged(&mut self, count: u32) {
+        if self.came == count {
+            self.least = self.last;
+        }
+    }
+
+    fn room(&self) -> u32 {
+        self.least
     }
 }
 

@@ -3,8 +3,10 @@
 //!
 //! Each has a share. hyper begins with all that a client allows unasked, and is told of more until it has half
 //! of everything; the rest is the front's. So neither can take what is the other's, and a client that allows
-//! little allows it to hyper, which waits for more, as the front does not. Invariant: hyper's share is never
-//! more than there is.
+//! little allows it to hyper, which waits for more, as the front does not. Many clients allow more only when
+//! more than half of the window is used (section 6.9 leaves it to them): hyper is lent of what the front has
+//! when little of its own is left, so that all of the window can be used by it. Invariant: hyper's share is
+//! never more than there is.
 
 use super::frame::{WINDOW_BYTES, WINDOW_BYTES_MAX};
 
@@ -31,6 +33,22 @@ impl Windows {
         let told = due.saturating_sub(self.behind).min(more);
         self.behind += told;
         Some(told)
+    }
+
+    /// Whether hyper has little left, and the front could lend it some.
+    pub fn is_low(&self) -> bool {
+        self.behind <= WINDOW_BYTES.min(self.all) / 2 && self.ours() > 0
+    }
+
+    /// Lends hyper half of what the front has, when hyper has little left; returns of how many bytes it is to
+    /// be told.
+    pub fn lend(&mut self) -> u32 {
+        if !self.is_low() {
+            return 0;
+        }
+        let lent = self.ours().div_ceil(2);
+        self.behind += lent;
+        lent
     }
 
     /// The front's share, in bytes.
@@ -80,10 +98,27 @@ mod tests {
     }
 
     proptest! {
+        /// A client that allows no more before all is used.
+        #[test]
+        fn hyper_can_use_all_of_the_window(more in 0..40_000_000_u32, pieces in 1..100_000_u32) {
+            let mut windows = Windows::default();
+            let mut hyper = WINDOW_BYTES + windows.allow(more).unwrap();
+            let mut left = WINDOW_BYTES + more;
+            while left > 0 {
+                hyper += windows.lend();
+                prop_assert!(hyper > 0 && hyper <= left, "{} of {}", hyper, left);
+                let bytes = pieces.max(left / 100).min(hyper);
+                windows.sent_behind(bytes);
+                hyper -= bytes;
+                left -= bytes;
+            }
+            prop_assert_eq!((windows.lend(), windows.ours()), (0, 0));
+        }
+
         /// Against the client's own count of what it has allowed and got, and hyper's.
         #[test]
         fn nobody_sends_what_is_not_allowed(
-            steps in prop::collection::vec((0..3, 1..100_000_u32), 0..200),
+            steps in prop::collection::vec((0..4, 1..100_000_u32), 0..200),
         ) {
             let mut windows = Windows::default();
             let (mut client, mut hyper) = (i64::from(WINDOW_BYTES), i64::from(WINDOW_BYTES));
@@ -103,6 +138,7 @@ mod tests {
                         windows.sent(bytes);
                         client -= i64::from(bytes);
                     }
+                    2 => hyper += i64::from(windows.lend()),
                     _ => {
                         let bytes = bytes.min(hyper as u32);
                         windows.sent_behind(bytes);

@@ -87,6 +87,12 @@ fn fields(random: &mut Random) -> Vec<Field> {
     if random.chance(30) {
         all.push((":path", "/late"));
     }
+    if random.chance(30) {
+        // More than are taken, in bytes or in number; what counts stands last.
+        let many = random.one(&[30, 99, 110, 400, 900]);
+        all.extend(std::iter::repeat_n(("cookie", "a=b"), many));
+        all.push(("cookie", "PHPSESSID=0123456789abcdef"));
+    }
     let keep_case = random.chance(30);
     let name = |name: &str| if keep_case { name.to_owned() } else { name.to_ascii_lowercase() };
     all.into_iter().map(|(n, value)| (name(n), value.to_owned())).collect()
