@@ -78,7 +78,7 @@ impl Unused {
     fn of(judged: &Judged, page: &SharedPage) -> Unused {
         match judged.reason {
             Some("stale") if page.is_marked() => Unused::Marked,
-            Some("stale") if page.payload().stored.directives.no_cache => Unused::NoCache,
+            Some("stale") if page.payload().stored.directives.no_cache() => Unused::NoCache,
             _ => Unused::Otherwise,
         }
     }
