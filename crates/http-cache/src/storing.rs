@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::validators::EntityTag;
 use crate::variants::Nominated;
 use http::header::SET_COOKIE;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 /// Whether the response to `request` may be stored (RFC 9111 §3), and what is kept of it.
 ///
@@ -142,7 +142,10 @@ pub(crate) fn keep(
     facts.nominated = nominated.into();
     facts.etag = EntityTag::of_origin(&kept);
     facts.set_content_length(content_length(headers));
-    let litespeed = CacheControl::read(headers).filter(|_| policy.litespeed == FieldUse::Obey);
+    let litespeed = match policy.litespeed {
+        FieldUse::Obey => CacheControl::read(headers),
+        FieldUse::Ignore => None,
+    };
     facts.beside.change(|beside| beside.litespeed = litespeed);
     let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
@@ -157,11 +160,15 @@ fn may_be_undeclared(status: StatusCode, directives: &ResponseDirectives) -> boo
 fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Policy) -> HeaderMap {
     let mut kept = headers.clone();
     fields::remove_hop_by_hop(&mut kept);
-    for name in directives.withheld.iter().chain(&policy.internal_fields) {
-        kept.remove(name);
-    }
-    // Written anew on each use, from the store.
-    for name in [http::header::AGE, http::header::CONTENT_LENGTH, SET_COOKIE] {
+    // The last three are written anew on each use, from the store. A response has few fields: to look for
+    // each that it might have would be dearer.
+    let is_left_out = |name: &HeaderName| {
+        directives.withheld.contains(name)
+            || policy.internal_fields.contains(name)
+            || [http::header::AGE, http::header::CONTENT_LENGTH, SET_COOKIE].contains(name)
+    };
+    let left_out: Vec<HeaderName> = kept.keys().filter(|name| is_left_out(name)).cloned().collect();
+    for name in &left_out {
         kept.remove(name);
     }
     kept
@@ -170,8 +177,8 @@ fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Po
 /// The directives meant for this cache alone, kept apart for when a 304 leaves them out.
 fn internal_fields(headers: &HeaderMap, policy: &Policy) -> HeaderMap {
     let mut kept = HeaderMap::new();
-    for name in policy.internal_fields.iter().filter(|name| is_needed_again(name.as_str())) {
-        for value in headers.get_all(name) {
+    for (name, value) in headers {
+        if policy.internal_fields.contains(name) && is_needed_again(name.as_str()) {
             kept.append(name, value.clone());
         }
     }

@@ -190,7 +190,7 @@ async fn dispatch(
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     if let Some(origin) = switch::asked(site, &request) {
-        return switch::pass(site, origin, request, target, visitor).await;
+        return Box::pin(switch::pass(site, origin, request, target, visitor)).await;
     }
     let has_content = !request.body().is_end_stream();
     match (Kind::of(request.method()), request.method()) {
@@ -199,13 +199,13 @@ async fn dispatch(
         }
         // The content of a GET is not part of the key.
         (Kind::Get | Kind::Head, _) if has_content => {
-            forward::pass(site, request, target, visitor, Why::of(ForwardReason::Bypass)).await
+            pass(site, request, target, visitor, ForwardReason::Bypass).await
         }
         // Another process has the pages now: what changes is told to it, and its pages are right.
         (Kind::Get | Kind::Head, _) if site.is_leaving() => {
             let (forward, detail) = (ForwardReason::Bypass, Some(take_over::HANDED_OVER));
             let why = Why { forward, detail, patience: Patience::WhileAsked };
-            forward::pass_bypassed(site, request, target, visitor, why, None).await
+            Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
         }
         (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
         (_, &Method::TRACE) => {
@@ -219,8 +219,20 @@ async fn dispatch(
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
-        _ => forward::pass(site, request, target, visitor, Why::of(ForwardReason::Method)).await,
+        _ => pass(site, request, target, visitor, ForwardReason::Method).await,
     }
+}
+
+/// Passes a request on. In a box, like the other ways that are seldom taken: what waits for a page would be
+/// as large as the largest of them, and is copied for each request.
+async fn pass(
+    site: &Arc<Site>,
+    request: Request<Incoming>,
+    target: Target,
+    visitor: &Visitor,
+    why: ForwardReason,
+) -> Response<ResponseBody> {
+    Box::pin(forward::pass(site, request, target, visitor, Why::of(why))).await
 }
 
 /// Answers a GET or HEAD: from the store if the verdict is so, else by a render.
@@ -236,7 +248,7 @@ async fn get(
     if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
         (plan.handling, &site.config.private)
     {
-        return private::answer(site, copies, request, target, visitor, plan).await;
+        return Box::pin(private::answer(site, copies, request, target, visitor, plan)).await;
     }
     if let Handling::Bypass(because) = plan.handling {
         return bypass(site, request, target, visitor, (&plan, because)).await;
@@ -315,7 +327,7 @@ async fn bypass(
         _ => Patience::WhileAsked,
     };
     let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()), patience };
-    forward::pass_bypassed(site, request, target, visitor, why, None).await
+    Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
 }
 
 /// Tells that a request is passed on, and by which cookies, for explanations.

@@ -194,7 +194,9 @@ pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
 /// The header lines of a request for a page as they go to the origin: it is rendered as what it is.
 pub fn outgoing_for_page(headers: &HeaderMap) -> HeaderMap {
     let mut kept = outgoing(headers);
-    for name in METHOD_OVERRIDES {
+    let is_override = |name: &&HeaderName| METHOD_OVERRIDES.contains(&name.as_str());
+    let overrides: Vec<HeaderName> = kept.keys().filter(is_override).cloned().collect();
+    for name in overrides {
         kept.remove(name);
     }
     kept

@@ -19,6 +19,8 @@ mod told;
 mod understood;
 
 pub use parts::Ranges;
+use told::apart;
+pub use told::kept_for_owner;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
@@ -43,6 +45,7 @@ use http_cache::{
 };
 use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
 use site_rules::{Owner, Plan, Planned};
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
@@ -229,32 +232,7 @@ async fn rendered(
     right: Right,
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
-    // In a box: 15 KB, which the runtime would copy a dozen times on their way through its task.
-    tokio::spawn(Box::pin(Render::new(site, ask, right, Some(answer)).run(script)));
-    match answered.await {
-        Ok(response) => response,
-        // The task has panicked, which is logged.
-        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
-    }
-}
-
-/// Stores a response for the one visitor it was made for, while he is answered with it.
-pub async fn kept_for_owner(
-    site: &Arc<Site>,
-    ask: Ask,
-    lease: Lease,
-    stored: Stored,
-    response: OriginResponse,
-    status: CacheStatus<'static>,
-) -> Response<ResponseBody> {
-    let (answer, answered) = oneshot::channel();
-    let render = Render::new(site, ask, Right::Alone(lease), Some(answer));
-    tokio::spawn(Box::pin(render.collect(stored, response, status)));
-    match answered.await {
-        Ok(response) => response,
-        // The task has panicked, which is logged.
-        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
-    }
+    apart(Box::pin(Render::new(site, ask, right, Some(answer)).run(script)), answered).await
 }
 
 /// Waits for another's render. `None`: another turn has to be taken.
@@ -377,9 +355,9 @@ struct Sent {
 }
 
 impl Render {
-    async fn run(mut self, script: Option<Script>) {
-        let mut validated = self.ask.validate.take();
-        let mut render = Box::new(self);
+    async fn run(self: Box<Self>, script: Option<Script>) {
+        let mut render = self;
+        let mut validated = render.ask.validate.take();
         for _ in 0..ATTEMPTS_MAX {
             render = match render.attempt(script.clone(), validated.take()).await {
                 Attempt::Done => return,
@@ -393,7 +371,11 @@ impl Render {
     }
 
     /// Asks the origin once: for the page, or whether `validate` still holds.
-    async fn attempt(mut self, script: Option<Script>, validate: Option<SharedPage>) -> Attempt {
+    async fn attempt(
+        mut self: Box<Self>,
+        script: Option<Script>,
+        validate: Option<SharedPage>,
+    ) -> Attempt {
         let mut headers = forward::outgoing_for_page(&self.ask.headers);
         self.ask.plan_headers(&self.site, &mut headers);
         if self.site.config.codings.are_made() {
@@ -411,7 +393,6 @@ impl Render {
         site.counters.renders.add();
         let target = self.ask.target.clone();
         let visitor = self.ask.visitor.clone();
-        let reached = Reached::default();
         let out = Outgoing {
             method: Method::GET,
             target: &target,
@@ -419,16 +400,9 @@ impl Render {
             script,
             visitor: &visitor,
             version: self.ask.version,
-            reached: reached.clone(),
+            reached: Reached::default(),
         };
-        let sending = forward::send(&site, out);
-        let sent = match is_heard(&site, Patience::WhileAsked) {
-            true => unless_left(sending, self.abandoned(), &reached).await,
-            false => tokio::select! {
-                sent = sending => Some(sent),
-                () = self.abandoned() => None,
-            },
-        };
+        let sent = self.send(&site, out).await;
         let Some(sent) = sent else { return Attempt::Done };
         let response = match sent {
             Ok(response) => response,
@@ -439,10 +413,25 @@ impl Render {
             Some(page) if response.status == StatusCode::NOT_MODIFIED => {
                 self.not_modified(&page, response, &sent)
             }
-            _ if response.status == StatusCode::NOT_MODIFIED => {
-                Attempt::Unconditionally(Box::new(self))
-            }
+            _ if response.status == StatusCode::NOT_MODIFIED => Attempt::Unconditionally(self),
             _ => self.responded(response, &sent).await,
+        }
+    }
+
+    /// Sends the request; `None` if nobody waits any more, and nothing more is to be heard from it.
+    async fn send(
+        &mut self,
+        site: &Arc<Site>,
+        out: Outgoing<'_>,
+    ) -> Option<Result<OriginResponse, Unsent>> {
+        let reached = out.reached.clone();
+        let mut sending = pin!(forward::send(site, out));
+        match is_heard(site, Patience::WhileAsked) {
+            true => unless_left(sending.as_mut(), self.abandoned(), &reached).await,
+            false => tokio::select! {
+                sent = &mut sending => Some(sent),
+                () = self.abandoned() => None,
+            },
         }
     }
 
@@ -457,7 +446,7 @@ impl Render {
         }
     }
 
-    fn unsent(self, unsent: Unsent) -> Attempt {
+    fn unsent(self: Box<Self>, unsent: Unsent) -> Attempt {
         match unsent {
             Unsent::Failed(failure) => {
                 self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
@@ -473,7 +462,7 @@ impl Render {
     }
 
     /// Tells the followers and answers the visitor.
-    fn give_up(self, response: Response<ResponseBody>, outcome: Outcome) {
+    fn give_up(self: Box<Self>, response: Response<ResponseBody>, outcome: Outcome) {
         self.right.end(outcome);
         if let Some(answer) = self.answer {
             // The visitor may have left meanwhile.
@@ -482,7 +471,12 @@ impl Render {
     }
 
     /// RFC 9111 section 4.3.4.
-    fn not_modified(self, page: &SharedPage, response: OriginResponse, sent: &Sent) -> Attempt {
+    fn not_modified(
+        self: Box<Self>,
+        page: &SharedPage,
+        response: OriginResponse,
+        sent: &Sent,
+    ) -> Attempt {
         match revised::freshened(&self.site, &self.ask, page, &response, sent) {
             Ok(stored) => {
                 self.site.counters.validated.add();
@@ -495,13 +489,13 @@ impl Render {
             }
             Err(reason) => {
                 tracing::debug!(event = "not-freshened", reason);
-                Attempt::Unconditionally(Box::new(self))
+                Attempt::Unconditionally(self)
             }
         }
     }
 
     /// A response other than a 304.
-    async fn responded(mut self, mut response: OriginResponse, sent: &Sent) -> Attempt {
+    async fn responded(mut self: Box<Self>, mut response: OriginResponse, sent: &Sent) -> Attempt {
         panics::may_happen(Place::Render);
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
@@ -526,7 +520,7 @@ impl Render {
                 self.not_shareable();
                 self.right.tell(Outcome::NotShareable);
                 self.ask.ranges = Ranges::Forwarded;
-                return Attempt::ForRange(Box::new(self));
+                return Attempt::ForRange(self);
             }
             Err(reason) => {
                 self.understand(&mut response, None);

@@ -138,6 +138,14 @@ fn is_hidden(files: &FilesConfig, clean: &str) -> bool {
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let star = |byte: &u8| *byte == b'*';
+    // Nearly all differ in the first letter or the last.
+    let differs = |of_pattern: Option<&u8>, of_name: Option<&u8>| match (of_pattern, of_name) {
+        (Some(b'*') | None, _) | (_, None) => false,
+        (Some(one), Some(other)) => !one.eq_ignore_ascii_case(other),
+    };
+    if differs(pattern.first(), name.first()) || differs(pattern.last(), name.last()) {
+        return false;
+    }
     let (Some(first), Some(last)) = (pattern.iter().position(star), pattern.iter().rposition(star))
     else {
         return pattern.eq_ignore_ascii_case(name);

@@ -234,7 +234,8 @@ impl Origin {
         }
         match self {
             Origin::FastCgi(origin) => origin.send(request).await,
-            Origin::Http(origin) => origin.send(request).await,
+            // In a box: its state is that of the HTTP library, and would be in each render's.
+            Origin::Http(origin) => Box::pin(origin.send(request)).await,
         }
     }
 

@@ -48,7 +48,7 @@ enum Held {
 impl Render {
     /// Collects the content and stores the page.
     pub(super) async fn collect(
-        mut self,
+        mut self: Box<Self>,
         stored: Stored,
         response: OriginResponse,
         status: CacheStatus<'static>,
@@ -81,7 +81,8 @@ impl Render {
                 self.give_up(response, Outcome::Failed(failure));
             }
             Held::Abandoned => {}
-            Held::Going => self.stream(stored, body, content, status).await,
+            // Seldom: in a box of its own, for all others are the smaller for it.
+            Held::Going => Box::pin(self.stream(stored, body, content, status)).await,
         }
     }
 
@@ -110,7 +111,7 @@ impl Render {
     /// Stores a complete page, tells the followers, answers the visitor.
     /// `coded` is the same content in codings, where that is known.
     pub(super) fn store(
-        self,
+        self: Box<Self>,
         stored: Stored,
         content: Bytes,
         coded: Coded,
@@ -131,7 +132,7 @@ impl Render {
 
     /// Answers the visitor with a complete response that must not be stored.
     fn show(
-        self,
+        self: Box<Self>,
         mut stored: Stored,
         content: Bytes,
         mut status: CacheStatus<'static>,
@@ -239,7 +240,7 @@ impl Render {
 
     /// Streams to the visitor what is being collected.
     async fn stream(
-        mut self,
+        mut self: Box<Self>,
         stored: Stored,
         body: OriginBody,
         content: Vec<u8>,
@@ -286,7 +287,12 @@ impl Render {
         self.right.tell(Outcome::NotShareable);
     }
 
-    async fn finish(self, stored: Stored, mut body: OriginBody, mut streaming: Streaming) {
+    async fn finish(
+        self: Box<Self>,
+        stored: Stored,
+        mut body: OriginBody,
+        mut streaming: Streaming,
+    ) {
         loop {
             match streaming.step(&mut body).await {
                 Step::Going => {}

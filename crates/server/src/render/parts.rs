@@ -118,7 +118,7 @@ impl Render {
 
     /// Stores a part that has come whole, and answers the visitor with it.
     pub(super) fn store_part(
-        self,
+        self: Box<Self>,
         stored: Stored,
         content: Bytes,
         mut status: CacheStatus<'static>,

@@ -4,13 +4,46 @@
 
 use super::{Ask, Render, Right};
 use crate::body::ResponseBody;
+use crate::origin::OriginResponse;
+use crate::serve;
 use crate::site::Site;
 use crate::why::shown::cut;
 use crate::why::{Content, Outcome, Rendered};
-use http::{HeaderMap, Response, header};
-use http_cache::{ForwardReason, StoredFacts};
+use http::{HeaderMap, Response, StatusCode, header};
+use http_cache::status::CacheStatus;
+use http_cache::{ForwardReason, Stored, StoredFacts};
+use page_store::Lease;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+
+/// Stores a response for the one visitor it was made for, while he is answered with it.
+pub async fn kept_for_owner(
+    site: &Arc<Site>,
+    ask: Ask,
+    lease: Lease,
+    stored: Stored,
+    response: OriginResponse,
+    status: CacheStatus<'static>,
+) -> Response<ResponseBody> {
+    let (answer, answered) = oneshot::channel();
+    let render = Render::new(site, ask, Right::Alone(lease), Some(answer));
+    apart(Box::pin(render.collect(stored, response, status)), answered).await
+}
+
+/// Has a render done by a task of its own, and waits for its answer. In a box, like the render itself:
+/// the runtime would copy it a dozen times on its way through its task.
+pub(super) async fn apart(
+    render: Pin<Box<impl Future<Output = ()> + Send + 'static>>,
+    answered: oneshot::Receiver<Response<ResponseBody>>,
+) -> Response<ResponseBody> {
+    tokio::spawn(render);
+    match answered.await {
+        Ok(response) => response,
+        // The task has panicked, which is logged.
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+    }
+}
 
 /// How many cookies of a response are told.
 const COOKIES_MAX: usize = crate::why::memory::COOKIES_MAX;
@@ -22,9 +55,9 @@ impl Render {
         ask: Ask,
         right: Right,
         answer: Option<oneshot::Sender<Response<ResponseBody>>>,
-    ) -> Render {
+    ) -> Box<Render> {
         let is_for_nobody = answer.is_none();
-        Render { site: site.clone(), ask, right, answer, is_for_nobody, began_ms: None }
+        Box::new(Render { site: site.clone(), ask, right, answer, is_for_nobody, began_ms: None })
     }
 
     /// Remembers for a while that requests for this page need not wait for each other.

@@ -6,7 +6,7 @@ use crate::codings::{self, Understanding};
 use crate::forward::read_facts;
 use crate::origin::{OriginBody, OriginResponse};
 use crate::site::Site;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method, header};
 use http_cache::Stored;
 use http_cache::codings::{CODED_FIELDS, choose, weaken};
 
@@ -46,10 +46,11 @@ pub fn understand(
 /// Whether a response is one that goes on: server-sent events, or what the application asks not to
 /// be held back (nginx's word for it). Neither held nor stored, nor shared.
 pub fn is_stream(headers: &HeaderMap) -> bool {
-    let is = |name: &str, word: &[u8]| {
-        headers.get(name).is_some_and(|value| {
+    let begins = |value: Option<&HeaderValue>, word: &[u8]| {
+        value.is_some_and(|value| {
             value.as_bytes().get(..word.len()).is_some_and(|v| v.eq_ignore_ascii_case(word))
         })
     };
-    is("content-type", b"text/event-stream") || is("x-accel-buffering", b"no")
+    let media_type = headers.get(header::CONTENT_TYPE);
+    begins(media_type, b"text/event-stream") || begins(headers.get("x-accel-buffering"), b"no")
 }
