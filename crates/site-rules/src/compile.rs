@@ -151,7 +151,11 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
         normal,
         saturated,
         ignored,
-        after_write_ms: raw.after_write.as_deref().map(milliseconds).transpose()?,
+        after_write_ms: raw
+            .after_write
+            .as_deref()
+            .map(|text| milliseconds("after_write", text))
+            .transpose()?,
         server_timing: raw.server_timing,
         vary_cookies: globs(&raw.vary_cookies)?,
         session_cookies: globs(&raw.session_cookie)?,
@@ -211,9 +215,6 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
 }
 
 fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
-    let method = |word: &String| {
-        http::Method::from_bytes(word.as_bytes()).map_err(|_| format!("method: {word:?} is none"))
-    };
     let agent = |word: &String| {
         Agent::from_name(word)
             .ok_or_else(|| format!("agent: {word:?}: crawler, phone, tablet or desktop"))
@@ -223,6 +224,13 @@ fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
         !word.starts_with('/') && !word.starts_with('*')
     }) {
         return Err(format!("path: {bad:?}: begin with / or *"));
+    }
+    if let Some(bad) = raw.host.as_slice().iter().find(|word| {
+        word.bytes().any(|byte| matches!(byte, b'/' | b'@' | b'?') || byte.is_ascii_whitespace())
+    }) {
+        return Err(format!(
+            "host: {bad:?} is no host: write for instance example.org or *.example.org"
+        ));
     }
     Ok(Conditions {
         host: Globs::read(raw.host.as_slice(), Star::Anything, Case::Ignored)
@@ -235,6 +243,17 @@ fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
         header: named(&raw.header, "header", ':')?,
         agents: raw.agent.as_slice().iter().map(agent).collect::<Result<_, _>>()?,
     })
+}
+
+/// A method. Their names have a case (RFC 9110, 9.1), and nobody means another than the known one.
+fn method(word: &String) -> Result<http::Method, String> {
+    const KNOWN: [&str; 9] =
+        ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"];
+    match KNOWN.iter().find(|known| **known != word && known.eq_ignore_ascii_case(word)) {
+        Some(known) => Err(format!("method: {word:?}: write {known}")),
+        None => http::Method::from_bytes(word.as_bytes())
+            .map_err(|_| format!("method: {word:?} is none")),
+    }
 }
 
 /// `name` or `name=value`, each with stars; `!` before it for what must not be there.
@@ -308,12 +327,12 @@ fn policies(
     base: &Policy,
 ) -> Result<Policies, String> {
     let mut general = base.clone();
-    let seconds = |text: &String| milliseconds(text).map(|ms| (ms / 1000) as u32);
+    let seconds = |key: &str, text: &str| milliseconds(key, text).map(|ms| (ms / 1000) as u32);
     if let Some(text) = stale_while_revalidate {
-        general.stale_while_revalidate_seconds = seconds(text)?;
+        general.stale_while_revalidate_seconds = seconds("stale_while_revalidate", text)?;
     }
     if let Some(text) = &raw.stale_if_error {
-        general.stale_if_error_seconds = seconds(text)?;
+        general.stale_if_error_seconds = seconds("stale_if_error", text)?;
         general.stale_if_disconnected_seconds = 0;
     }
     if let Some(words) = &raw.stale_on {
@@ -328,16 +347,16 @@ fn policies(
     let mut by_status = Vec::new();
     match store {
         None => {}
-        Some(Store::All(text)) => general.default_lifetime_ms = Some(milliseconds(text)?),
+        Some(Store::All(text)) => general.default_lifetime_ms = Some(milliseconds("store", text)?),
         Some(Store::ByStatus(table)) => {
-            let other = table.get("other").map(|text| milliseconds(text)).transpose()?;
+            let other = table.get("other").map(|text| milliseconds("store", text)).transpose()?;
             general.default_lifetime_ms = other;
             for (word, text) in table.iter().filter(|(word, _)| *word != "other") {
                 let code = word.parse().ok().filter(|code| STORE_STATUSES.contains(code));
                 let code = code.ok_or_else(|| {
                     format!("store: {word:?}: other, or one of {STORE_STATUSES:?}")
                 })?;
-                let lifetime = Some(milliseconds(text)?);
+                let lifetime = Some(milliseconds("store", text)?);
                 by_status.push((code, Policy { default_lifetime_ms: lifetime, ..general.clone() }));
             }
         }
@@ -345,6 +364,7 @@ fn policies(
     Ok(Policies { general, by_status })
 }
 
-fn milliseconds(text: &str) -> Result<u64, String> {
-    parse_duration(text).map(|duration| duration.as_millis() as u64)
+fn milliseconds(key: &str, text: &str) -> Result<u64, String> {
+    let read = parse_duration(text).map(|duration| duration.as_millis() as u64);
+    read.map_err(|error| format!("{key}: {error}"))
 }

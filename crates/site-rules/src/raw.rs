@@ -2,12 +2,12 @@
 //! is not known. What each key means stands in the guide to rules; a test holds the two together.
 //! Read and checked in `compile`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// A word, or a list of words.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write a text, or a list of them: [\"a\", \"b\"]")]
 #[allow(missing_docs)]
 pub enum Words {
     One(String),
@@ -32,7 +32,7 @@ impl Words {
 
 /// A status, or a class of them.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write 404 or \"4xx\"")]
 #[allow(missing_docs)]
 pub enum Status {
     Code(u16),
@@ -41,7 +41,7 @@ pub enum Status {
 
 /// One status or a list.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write 404 or \"4xx\", or a list of them")]
 #[allow(missing_docs)]
 pub enum Statuses {
     One(Status),
@@ -50,7 +50,7 @@ pub enum Statuses {
 
 /// A lifetime for all statuses, or one each.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write \"10m\", or a lifetime for each status: { 200 = \"10m\" }")]
 #[allow(missing_docs)]
 pub enum Store {
     All(String),
@@ -62,12 +62,16 @@ pub enum Store {
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct Keys {
+    #[serde(deserialize_with = "some_words")]
     pub drop: Option<Vec<String>>,
+    #[serde(deserialize_with = "words")]
     pub drop_also: Vec<String>,
+    #[serde(deserialize_with = "words")]
     pub keep: Vec<String>,
     pub sort: Option<bool>,
     pub lower_case: bool,
     pub trailing_slash: Option<String>,
+    #[serde(deserialize_with = "words")]
     pub index: Vec<String>,
 }
 
@@ -76,7 +80,9 @@ pub struct Keys {
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct Cookies {
+    #[serde(deserialize_with = "words")]
     pub ignore: Vec<String>,
+    #[serde(deserialize_with = "words")]
     pub session: Vec<String>,
     pub unknown: Option<String>,
     pub secret_file: Option<std::path::PathBuf>,
@@ -122,6 +128,15 @@ pub struct Rule {
 pub struct Saturated {
     pub store: Option<Store>,
     pub stale_while_revalidate: Option<String>,
+}
+
+/// Reads a list of words, of which one may stand alone.
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Words::deserialize(from).map(|words| words.as_slice().to_vec())
+}
+
+fn some_words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    words(from).map(Some)
 }
 
 /// Every key of a rule.

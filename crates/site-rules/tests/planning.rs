@@ -306,7 +306,7 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("ignore = \"set-cookie\"\npath = \"/**\"", "needs a path"),
         ("ignore = \"vary\"", "cache-control, expires or set-cookie"),
         ("store = { 500 = \"1s\" }", "500"),
-        ("store = \"soon\"", "no duration"),
+        ("store = \"soon\"", "store: \"soon\" is no duration"),
         ("when_status = 404\nlanguage = \"de\"", "wait for the response"),
         ("when_status = 404\nagent = \"crawler\"\nstore = \"1s\"", "told apart"),
         ("when_status = \"6xx\"", "4xx"),
@@ -317,6 +317,11 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("header = \"a b\"", "name: value"),
         ("path = \"admin\"", "begin with /"),
         ("method = \"a b\"", "method"),
+        ("method = \"get\"", "method: \"get\": write GET"),
+        ("method = [\"GET\", \"Purge\"]", "write PURGE"),
+        ("host = \"http://x/\"", "host: \"http://x/\" is no host"),
+        ("stale_if_error = \"soon\"", "stale_if_error: "),
+        ("after_write = \"soon\"", "after_write: "),
     ] {
         let said = try_rules(&format!("[[rule]]\nname = \"it\"\n{text}")).unwrap_err();
         assert!(said.starts_with("rule 1 (it): ") && said.contains(part), "{text}: {said}");
