@@ -4,14 +4,14 @@
 //! database that cannot be reached is an error, for nothing is known of it then: `--offline` leaves
 //! databases out.
 
+mod of_machine;
+
 use crate::{once, say};
-use pagewell::config::raw::File;
 use pagewell::config::shown::shown;
-use pagewell::config::written::with_place;
-use pagewell::config::{Config, database_servers, load, resolve};
+use pagewell::config::{Config, database_servers, load};
 use pagewell::control::client;
 use pagewell::database::check as database;
-use pagewell::options::{CheckArgs, ControlArgs, ServeArgs, SuggestArgs};
+use pagewell::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use pagewell::tls::Tls;
 
 /// Reads a configuration and says what is wrong with it.
@@ -19,12 +19,12 @@ use pagewell::tls::Tls;
 /// # Errors
 /// That, in sentences.
 pub fn check(args: &CheckArgs) -> Result<(), String> {
-    let file = load(&args.config).map_err(|error| error.to_string())?;
     let name = args.config.display();
-    let config = resolve(&file).map_err(|error| {
-        let text = std::fs::read_to_string(&args.config).unwrap_or_default();
-        format!("{name}: {}", with_place(&text, &error.to_string()))
-    })?;
+    let (config, _) =
+        ServeArgs { config: Some(args.config.clone()), ..Default::default() }.read()?;
+    for warning in of_machine::warnings(&config) {
+        say(&format!("{name}: on this machine: {warning}"))?;
+    }
     if !config.listen_tls.is_empty() {
         Tls::load(&config.tls)?;
     }
@@ -37,26 +37,25 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
             }
         }
         if args.running {
+            let (file, _) = load(&args.config).map_err(|error| error.to_string())?;
             unheard(&config, file.admin_token_file).await?;
         }
         say(&format!("{name}: no errors"))
     })
 }
 
-/// Prints the configuration as it counts.
+/// Prints the configuration as it counts: what was said, then what holds anyway.
 ///
 /// # Errors
 /// It cannot be used.
-pub fn config(args: &ServeArgs) -> Result<(), String> {
-    let (file, text) = match &args.config {
-        Some(path) => {
-            let file = load(path).map_err(|error| error.to_string())?;
-            (file, std::fs::read_to_string(path).map_err(|error| error.to_string())?)
-        }
-        None => (File::default(), String::new()),
-    };
-    let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
-    say(shown(&config, &text, &args.given()).trim_end())
+pub fn config(args: &ConfigArgs) -> Result<(), String> {
+    let (config, text) = args.serve.read()?;
+    let (set, default) = shown(&config, &text, &args.serve.given());
+    match (args.set, set.is_empty()) {
+        (true, _) => say(set.trim_end()),
+        (false, true) => say(default.trim_end()),
+        (false, false) => say(&format!("{set}\n{}", default.trim_end())),
+    }
 }
 
 /// Which tags the pages of the running Pagewell have that no rule could touch.
@@ -76,7 +75,7 @@ pub fn suggest(args: &SuggestArgs) -> Result<(), String> {
     let servers = match (&args.url, &args.config) {
         (Some(url), _) => database_servers(&[], Some(url)),
         (None, Some(path)) => {
-            let file = load(path).map_err(|error| error.to_string())?;
+            let (file, _) = load(path).map_err(|error| error.to_string())?;
             let of_sites = file.site.list.iter().filter_map(|site| site.database.as_deref());
             let all: Vec<_> = of_sites.fold(file.database.clone(), |mut all, own| {
                 all.extend_from_slice(own);

@@ -31,7 +31,7 @@ const LOGS: &str = "/var/log";
 pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     let config = match &args.config {
         Some(path) => {
-            let file = load(path).map_err(|error| error.to_string())?;
+            let (file, _) = load(path).map_err(|error| error.to_string())?;
             Some(resolve(&file).map_err(|error| format!("{}: {error}", path.display()))?)
         }
         None => None,

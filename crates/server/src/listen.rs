@@ -34,6 +34,8 @@ use tokio::time::timeout;
 const BACKLOG: i32 = 4_096;
 /// How long nothing is accepted after the system refused (no descriptors left).
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
+/// What is said of an address that is taken.
+pub const TAKEN: &str = ": another program is listening there";
 
 /// A bound socket.
 pub enum Listener {
@@ -193,7 +195,7 @@ impl Bound {
         let bound = bound.map(|socket| Bound { socket, by: Binder::Us });
         bound.map_err(|error| {
             let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => ": another program is listening there",
+                io::ErrorKind::AddrInUse => TAKEN,
                 io::ErrorKind::PermissionDenied => {
                     ": ports below 1024 need root or CAP_NET_BIND_SERVICE"
                 }

@@ -6,13 +6,13 @@ mod check;
 
 use clap::Parser;
 use pagewell::clock::Clock;
-use pagewell::config::raw::File;
-use pagewell::config::{Config, load, resolve};
+use pagewell::config::Config;
 use pagewell::control::client;
-use pagewell::listen::Passed;
+use pagewell::listen::{Passed, TAKEN};
 use pagewell::nginx_config;
 use pagewell::options::{
-    ChangesArgs, ChangesCommand, Command, CommandLine, DoctorArgs, InvalidateArgs, ServeArgs,
+    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InvalidateArgs,
+    ServeArgs,
 };
 use pagewell::privileges;
 use pagewell::reload::Reload;
@@ -31,6 +31,9 @@ const EVENTS_AT_ONCE: usize = 128;
 /// How many tasks may run before sockets are asked again although some are waiting: never so few that those
 /// that came with the last asking have not had their turn.
 const TURNS: u32 = 8 * EVENTS_AT_ONCE as u32;
+
+/// How long another Pagewell may take to say that it is there.
+const ANOTHER: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
@@ -123,18 +126,17 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let mut passed = Passed::new(passed::take()?);
     pagewell::log::start(&args.log)?;
     pagewell::panics::watch();
-    let file = match &args.config {
-        Some(path) => load(path).map_err(|error| error.to_string())?,
-        None => File::default(),
-    };
-    let config = resolve(&args.over(file)?).map_err(|error| error.to_string())?;
+    let (config, _) = args.read()?;
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;
     let predecessor = match args.take_over {
         true => Predecessor::find(&config.admin, standing.becomes(), &mut passed)?,
         false => None,
     };
-    let prepared = Prepared::open(&config, passed)?;
+    let prepared = Prepared::open(&config, passed).map_err(|error| match args.take_over {
+        true => error,
+        false => taken(error, &config),
+    })?;
     // Before there is any other thread.
     privileges::drop_to(&standing, &config)?;
     tokio::runtime::Builder::new_multi_thread()
@@ -144,6 +146,28 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         .build()
         .map_err(|error| error.to_string())?
         .block_on(run(config, reload, prepared, predecessor))
+}
+
+/// What is said where an address is taken, perhaps by a Pagewell that should have been told instead.
+fn taken(error: String, config: &Config) -> String {
+    let admin = config.admin.to_string();
+    let health = ControlArgs { admin: admin.clone(), token_file: None };
+    let answers = || {
+        once(async {
+            let asked = client::tell(&health, "/v1/health");
+            match tokio::time::timeout(ANOTHER, asked).await {
+                Ok(Ok(Some(_))) => Ok(()),
+                _ => Err(String::new()),
+            }
+        })
+    };
+    if !error.contains(TAKEN) || answers().is_err() {
+        return error;
+    }
+    format!(
+        "{error}\na Pagewell answers at {admin}: `pagewell reload` has it read its configuration again, \
+         `pagewell serve --take-over` takes its place"
+    )
 }
 
 async fn run(

@@ -4,8 +4,26 @@
 
 use crate::config::raw::{File, OneOrMany};
 use crate::config::shown::Flags;
+use crate::config::written::with_place;
+use crate::config::{Config, load, resolve};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  pagewell serve /var/www/site
+  pagewell serve --listen :80 --php unix:/run/php/php-fpm.sock /var/www/site
+  pagewell serve --config /etc/pagewell/pagewell.toml";
+const INVALIDATE_EXAMPLES: &str = "\
+Examples:
+  pagewell invalidate --url /news/4
+  pagewell invalidate --tag news:4 --tag news
+  pagewell invalidate --prefix /news/ --soft";
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  pagewell explain /news/4
+  pagewell explain --cookie PHPSESSID=1 'https://example.org/news?page=2'
+  pagewell explain --tag news:4";
 
 /// The full-page cache that knows your data.
 ///
@@ -23,18 +41,23 @@ pub struct CommandLine {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Serve a site
+    #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArgs>),
-    /// Read a configuration, say what is wrong with it, and end
+    /// Read a configuration, say what is wrong with it, and what this machine lacks for it
     Check(CheckArgs),
-    /// Print the configuration as it counts: every value, and where it comes from
-    Config(Box<ServeArgs>),
+    /// Print the configuration as it counts: every value, and where it comes from; those that are set first
+    // What it would do while it serves means nothing here.
+    #[command(mut_arg("take_over", |arg| arg.hide(true)), mut_arg("log", |arg| arg.hide(true)))]
+    Config(Box<ConfigArgs>),
     /// Have a running Pagewell read its configuration again
     Reload(ControlArgs),
     /// Say whether visitors should be sent to a running Pagewell: status 0 if so, 1 if not, with the reasons
     Ready(ControlArgs),
     /// Drop pages from the memory of a running Pagewell
+    #[command(after_help = INVALIDATE_EXAMPLES)]
     Invalidate(InvalidateArgs),
     /// Say why a page is answered as it is: stored or not, made from what, dropped by what
+    #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
     /// Show what keeps a site from being answered from memory: reasons, cookies, slow and restless pages
     Offenders(OffendersArgs),
@@ -75,7 +98,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "origin")]
     pub php: Option<String>,
     /// An environment variable for the scripts of the private php-fpm; may be given several times
-    #[arg(long = "php-env", value_name = "NAME=VALUE")]
+    #[arg(long = "php-env", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub php_env: Vec<String>,
     /// An HTTP server that renders the pages, instead of PHP: http://127.0.0.1:8000
     #[arg(long, value_name = "URL")]
@@ -84,12 +107,24 @@ pub struct ServeArgs {
     #[arg(long, value_name = "WHERE")]
     pub access_log: Option<String>,
     /// What is logged: error, warn, info or debug
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, value_name = "LEVEL", default_value = "info", hide_possible_values = true,
+          value_parser = ["error", "warn", "info", "debug"])]
     pub log: String,
     /// Take over from the Pagewell that has its control interface at the same address, without a moment
     /// in which nobody serves; start as ever where there is none
     #[arg(long)]
     pub take_over: bool,
+}
+
+/// `pagewell config`
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    /// Only what is set, by the file or by flags
+    #[arg(long)]
+    pub set: bool,
+    /// As `serve` has it.
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// `pagewell check`
@@ -172,10 +207,16 @@ pub struct NginxConfigArgs {
 #[derive(Args, Debug, Clone)]
 pub struct ControlArgs {
     /// The control interface of the running Pagewell: address:port or unix:path
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8081",
+        env = "PAGEWELL_ADMIN",
+        hide_env_values = true
+    )]
     pub admin: String,
     /// A file with the token that it asks for
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "PAGEWELL_TOKEN_FILE", hide_env_values = true)]
     pub token_file: Option<PathBuf>,
 }
 
@@ -204,10 +245,12 @@ pub struct ExplainArgs {
     #[arg(long, group = "about")]
     pub changes: bool,
     /// A cookie of the visitor who asks; may be given several times
-    #[arg(long = "cookie", value_name = "NAME=VALUE", conflicts_with_all = ["tag", "changes"])]
+    #[arg(long = "cookie", value_name = "NAME=VALUE", conflicts_with_all = ["tag", "changes"],
+          value_parser = name_and_value)]
     pub cookies: Vec<String>,
     /// Another header line of the request; may be given several times
-    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["tag", "changes"])]
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["tag", "changes"],
+          value_parser = header_line)]
     pub headers: Vec<String>,
     /// The method of the request [default: GET]
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["tag", "changes"])]
@@ -263,7 +306,7 @@ pub struct InvalidateArgs {
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
     /// Drop every page
-    #[arg(long, group = "what")]
+    #[arg(long, group = "what", conflicts_with_all = ["tags", "urls", "prefixes"])]
     pub all: bool,
     /// Mark pages instead of dropping them: they are used as stale only, where they allow that
     #[arg(long)]
@@ -273,7 +316,46 @@ pub struct InvalidateArgs {
     pub control: ControlArgs,
 }
 
+/// `NAME=VALUE`.
+fn name_and_value(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("write NAME=VALUE".into()),
+    }
+}
+
+/// `NAME: VALUE`.
+fn header_line(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some((name, _)) if !name.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err("write NAME: VALUE".into()),
+    }
+}
+
 impl ServeArgs {
+    /// The configuration that file and flags make together, and the text of the file.
+    ///
+    /// # Errors
+    /// What is wrong, and where in the file.
+    pub fn read(&self) -> Result<(Config, String), String> {
+        let (file, text) = match &self.config {
+            Some(path) => load(path).map_err(|error| error.to_string())?,
+            None => (File::default(), String::new()),
+        };
+        let config = resolve(&self.over(file)?).map_err(|error| {
+            let error = error.to_string();
+            let of_flag = |key: &str| error.strip_prefix(key).is_some_and(|at| at.starts_with(':'));
+            match &self.config {
+                // What a flag says is not in the file.
+                Some(path) if !self.given().iter().any(|(key, _)| of_flag(key)) => {
+                    format!("{}: {}", path.display(), with_place(&text, &error))
+                }
+                _ => error,
+            }
+        })?;
+        Ok((config, text))
+    }
+
     /// What the flags say, by the keys they are short for.
     pub fn given(&self) -> Flags {
         let one =

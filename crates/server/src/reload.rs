@@ -14,7 +14,7 @@ mod diff;
 
 pub use diff::{Changed, may_change};
 
-use crate::config::{Config, load, resolve};
+use crate::config::Config;
 use crate::options::ServeArgs;
 use crate::site::Site;
 use crate::sites::Neighbours;
@@ -105,11 +105,8 @@ impl Reload {
 
     async fn try_run(&self, door: &Arc<Site>, state: &mut State) -> Result<Reloaded, NotReloaded> {
         // Twice read, by the same words: what stands there, and what it means.
-        let file = load(&self.file).map_err(|error| NotReloaded::Wrong(error.to_string()))?;
+        let (config, _) = self.args.read().map_err(NotReloaded::Wrong)?;
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
-        let config =
-            self.args.over(file).and_then(|file| resolve(&file).map_err(|e| e.to_string()));
-        let config = config.map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
         let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
         if !fixed.is_empty() {

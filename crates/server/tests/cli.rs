@@ -136,9 +136,17 @@ fn a_wrong_command_line_is_refused_with_a_hint() {
     let site = kept_site();
     let root = site.root().display().to_string();
     assert!(complaint(&["serve", &root, "--listen", "nowhere"], 1).contains("nowhere"));
-    assert!(complaint(&["serve", &root, "--log", "loud"], 1).contains("error, warn, info"));
+    assert!(complaint(&["serve", &root, "--log", "loud"], 2).contains("error, warn, info"));
     assert!(complaint(&["serve", &root, "--memory", "much"], 1).contains("256M"));
-    assert!(complaint(&["serve", &root, "--php-env", "X"], 1).contains("NAME=VALUE"));
+    assert!(complaint(&["serve", &root, "--php-env", "X"], 2).contains("write NAME=VALUE"));
+    assert!(complaint(&["explain", "/", "--cookie", "foo"], 2).contains("write NAME=VALUE"));
+    assert!(complaint(&["explain", "/", "--header", "foo"], 2).contains("write NAME: VALUE"));
+    for other in [["--url", "/"], ["--tag", "a"], ["--prefix", "/"]] {
+        let said = complaint(&["invalidate", "--all", other[0], other[1]], 2);
+        assert!(said.contains("cannot be used with"), "{said}");
+    }
+    let socket = complaint(&["serve", &root, "--php", "/run/php.sock"], 1);
+    assert!(socket.contains("write unix:/run/php.sock"), "{socket}");
     assert!(complaint(&["serve", &root, "--origin", "ftp://x"], 1).contains("http://127.0.0.1"));
     let open = complaint(&["serve", &root, "--admin", "0.0.0.0:0"], 1);
     assert!(open.contains("admin_token_file"), "{open}");
@@ -167,7 +175,17 @@ fn check_says_what_is_wrong_with_a_configuration() {
         ("[site]\nfront_contoller = \"x\"\n", &["did you mean `front_controller`?"]),
         ("[limits]\nheader_byte = 5\n", &["header_byte", "did you mean `header_bytes`?"]),
         ("[lmits]\n", &["lmits", "did you mean `limits`?"]),
-        ("memory = 5\n", &["memory", "string"]),
+        ("memory = 5\n", &["memory: write a size in quotes, such as \"5M\""]),
+        ("[site]\nlisten = \":80\"\n", &["line 2", "stands at the top of the file, before"]),
+        ("[limits]\nheaders = 9\nbody = 1\n", &["line 3, column", "did you mean `body_bytes`?"]),
+        (
+            &format!("[[rule]]\npath = \"/x\"\nagent = \"robot\"\n{site_line}"),
+            &["at line 3, column 9", "rule 1: agent: \"robot\""],
+        ),
+        (
+            &format!("{site_line}front_controller = \"app.php\"\n"),
+            &["site.front_controller: there is no app.php in /"],
+        ),
         ("memory = \n", &["checked.toml", "line 1"]),
         (&format!("{site_line}[limits]\nidle_timeout = \"soon\"\n"), &["idle_timeout", "soon"]),
         (&format!("{site_line}[php]\nchildren = 0\n"), &["php.children"]),
@@ -183,6 +201,16 @@ fn check_says_what_is_wrong_with_a_configuration() {
         for word in words {
             assert!(errors.contains(word), "{text:?}: {word:?} is not in {errors:?}");
         }
+    }
+    let elsewhere = check(&format!(
+        "user = \"nobodyatall\"\nmemory = \"900T\"\n{site_line}\
+         front_controller = \"/index.php\"\n[php]\nbinary = \"/no/such\"\n"
+    ));
+    let text = String::from_utf8_lossy(&elsewhere.stdout);
+    assert!(elsewhere.status.success() && text.contains("no errors"), "{elsewhere:?}");
+    for warning in ["no such user", "php.binary: there is no file /no/such", "memory: 943718400M"] {
+        let is_told = |line: &str| line.contains("on this machine: ") && line.contains(warning);
+        assert!(text.lines().any(is_told), "{warning}: {text}");
     }
     assert!(complaint(&["check", "--config", "/no/such.toml"], 1).contains("/no/such.toml"));
 }
@@ -304,10 +332,36 @@ fn everything_works_over_unix_sockets() {
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
     assert!(complaint(&taken, 1).contains("another program is listening"));
     assert!(!is_hit(&get(&visitors, "/y")), "and is left alone");
+    let another = ["serve", taken[1], "--listen", &visitors, "--admin", &admin];
+    let said = complaint(&another, 1);
+    assert!(said.contains("another program is listening") && said.contains("a Pagewell"), "{said}");
+    assert!(said.contains("pagewell reload") && said.contains("--take-over"), "{said}");
     pagewell.stop();
     for name in ["v.sock", "w.sock", "a.sock"] {
         assert!(!site.at(name).exists(), "{name} is left");
     }
+}
+
+#[test]
+fn where_pagewell_is_can_be_said_once() {
+    let site = kept_site();
+    let token = site.at("token");
+    fs::write(&token, "0123456789abcdef\n").expect("can be written");
+    let pagewell = site.serve(&format!("admin_token_file = {:?}\n", token.display().to_string()));
+    let run = |args: &[&str]| {
+        let mut command = Command::new(common::binary());
+        command.env("PAGEWELL_ADMIN", pagewell.admin().to_string());
+        command.env("PAGEWELL_TOKEN_FILE", &token).args(args).output().expect("it runs")
+    };
+    let ready = run(&["ready"]);
+    assert_eq!(String::from_utf8_lossy(&ready.stdout), "ready\n", "{ready:?}");
+    // What is said on the command line wins.
+    let said = run(&["ready", "--admin", "unix:/no/such.sock"]);
+    assert!(String::from_utf8_lossy(&said.stderr).contains("/no/such.sock"), "{said:?}");
+    let help = run(&["ready", "--help"]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(help.contains("PAGEWELL_ADMIN") && help.contains("PAGEWELL_TOKEN_FILE"), "{help}");
+    assert!(!help.contains("token\n") && !help.contains(&pagewell.admin().to_string()), "{help}");
 }
 
 #[test]
@@ -447,7 +501,12 @@ fn config_says_what_counts_and_where_it_comes_from() {
     };
     assert_eq!(line("memory"), "memory = \"64M\" # --memory");
     assert_eq!(line("limits.headers"), "limits.headers = 7 # line 2");
-    assert_eq!(line("limits.uri_bytes"), "limits.uri_bytes = 8K # default");
+    assert_eq!(line("limits.uri_bytes"), "limits.uri_bytes = \"8K\" # default");
+    let first = text.split("\n\n").next().unwrap_or_default();
+    assert!(first.contains("limits.headers = 7") && !first.contains("# default"), "{text}");
+    assert_eq!(said(&[&args[..], &["--set"]].concat()).trim_end(), first);
+    let help = said(&["config", "--help"]);
+    assert!(!help.contains("--take-over") && help.contains("--set"), "{help}");
     assert_eq!(line("site.root"), format!("site.root = {root:?} # DIR"));
     assert!(line("php.children").contains("# default"), "{text}");
     assert!(!text.contains("SECRET") && !text.contains("\"it\""), "{text}");

@@ -21,7 +21,9 @@ const HELP_COLUMNS: usize = 96;
 /// The heading of a table of the file, and where to read on.
 fn heading_of(table: &str) -> &'static str {
     match table {
-        "" => "\n## At the top of the file\n",
+        "" => {
+            "\n## At the top of the file\n\nBefore the first `[table]`: what stands below one belongs to it.\n"
+        }
         "site" => "\n## `[site]`\n\nFor several: [Several sites](../guide/many-sites.md).\n",
         "php" => "\n## `[php]`\n",
         "cache" => "\n## `[cache]`\n",
@@ -61,10 +63,11 @@ pub fn options() -> String {
          (`pagewell serve --config FILE`); the flags are the short form of some of its keys and win \
          over it. `pagewell check --config FILE` says what is wrong with a file; a key that is not \
          known is an error that suggests the right one. `pagewell config` prints every value and where it \
-         comes from. What is marked ↻ can change while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
+         comes from, with `--set` those alone that are set. Where a list of texts is wanted, one may stand alone. What is marked ↻ can change while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
     );
     let mut heading = None;
-    for row in OPTIONS {
+    let (top, tables): (Vec<_>, Vec<_>) = OPTIONS.iter().partition(|row| !row.key.contains('.'));
+    for row in top.into_iter().chain(tables) {
         let table = row.key.split_once('.').map_or("", |(table, _)| table);
         if heading != Some(table) {
             heading = Some(table);
@@ -127,7 +130,8 @@ pub fn commands() -> String {
         "{MADE}# Commands\n\n\
          What each command does is in its own help: `pagewell help`, `pagewell help serve`. Exit \
          status: 0 done, 1 it could not be done (a sentence on standard error says why), 2 wrong \
-         usage.\n"
+         usage. Commands that speak to a running Pagewell find it by `PAGEWELL_ADMIN` and \
+         `PAGEWELL_TOKEN_FILE` of the environment, too, as the PHP library does.\n"
     );
     let mut line = CommandLine::command().term_width(HELP_COLUMNS);
     line.build();

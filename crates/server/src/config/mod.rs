@@ -10,6 +10,7 @@ mod database;
 mod dialects;
 mod limits;
 mod memcached;
+mod misread;
 mod private;
 mod purging;
 pub mod raw;
@@ -48,7 +49,7 @@ pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use private::PrivateCopies;
 pub use purging::Purging;
-pub use resolve::{LoadError, load};
+pub use resolve::{LoadError, load, machine_memory_bytes};
 pub use resolve_sites::resolve;
 pub use rewarm::Rewarm;
 pub use snapshot::Snapshot;
@@ -378,14 +379,42 @@ pub const HIDDEN: &[&str] = &[
 /// # Errors
 /// A sentence that says what was looked for and where.
 pub fn find_root(dir: &Path) -> Result<PathBuf, String> {
-    let has_index = |d: &Path| d.join("index.php").is_file() || d.join("index.html").is_file();
     let tried = ["", "public", "web", "htdocs", "pub"].map(|below| dir.join(below));
-    match tried.into_iter().find(|candidate| has_index(candidate)) {
-        Some(root) => root.canonicalize().map_err(|e| format!("{}: {e}", root.display())),
-        None if !dir.is_dir() => Err(format!("there is no directory {}", dir.display())),
-        None => Err(format!(
+    let mut unknown = None;
+    for candidate in tried {
+        match has_index(&candidate) {
+            Ok(false) => {}
+            Ok(true) => {
+                return candidate
+                    .canonicalize()
+                    .map_err(|e| format!("{}: {e}", candidate.display()));
+            }
+            Err(why) => unknown = unknown.or(Some(why)),
+        }
+    }
+    match (unknown, dir.is_dir()) {
+        (Some(why), _) => Err(why),
+        (None, false) => Err(format!("there is no directory {}", dir.display())),
+        (None, true) => Err(format!(
             "no index.php or index.html in {}, nor in its public, web, htdocs or pub",
             dir.display()
         )),
     }
+}
+
+/// Whether a directory has an index.
+///
+/// # Errors
+/// It cannot be told: the directory may not be searched.
+fn has_index(dir: &Path) -> Result<bool, String> {
+    for index in ["index.php", "index.html"].map(|name| dir.join(name)) {
+        match index.metadata() {
+            Ok(found) if found.is_file() => return Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(format!("{} cannot be looked into: {error}", dir.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(false)
 }

@@ -2,12 +2,14 @@
 //! keys are refused here, by the derived readers; values are checked in `resolve`. What each key
 //! does stands in `table`, once, and is not repeated at the fields.
 
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+mod values;
+
+pub use values::OneOrMany;
+
+use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
+use values::{one_or_list, settings, some_words, words};
 
 /// The file.
 #[derive(Debug, Default, Deserialize, Clone)]
@@ -41,8 +43,10 @@ pub struct File {
     #[allow(missing_docs)]
     pub cache: Cache,
     #[allow(missing_docs)]
+    #[serde(deserialize_with = "words")]
     pub trusted_proxies: Vec<String>,
     #[allow(missing_docs)]
+    #[serde(deserialize_with = "some_words")]
     pub connections_exempt: Option<Vec<String>>,
     #[allow(missing_docs)]
     pub keys: site_rules::raw::Keys,
@@ -105,15 +109,6 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// A word, or a list of words.
-#[derive(Debug, Deserialize, Clone)]
-#[serde(untagged)]
-#[allow(missing_docs)]
-pub enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
 /// `[site]`, or one of the tables `[[site]]`
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
@@ -122,9 +117,11 @@ pub struct Site {
     pub root: Option<PathBuf>,
     pub origin: Option<String>,
     pub front_controller: Option<String>,
+    #[serde(deserialize_with = "some_words")]
     pub hidden: Option<Vec<String>>,
     pub allow_symlinks: Option<bool>,
     pub host: Option<String>,
+    #[serde(deserialize_with = "words")]
     pub aliases: Vec<String>,
     pub other_hosts: Option<String>,
     pub memory: Option<String>,
@@ -142,31 +139,6 @@ pub struct Site {
     pub list: Vec<Site>,
 }
 
-/// Reads `[site]`, or a list of `[[site]]`.
-fn one_or_list<'de, D: Deserializer<'de>>(from: D) -> Result<Site, D::Error> {
-    struct OneOrList;
-    impl<'de> Visitor<'de> for OneOrList {
-        type Value = Site;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table [site], or tables [[site]]")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Site, A::Error> {
-            Site::deserialize(MapAccessDeserializer::new(map))
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Site, A::Error> {
-            let list = Vec::<Site>::deserialize(SeqAccessDeserializer::new(list))?;
-            match list.is_empty() {
-                true => Err(A::Error::custom("the list of sites is empty")),
-                false => Ok(Site { list, ..Site::default() }),
-            }
-        }
-    }
-    from.deserialize_any(OneOrList)
-}
-
 /// `[php]`
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
@@ -177,6 +149,7 @@ pub struct Php {
     pub children: Option<usize>,
     pub user: Option<String>,
     pub env: BTreeMap<String, String>,
+    #[serde(deserialize_with = "settings")]
     pub ini: BTreeMap<String, String>,
 }
 
@@ -233,6 +206,7 @@ pub struct Traces {
 #[allow(missing_docs)]
 pub struct Dialects {
     pub litespeed: Option<bool>,
+    #[serde(deserialize_with = "words")]
     pub pass_on: Vec<String>,
 }
 
@@ -242,6 +216,7 @@ pub struct Dialects {
 #[allow(missing_docs)]
 pub struct Private {
     pub enabled: Option<bool>,
+    #[serde(deserialize_with = "words")]
     pub cookies: Vec<String>,
     pub pages_per_owner: Option<usize>,
     pub lifetime_max: Option<String>,
@@ -274,7 +249,9 @@ pub struct AccessLog {
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct Codings {
+    #[serde(deserialize_with = "some_words")]
     pub make: Option<Vec<String>>,
+    #[serde(deserialize_with = "some_words")]
     pub types: Option<Vec<String>>,
     pub min_bytes: Option<u64>,
     pub on_the_way: Option<bool>,
@@ -286,6 +263,7 @@ pub struct Codings {
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct Purge {
+    #[serde(deserialize_with = "some_words")]
     pub from: Option<Vec<String>>,
     pub token_file: Option<PathBuf>,
     pub get_below: Option<String>,

@@ -2,9 +2,10 @@
 //! override it, checks every value, fills in what was not said. Every error names the key, what is
 //! wrong with its value, and what would be right; nothing is half-applied.
 
+use super::misread;
 use super::raw::{self, File, OneOrMany};
 use super::resolve_rules;
-use super::table::{LIMITS, OPTIONS};
+use super::table::LIMITS;
 use super::units::{parse_bytes, parse_duration};
 use super::{
     Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, TlsPair,
@@ -27,38 +28,26 @@ impl std::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+/// With fewer bytes of a header section nobody could ask for anything.
+const HEADER_BYTES_MIN: usize = 1 << 10;
+
 pub(super) fn wrong<T>(key: &str, why: impl std::fmt::Display) -> Result<T, LoadError> {
     Err(LoadError(format!("{key}: {why}")))
 }
 
-/// Reads a configuration file.
+/// Reads a configuration file; the file as it was understood, and its text.
 ///
 /// # Errors
 /// The file cannot be read, or is no TOML, or has a key that is not known: with line and column.
-pub fn load(path: &Path) -> Result<File, LoadError> {
+pub fn load(path: &Path) -> Result<(File, String), LoadError> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| LoadError(format!("{} cannot be read: {e}", path.display())))?;
-    toml::from_str(&text).map_err(|e| {
-        let hint = suggestion(e.message()).map(|s| format!("did you mean `{s}`?\n"));
-        LoadError(format!("{}:\n{e}{}", path.display(), hint.unwrap_or_default()))
-    })
-}
-
-/// The known word nearest to the unknown one that `message` speaks of.
-fn suggestion(message: &str) -> Option<String> {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten()?;
-    let known = quoted.chain(OPTIONS.iter().map(|row| row.key));
-    nearest(unknown, known).map(str::to_owned)
-}
-
-/// The word of `known` that is most like `word`, if one is.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
+    match toml::from_str(&text) {
+        Ok(file) => Ok((file, text)),
+        Err(error) => {
+            Err(LoadError(format!("{}: {}", path.display(), misread::told(&text, &error))))
+        }
+    }
 }
 
 /// Checks and completes the configuration of one site.
@@ -82,6 +71,14 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
+    let memcached = super::memcached::resolve(&file.memcached)?;
+    let items = memcached.as_ref().map_or(&[][..], |port| &port.listen);
+    check_addresses([
+        ("listen", &listen),
+        ("listen_tls", &listen_tls),
+        ("memcached.listen", items),
+        ("admin", std::slice::from_ref(&admin)),
+    ])?;
     let dialects = super::dialects::resolve(&file.dialects)?;
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
@@ -114,13 +111,33 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         traces: super::traces::resolve(&file.traces)?,
         databases: super::database::resolve(&file.database, &file.change)?,
-        memcached: super::memcached::resolve(&file.memcached)?,
+        memcached,
         purging: super::purging::resolve(&file.purge)?,
         private: super::private::resolve(&file.private, dialects.litespeed)?,
         dialects,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
+}
+
+/// No address is given twice: only one could listen there. With port 0 each gets one of its own.
+fn check_addresses(all: [(&str, &[Address]); 4]) -> Result<(), LoadError> {
+    let mut seen: Vec<(&str, &Address)> = Vec::new();
+    for (key, address) in all.into_iter().flat_map(|(key, all)| all.iter().map(move |a| (key, a))) {
+        if matches!(address, Address::Tcp(tcp) if tcp.port() == 0) {
+            continue;
+        }
+        match seen.iter().find(|(_, other)| *other == address) {
+            Some((other, _)) if *other == key => {
+                return wrong(key, format!("{address} is given twice"));
+            }
+            Some((other, _)) => {
+                return wrong(key, format!("{other} and {key} are the same address, {address}"));
+            }
+            None => seen.push((key, address)),
+        }
+    }
+    Ok(())
 }
 
 /// Whom it becomes: who that is, is looked up at the start.
@@ -151,17 +168,23 @@ fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
     let mut limits = Limits::default();
     for (key, value) in &file.limits {
         let Some(row) = LIMITS.iter().find(|row| row.key == key) else {
-            let hint = nearest(key, LIMITS.iter().map(|row| row.key))
-                .map(|s| format!("; did you mean `{s}`?"))
-                .unwrap_or_default();
-            return wrong("limits", format!("there is no limit `{key}`{hint}"));
+            let known: Vec<&str> = LIMITS.iter().map(|row| row.key).collect();
+            return Err(LoadError(misread::unknown(&format!("limits.{key}"), &known)));
         };
         let text = match value {
             toml::Value::String(text) => text.clone(),
             toml::Value::Integer(number) => number.to_string(),
-            other => return wrong(key, format!("a number or a text is wanted, not {other}")),
+            other => {
+                let why =
+                    format!("write a number, or a text such as {:?}, not {other}", row.default);
+                return wrong(&format!("limits.{key}"), why);
+            }
         };
         (row.set)(&mut limits, &text).or_else(|e| wrong(&format!("limits.{key}"), e))?;
+    }
+    if limits.header_bytes < HEADER_BYTES_MIN {
+        let why = format!("{} bytes hold no request: 1K at least", limits.header_bytes);
+        return wrong("limits.header_bytes", why);
     }
     Ok(limits)
 }
@@ -241,13 +264,24 @@ pub(super) fn parse_address(key: &str, text: &str) -> Result<Address, LoadError>
     let found = with_host.to_socket_addrs().ok().and_then(|mut all| all.next());
     match found {
         Some(address) => Ok(Address::Tcp(address)),
-        None => wrong(
-            key,
-            format!(
-                "{text:?} is no address; write for instance 127.0.0.1:8080, [::]:80 or unix:/run/pagewell.sock"
-            ),
-        ),
+        None => wrong(key, format!("{text:?} is no address; {}", address_meant(key, text))),
     }
+}
+
+/// What may have been meant by a word that is no address.
+fn address_meant(key: &str, text: &str) -> String {
+    if text.starts_with('/') {
+        return format!("write unix:{text} for a Unix socket");
+    }
+    if text.parse::<u16>().is_ok() {
+        return format!("write 127.0.0.1:{text}, or :{text} for all addresses of this machine");
+    }
+    let (port, socket) = match key {
+        "php.at" => (9000, "/run/php/php-fpm.sock"),
+        "memcached.listen" => (11211, "/run/pagewell/memcached.sock"),
+        _ => (8080, "/run/pagewell.sock"),
+    };
+    format!("write for instance 127.0.0.1:{port}, [::]:{port} or unix:{socket}")
 }
 
 /// The token in a file, where one is given.
@@ -274,9 +308,13 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     }
     let dir = files.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let root = super::find_root(&dir).or_else(|e| wrong("site.root", e))?;
+    let front_controller = match files.front_controller.as_deref() {
+        None => "index.php".to_owned(),
+        Some(script) => front_controller(&root, script)?,
+    };
     let files = FilesConfig {
         root,
-        front_controller: files.front_controller.clone().unwrap_or("index.php".into()),
+        front_controller,
         hidden: match &files.hidden {
             Some(patterns) => patterns.clone(),
             None => HIDDEN.iter().map(|&pattern| pattern.to_owned()).collect(),
@@ -284,6 +322,17 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         allow_symlinks: files.allow_symlinks.unwrap_or(false),
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
+}
+
+/// The script that answers what is no file: below the root, with or without a slash before it.
+fn front_controller(root: &Path, script: &str) -> Result<String, LoadError> {
+    let below = script.trim_start_matches('/');
+    match root.join(below).is_file() {
+        true => Ok(below.to_owned()),
+        false => {
+            wrong("site.front_controller", format!("there is no {below} in {}", root.display()))
+        }
+    }
 }
 
 fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
@@ -318,6 +367,11 @@ fn parse_origin(url: &str) -> Result<String, LoadError> {
         (Some("http"), Some(authority), "/" | "") => Ok(authority.to_string()),
         (Some("http"), Some(_), _) => {
             wrong("site.origin", format!("{url:?}: a path is not possible here"))
+        }
+        (Some("https"), ..) => {
+            let why =
+                "an origin over https is not possible; write for instance http://127.0.0.1:8000";
+            wrong("site.origin", format!("{url:?}: {why}"))
         }
         _ => wrong("site.origin", format!("{url:?}: write for instance http://127.0.0.1:8000")),
     }
@@ -375,8 +429,8 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     Ok(policy)
 }
 
-/// The machine's memory, or what its control group allows if that is less.
-fn machine_memory_bytes() -> usize {
+/// The machine's memory in bytes, or what its control group allows if that is less.
+pub fn machine_memory_bytes() -> usize {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total_kb = meminfo
         .lines()
@@ -424,8 +478,31 @@ mod tests {
         assert!(said.contains("neither listen nor listen_tls"), "{said}");
         assert!(error_of("memory = \"much\"").contains("no size"));
         assert!(error_of("admin = \"0.0.0.0:1\"").contains("admin_token_file"));
-        assert!(error_of("[site]\norigin = \"https://x/\"").contains("http://127.0.0.1:8000"));
+        let said = error_of("[site]\norigin = \"https://x/\"");
+        assert!(said.contains("https is not possible") && said.contains("http://127.0.0.1:8000"));
         assert!(error_of("[limits]\nidle_timeout = \"soon\"").contains("limits.idle_timeout"));
+    }
+
+    #[test]
+    fn what_no_visitor_could_be_served_by_is_refused() {
+        let origin = "site.origin = \"http://127.0.0.1:1\"\n";
+        for (text, right) in [
+            ("limits.header_bytes = \"1\"", "limits.header_bytes: 1 bytes hold no request"),
+            ("listen = [\":80\", \"0.0.0.0:80\"]", "listen: 0.0.0.0:80 is given twice"),
+            (
+                "listen = \":80\"\nadmin = \"unix:/a\"\nmemcached.listen = \"unix:/a\"",
+                "admin: memcached.listen and admin are the same address, unix:/a",
+            ),
+            ("listen = \"127.0.0.1:8081\"", "admin: listen and admin are the same address"),
+            ("listen = \"8080\"", "write 127.0.0.1:8080, or :8080 for all"),
+            ("memcached.listen = \"/run/m\"", "write unix:/run/m for a Unix socket"),
+        ] {
+            let said = error_of(&format!("{text}\n{origin}"));
+            assert!(said.contains(right), "{text}: {said}");
+        }
+        // A port of their own for each.
+        let any = format!("listen = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n{origin}");
+        assert!(resolve(&toml::from_str(&any).unwrap()).is_ok());
     }
 
     #[test]

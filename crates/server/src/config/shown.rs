@@ -1,6 +1,6 @@
 //! The configuration as it counts, for people: every key with its value, and where that comes from. What
 //! the flags say wins over the file, and the file over what holds anyway. Secrets are not shown.
-//! What counts is decided by `resolve`; here it is only told.
+//! What counts is decided by `resolve`; here it is only told. What is no value is told behind a `#`.
 
 use super::secret::hidden;
 use super::table::{LIMITS, OPTIONS};
@@ -17,33 +17,48 @@ const LISTS: [&str; 5] = ["change", "database", "rule", "site.rule", "tls"];
 /// What the flags say: their keys and values.
 pub type Flags = Vec<(&'static str, String)>;
 
-/// Every key, a line each. `text` is the file, where there is one.
-pub fn shown(config: &Config, text: &str, flags: &Flags) -> String {
+/// Every key, a line each: those that are set, in the order of flags and file, and those that are not.
+/// `text` is the file, where there is one.
+pub fn shown(config: &Config, text: &str, flags: &Flags) -> (String, String) {
     let written = keys(text);
-    let by_flag: HashSet<&str> = flags.iter().map(|(key, _)| *key).collect();
-    let in_file: HashSet<&str> = written.iter().map(|one| one.key.as_str()).collect();
-    let mut out = String::new();
-    let all = OPTIONS.iter().map(|row| (row.key.to_owned(), row.flag, row.default));
-    let limits = LIMITS.iter().map(|row| (format!("limits.{}", row.key), "", row.default));
-    for (key, flag, default) in all.chain(limits) {
-        if by_flag.contains(&*key) {
-            let flag = if flag.is_empty() { "command line" } else { flag };
-            for (_, value) in flags.iter().filter(|(known, _)| *known == key) {
-                line(&mut out, &key, value, flag);
-            }
-        } else if !in_file.contains(&*key) && !is_of_a_list(&key, &written) {
-            match found_out(config, &key) {
-                Some(value) => line(&mut out, &key, &value, &format!("default: {default}")),
-                None => line(&mut out, &key, default, "default"),
-            }
-        }
+    let flag_of = |key: &str| OPTIONS.iter().find(|row| row.key == key).map_or("", |row| row.flag);
+    let (mut set, mut default) = (String::new(), String::new());
+    for (key, value) in flags {
+        let flag = flag_of(key);
+        line(&mut set, key, value, if flag.is_empty() { "command line" } else { flag });
     }
+    let by_flag: HashSet<&str> = flags.iter().map(|(key, _)| *key).collect();
     for Written { key, value, line: at } in &written {
         if !by_flag.contains(&**key) {
-            line(&mut out, key, value, &format!("line {at}"));
+            line(&mut set, key, value, &format!("line {at}"));
         }
     }
-    out
+    let in_file: HashSet<&str> = written.iter().map(|one| one.key.as_str()).collect();
+    let all = OPTIONS.iter().map(|row| (row.key.to_owned(), row.default));
+    let limits = LIMITS.iter().map(|row| (format!("limits.{}", row.key), row.default));
+    for (key, words) in all.chain(limits) {
+        let is_set = by_flag.contains(&*key) || in_file.contains(&*key);
+        if is_set || is_of_a_list(&key, &written) {
+            continue;
+        }
+        match (found_out(config, &key), as_value(words)) {
+            (Some(value), _) => line(&mut default, &key, &value, &format!("default: {words}")),
+            (None, Some(value)) => line(&mut default, &key, &value, "default"),
+            (None, None) => {
+                let _ = writeln!(default, "# {key}: {words}");
+            }
+        }
+    }
+    (set, default)
+}
+
+/// A default as it would be written in the file; none where it is not a value.
+fn as_value(words: &str) -> Option<String> {
+    if toml::from_str::<toml::Table>(&format!("value = {words}")).is_ok() {
+        return Some(words.to_owned());
+    }
+    let is_one = words != "none" && !words.contains([' ', '`', ',']);
+    is_one.then(|| format!("{words:?}"))
 }
 
 fn line(out: &mut String, key: &str, value: &str, from: &str) {
@@ -64,18 +79,22 @@ fn is_of_a_list(key: &str, written: &[Written]) -> bool {
     is_list || written.iter().any(has_below)
 }
 
-/// What holds where nothing is said, for keys of which that depends on the machine.
+/// What holds where nothing is said, for keys of which that depends on the machine, on other keys, or is
+/// a list.
 fn found_out(config: &Config, key: &str) -> Option<String> {
+    let files = config.site.files.as_ref();
+    let php = match &config.site.origin {
+        OriginConfig::OwnPhp(php) => Some(php),
+        _ => None,
+    };
     match key {
-        "memory" => Some(format!("{}M", config.memory_bytes >> 20)),
-        "site.root" => {
-            let files = config.site.files.as_ref()?;
-            Some(format!("{:?}", files.root.display().to_string()))
-        }
-        "php.children" => match &config.site.origin {
-            OriginConfig::OwnPhp(php) => Some(php.children.to_string()),
-            _ => None,
-        },
+        "memory" => Some(format!("\"{}M\"", config.memory_bytes >> 20)),
+        "connections_exempt" | "purge.from" => Some("[\"127.0.0.0/8\", \"::1\"]".into()),
+        "site.root" => Some(format!("{:?}", files?.root.display().to_string())),
+        "site.hidden" => Some(format!("{:?}", files?.hidden)),
+        "php.children" => Some(php?.children.to_string()),
+        "php.user" => Some(format!("{:?}", config.user.as_ref().unwrap_or(&php?.user))),
+        "keys.drop" => Some(format!("{:?}", site_rules::TRACKING)),
         _ => None,
     }
 }
@@ -91,10 +110,15 @@ mod tests {
                     [[rule]]\npath = [\n  \"/a\",\n]\nbypass = true\n";
         let config = resolve(&toml::from_str(text).unwrap()).unwrap();
         let flags = vec![("listen", "[\":80\"]".to_owned())];
-        let shown = shown(&config, text, &flags);
+        let (set, default) = shown(&config, text, &flags);
+        assert!(set.starts_with("listen = ") && !set.contains("default"), "{set}");
+        let shown = format!("{set}{default}");
         let said = |key: &str| {
-            let found: Vec<_> =
-                shown.lines().filter(|line| line.starts_with(&format!("{key} = "))).collect();
+            let starts = [format!("{key} = "), format!("# {key}: ")];
+            let found: Vec<_> = shown
+                .lines()
+                .filter(|line| starts.iter().any(|start| line.starts_with(start)))
+                .collect();
             assert_eq!(found.len(), 1, "{key} in {shown}");
             found[0].split_whitespace().collect::<Vec<_>>().join(" ")
         };
@@ -103,6 +127,10 @@ mod tests {
         assert_eq!(said("rule[0].path"), "rule[0].path = [ \"/a\", ] # line 5");
         assert_eq!(said("php.env.A"), "php.env.A = (not shown) # line 3");
         assert_eq!(said("limits.headers"), "limits.headers = 100 # default");
+        assert_eq!(said("limits.uri_bytes"), "limits.uri_bytes = \"8K\" # default");
+        assert_eq!(said("site.php"), "# site.php: the table `[php]`");
+        let exempt = "purge.from = [\"127.0.0.0/8\", \"::1\"] # default: `127.0.0.0/8` and `::1`";
+        assert_eq!(said("purge.from"), exempt);
         assert!(!shown.contains("database.url") && !shown.contains("\"it\""), "{shown}");
         let all = OPTIONS.iter().filter(|row| !is_of_a_list(row.key, &keys(text)));
         for row in all {

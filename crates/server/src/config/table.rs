@@ -228,7 +228,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "site.front_controller",
         "",
         "index.php",
-        "The script, below the root, that answers every path that is no file.",
+        "The script, below the root, that answers every path that is no file. It has to be there.",
     ),
     row(
         "site.hidden",
@@ -320,7 +320,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "Whom php-fpm's children run as when Pagewell was started by root.",
     ),
     row("php.env", "--php-env", "none", "A table of environment variables for the scripts."),
-    row("php.ini", "", "none", "A table of php.ini settings for the scripts."),
+    row(
+        "php.ini",
+        "",
+        "none",
+        "A table of php.ini settings for the scripts: texts, numbers, `true` or `false`.",
+    ),
     row(
         "cache.request_directives",
         "",

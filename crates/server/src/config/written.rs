@@ -33,18 +33,61 @@ pub fn keys(text: &str) -> Vec<Written> {
 
 /// An error about a value of a file, with the place it speaks of before it, where that can be told.
 pub fn with_place(text: &str, error: &str) -> String {
-    let Some(place) = place_of(text, error) else { return error.to_owned() };
+    match place_of(text, error) {
+        Some(place) => placed(text, place, error),
+        None => error.to_owned(),
+    }
+}
+
+/// An error with its place before it: the line as it stands there.
+pub(super) fn placed(text: &str, place: Range<usize>, error: &str) -> String {
     let (line, from) = line_of(text, place.start);
     let end = text[from..].find('\n').map_or(text.len(), |at| from + at);
     let shown = text[from..end].trim_end_matches('\r');
     let before = text[from..place.start.min(end)].chars().count();
-    let marked = text[place.start..place.end.min(end).max(place.start)].chars().count().max(1);
+    let marked = text[place.start.min(end)..place.end.min(end).max(place.start.min(end))].chars();
     let margin = " ".repeat(line.to_string().len());
-    let (blank, marks) = (" ".repeat(before), "^".repeat(marked));
+    let (blank, marks) = (" ".repeat(before), "^".repeat(marked.count().max(1)));
     format!(
         "at line {line}, column {}\n{margin} |\n{line} | {shown}\n{margin} | {blank}{marks}\n{error}",
         before + 1
     )
+}
+
+/// The key that stands at a place of a file, or whose value or table does.
+pub(super) fn key_at(text: &str, place: &Range<usize>) -> Option<String> {
+    let table = DeTable::parse(text).ok()?;
+    let mut all = Vec::new();
+    places(table.get_ref(), "", &mut all);
+    let around = |one: &Range<usize>| one.start <= place.start && place.end <= one.end;
+    let mut found: Vec<_> = all.into_iter().filter(|(_, one)| around(one)).collect();
+    // Of those of the same place the innermost, which comes last.
+    found.reverse();
+    found.sort_by_key(|(_, one)| one.len());
+    found.into_iter().next().map(|(key, _)| key)
+}
+
+/// The places of all keys, values and tables, each table before what is in it.
+fn places(table: &DeTable<'_>, prefix: &str, all: &mut Vec<(String, Range<usize>)>) {
+    for (name, value) in table {
+        let dot = if prefix.is_empty() { "" } else { "." };
+        let key = format!("{prefix}{dot}{}", name.get_ref());
+        all.push((key.clone(), name.span()));
+        places_below(&key, value, all);
+    }
+}
+
+fn places_below(key: &str, value: &Spanned<DeValue<'_>>, all: &mut Vec<(String, Range<usize>)>) {
+    all.push((key.to_owned(), value.span()));
+    match value.get_ref() {
+        DeValue::Table(table) => places(table, key, all),
+        DeValue::Array(list) if list.iter().any(|one| one.get_ref().is_table()) => {
+            for (at, one) in list.iter().enumerate() {
+                places_below(&format!("{key}[{at}]"), one, all);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The number of a line, from 1, and where it begins.
@@ -77,16 +120,13 @@ fn put(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<(String, Range<u
 fn place_of(text: &str, error: &str) -> Option<Range<usize>> {
     let table = DeTable::parse(text).ok()?;
     let table = table.get_ref();
-    let (first, rest) = error.split_once(": ")?;
-    if let Some(place) = find(text, table, first, error) {
+    if let Some(place) = find(text, table, error) {
         return Some(place);
     }
-    let key = rest.split_once(": ")?.0;
-    let of_site = site(table, first).and_then(|site| {
-        let key = key.strip_prefix("site.").unwrap_or(key);
-        find(text, site, key, error)
-    });
-    of_site.or_else(|| find(text, table, key, error))
+    let (host, rest) = error.split_once(": ")?;
+    let of_site = site(table, host)
+        .and_then(|site| find(text, site, rest.strip_prefix("site.").unwrap_or(rest)));
+    of_site.or_else(|| find(text, table, rest))
 }
 
 fn get<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<&'t Spanned<DeValue<'i>>> {
@@ -102,12 +142,22 @@ fn site<'t, 'i>(table: &'t DeTable<'i>, host: &str) -> Option<&'t DeTable<'i>> {
     })
 }
 
+/// The place of the key that an error begins with; of a rule that of its key, where it names one.
+fn find(text: &str, table: &DeTable<'_>, error: &str) -> Option<Range<usize>> {
+    let (key, rest) = error.split_once(": ")?;
+    let Some(number) = rule_number(key) else { return find_key(text, table, key, error) };
+    let rule = get(table, "rule")?.get_ref().as_array()?.get(number)?;
+    let of_key = rule.get_ref().as_table().and_then(|rule| {
+        // Of several that contradict each other the first that is there.
+        let mut keys = rest.split_once(": ")?.0.split(", ");
+        keys.find_map(|key| find_key(text, rule, key, error))
+    });
+    Some(of_key.unwrap_or(rule.span()))
+}
+
 /// The place of a key. Where it is in several tables of a list, it is the one whose value the error
 /// speaks of, or else the first.
-fn find(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<Range<usize>> {
-    if let Some(number) = rule_number(key) {
-        return Some(get(table, "rule")?.get_ref().as_array()?.get(number)?.span());
-    }
+fn find_key(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<Range<usize>> {
     let (name, rest) = match key.split_once('.') {
         Some((name, rest)) => (name, Some(rest)),
         None => (key, None),
@@ -115,10 +165,11 @@ fn find(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<Range
     let value = get(table, name)?;
     let Some(rest) = rest else { return Some(value.span()) };
     match value.get_ref() {
-        DeValue::Table(table) => find(text, table, rest, error),
+        DeValue::Table(table) => find_key(text, table, rest, error),
         DeValue::Array(list) => {
             let tables = list.iter().filter_map(|one| one.get_ref().as_table());
-            let all: Vec<_> = tables.filter_map(|table| find(text, table, rest, error)).collect();
+            let all: Vec<_> =
+                tables.filter_map(|table| find_key(text, table, rest, error)).collect();
             let named = all.iter().find(|place| error.contains(&text[(**place).clone()]));
             named.or(all.first()).cloned()
         }
@@ -126,7 +177,7 @@ fn find(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<Range
     }
 }
 
-/// `rule 2 (name)` is the second.
+/// `rule 2` and `rule 2 (name)` are the second.
 fn rule_number(key: &str) -> Option<usize> {
     let digits = key.strip_prefix("rule ")?;
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -171,6 +222,8 @@ mod tests {
             ("listen: nobody", "at line 2, column 10\n"),
             ("x.test: cache.soft_for: no", "at line 12, column 18\n"),
             ("rule 2: no", "at line 8, column 1\n"),
+            ("rule 2: path: no", "at line 9, column 8\n"),
+            ("rule 2 (b): store, path: no", "at line 9, column 8\n"),
             ("rule.path: \"/b\" is bad", "at line 9, column 8\n"),
         ] {
             let said = with_place(FILE, error);

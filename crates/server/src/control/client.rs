@@ -266,7 +266,7 @@ async fn ask(
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     let nobody = |error: std::io::Error| {
         format!(
-            "no Pagewell answers at {} ({error}); is it running, and is --admin right?",
+            "no Pagewell answers at {} ({error}); is it running, and is --admin (or PAGEWELL_ADMIN) right?",
             args.admin
         )
     };
@@ -309,7 +309,14 @@ fn not_control(args: &ControlArgs) -> String {
 fn refused(args: &ControlArgs, status: StatusCode, body: &[u8]) -> String {
     let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let explanation = told.get("explanation").and_then(|text| text.as_str());
-    format!("{}: {status}: {}", args.admin, explanation.unwrap_or("no explanation was given"))
+    match (status, explanation) {
+        // About what was asked, or what stands in the file: whom it came from says nothing of that.
+        (StatusCode::BAD_REQUEST | StatusCode::CONFLICT, Some(explanation)) => explanation.into(),
+        _ => {
+            let explanation = explanation.unwrap_or("no explanation was given");
+            format!("{}: {status}: {explanation}", args.admin)
+        }
+    }
 }
 
 async fn over<IO>(io: IO, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>>

@@ -96,7 +96,10 @@ async fn first_start(
 }
 
 /// The program that was configured, or the newest that is in the path or the usual places.
-fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// There is none: a sentence for the operator.
+pub fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
     if let Some(binary) = &options.binary {
         return match binary.is_file() {
             true => Ok(binary.clone()),

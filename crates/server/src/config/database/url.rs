@@ -109,7 +109,9 @@ fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
                 return Err(format!("?{pair}: known are socket, ssl-mode, ssl-ca and position"));
             }
             (Dialect::Postgres, ..) => {
-                return Err(format!("?{pair}: known are host, socket, ssl-mode and ssl-ca"));
+                return Err(format!(
+                    "?{pair}: known are host, socket, ssl-mode (or sslmode) and ssl-ca (or sslrootcert)"
+                ));
             }
         }
     }

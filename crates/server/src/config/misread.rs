@@ -1,0 +1,295 @@
+//! What the reader of TOML did not understand, in words for whoever wrote the file: which key, what is wrong
+//! there, what would be right, and the line itself. The reader's own words speak of its types.
+//!
+//! What it refuses is refused: here it is only said differently.
+
+use super::table::{LIMITS, OPTIONS};
+use super::written::{key_at, placed};
+
+/// Tables of which there may be several, by their last name.
+const LISTS: [&str; 4] = ["change", "database", "rule", "tls"];
+/// Keys whose values are sizes, by their last names.
+const SIZES: [&str; 5] = ["memory", "max_size", "buffer", "item_bytes", "keep_log"];
+/// Keys whose values are text all the same, though a number would do for a duration elsewhere.
+const DURATIONS: [&str; 14] = [
+    "default_lifetime",
+    "heuristic_max",
+    "stale_while_revalidate",
+    "stale_if_error",
+    "soft_for",
+    "every",
+    "unwatched",
+    "lag_max",
+    "barrier",
+    "settle",
+    "lifetime_max",
+    "render_time",
+    "after_write",
+    "store",
+];
+/// How alike two words are that may be meant for one another, of 1.
+const ALIKE: f64 = 0.8;
+
+/// What is wrong with a file, and where.
+pub(super) fn told(text: &str, error: &toml::de::Error) -> String {
+    let Some(place) = error.span() else { return error.message().to_owned() };
+    let words = match key_at(text, &place) {
+        Some(key) => words(error.message(), &key),
+        None => error.message().to_owned(),
+    };
+    placed(text, place, &words)
+}
+
+fn words(message: &str, key: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    if message.starts_with("unknown field") {
+        let known: Vec<&str> = quoted.skip(1).collect();
+        return unknown(key, &known);
+    }
+    let key = called(key);
+    if message.starts_with("missing field") {
+        return format!("{key}: needs `{}`", quoted.next().unwrap_or_default());
+    }
+    let wanted = ["invalid type: ", "invalid value: "]
+        .into_iter()
+        .find_map(|start| message.strip_prefix(start)?.split_once(", expected "))
+        .and_then(|(found, expected)| wanted(&key, found, expected));
+    match wanted {
+        Some(wanted) => format!("{key}: {wanted}"),
+        None if message.starts_with("write ") => format!("{key}: {message}"),
+        None => message.to_owned(),
+    }
+}
+
+/// What is to be written instead of what was found, in other words than the reader's types; none where it
+/// has said it well enough.
+fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
+    let last = last(key);
+    let written = found.split('`').nth(1).or_else(|| found.split('"').nth(1)).unwrap_or_default();
+    Some(match expected {
+        "a string" if found.starts_with("integer") && SIZES.contains(&last) => {
+            format!("write a size in quotes, such as \"{written}M\"")
+        }
+        "a string" if found.starts_with("integer") && DURATIONS.contains(&last) => {
+            format!("write a duration in quotes, such as \"{written}s\"")
+        }
+        "a string" | "path string" if written.is_empty() => "write one text in quotes".into(),
+        "a string" | "path string" => format!("write a text in quotes: \"{written}\""),
+        "a boolean" => "write true or false, without quotes".into(),
+        "u8" => "write a whole number from 0 to 255, without quotes".into(),
+        "u16" => "write a whole number from 0 to 65535, without quotes".into(),
+        "usize" | "u32" | "u64" => "write a whole number, 0 or more, without quotes".into(),
+        "f64" => "write a number, without quotes".into(),
+        "a sequence" if LISTS.contains(&last) => {
+            format!("write [[{key}]] in two pairs of brackets: there may be several")
+        }
+        "a sequence" => format!("write a list: [\"{written}\"]"),
+        "a map" => format!("write [{key}], and names and values below it"),
+        _ if expected.starts_with("struct ") || expected.starts_with("a table ") => {
+            format!("write {}, and its keys below it", bracketed(key))
+        }
+        _ => return None,
+    })
+}
+
+/// What to say of a key that is not known where it stands, where these are.
+pub(super) fn unknown(key: &str, known: &[&str]) -> String {
+    let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let at = match table {
+        "" => "at the top of the file".to_owned(),
+        table => format!("in {}", bracketed(table)),
+    };
+    let called = called(key);
+    if !table.is_empty()
+        && let Some(place) = of_the_top(name)
+    {
+        return format!("{called}: there is no such key {at}: {place}");
+    }
+    let hint = elsewhere(name).or_else(|| nearest(name, known.iter().copied()).map(str::to_owned));
+    let hint = hint.map(|hint| format!("; did you mean `{hint}`?")).unwrap_or_default();
+    format!("{called}: there is no such key {at}{hint}\nknown there: {}", known.join(", "))
+}
+
+/// Where a key belongs that stands at the top of the file, or a table of its own.
+fn of_the_top(name: &str) -> Option<String> {
+    let of_table = |key: &str| key.split_once('.').is_some_and(|(table, _)| table == name);
+    if name == "limits" || OPTIONS.iter().any(|row| of_table(row.key)) || LISTS.contains(&name) {
+        return Some(format!("it is a table of its own, {}", bracketed(name)));
+    }
+    let is_key = OPTIONS.iter().any(|row| row.key == name);
+    is_key.then(|| format!("`{name}` stands at the top of the file, before the first [table]"))
+}
+
+/// The key of this name in another table, if there is one only.
+fn elsewhere(name: &str) -> Option<String> {
+    let limits = LIMITS.iter().map(|row| format!("limits.{}", row.key));
+    let all = OPTIONS.iter().map(|row| row.key.to_owned()).chain(limits);
+    let mut same = all.filter(|key| last(key) == name);
+    match (same.next(), same.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// The word of `known` that is most like `word`, if one is. What has a size is called by its unit here.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let sized = word.replace("size", "bytes");
+    let likeness = |candidate: &str| match candidate.strip_suffix("_bytes") {
+        _ if candidate == sized => 1.0,
+        Some(of) if of == word => 1.0,
+        _ if candidate.strip_suffix(word).is_some_and(|before| before.ends_with('_')) => 1.0,
+        _ => strsim::jaro_winkler(word, candidate),
+    };
+    known
+        .map(|candidate| (likeness(candidate), candidate))
+        .filter(|(likeness, _)| *likeness > ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+fn last(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or_default()
+}
+
+/// A key as people speak of it: of `rule[1].path` it is `rule 2: path`, and `site.host` of `site[0].host`.
+fn called(key: &str) -> String {
+    let mut said = String::new();
+    for part in key.split('.') {
+        let (name, number) = match part.strip_suffix(']').and_then(|part| part.split_once('[')) {
+            Some((name, number)) => (name, number.parse::<usize>().ok()),
+            None => (part, None),
+        };
+        if !said.is_empty() && !said.ends_with(' ') {
+            said.push('.');
+        }
+        match number.filter(|_| name == "rule") {
+            Some(number) => said.push_str(&format!("rule {}: ", number + 1)),
+            None => said.push_str(name),
+        }
+    }
+    said.trim_end_matches([' ', ':']).to_owned()
+}
+
+/// A table as it stands in the file.
+fn bracketed(table: &str) -> String {
+    let is_list = table.ends_with(']') || LISTS.contains(&last(table));
+    let names: Vec<&str> = table.split('.').filter_map(|part| part.split('[').next()).collect();
+    let names = names.join(".");
+    if is_list { format!("[[{names}]]") } else { format!("[{names}]") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::raw::File;
+    use super::*;
+
+    fn said(text: &str) -> String {
+        told(text, &toml::from_str::<File>(text).unwrap_err())
+    }
+
+    #[test]
+    fn what_was_meant_is_said_in_the_words_of_the_file() {
+        for (text, place, right) in [
+            ("[[rule]]\nstore = 1", "line 2, column 9", "rule 1: store: write \"10m\", or"),
+            ("memory = 64", "line 1, column 10", "memory: write a size in quotes, such as \"64M\""),
+            (
+                "cache.soft_for = 5",
+                "line 1",
+                "cache.soft_for: write a duration in quotes, such as \"5s\"",
+            ),
+            (
+                "[php]\nchildren = \"many\"",
+                "line 2",
+                "php.children: write a whole number, 0 or more",
+            ),
+            (
+                "https_redirect = 99999",
+                "line 1",
+                "https_redirect: write a whole number from 0 to 65535",
+            ),
+            ("cache = \"1s\"", "line 1", "cache: write [cache], and its keys below it"),
+            ("site = \"x\"", "line 1", "site: write [site], and its keys below it"),
+            ("rule = [\"x\"]", "line 1", "rule: write [[rule]], and its keys below it"),
+            ("[rule]\nstore = \"1s\"", "line 1", "rule: write [[rule]] in two pairs of brackets"),
+            ("listen = 80", "line 1", "listen: write a text, or a list of them"),
+            (
+                "[[rule]]\n[[rule]]\nbypass = \"yes\"",
+                "line 3",
+                "rule 2: bypass: write true or false",
+            ),
+            ("[[rule]]\npath = 5", "line 2, column 8", "rule 1: path: write a text, or a list"),
+            (
+                "[[rule]]\nwhen_status = [true]",
+                "line 2",
+                "rule 1: when_status: write 404 or \"4xx\"",
+            ),
+            ("[[database]]\nname = \"x\"", "line 1", "database: needs `url`"),
+            (
+                "[[change]]\ntable = \"x\"\ntags = \"x\"",
+                "line 3",
+                "change.tags: write a list: [\"x\"]",
+            ),
+            (
+                "[php.ini]\na = [1]",
+                "line 2",
+                "php.ini.a: write a text, a whole number, true or false",
+            ),
+            ("site.root = 5", "line 1", "site.root: write a text in quotes: \"5\""),
+        ] {
+            let said = said(text);
+            let (at, why) = said.rsplit_once('\n').unwrap();
+            assert!(at.starts_with(&format!("at {place}")), "{text}: {said}");
+            assert!(why.starts_with(right), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_told_where_it_belongs_or_which_is_meant() {
+        for (text, right) in [
+            (
+                "[site]\nlisten = \":80\"",
+                "site.listen: there is no such key in [site]: `listen` stands at the top of the file, before the first [table]",
+            ),
+            (
+                "[[site]]\nhttps_redirect = 301",
+                "site.https_redirect: there is no such key in [[site]]: `https_redirect` stands at the top",
+            ),
+            ("[site.limits]\nheaders = 1", "in [site]: it is a table of its own, [limits]"),
+            ("[site]\ntls = 1", "in [site]: it is a table of its own, [[tls]]"),
+            (
+                "lisen = 1",
+                "lisen: there is no such key at the top of the file; did you mean `listen`?\nknown there: listen, ",
+            ),
+            (
+                "[[rule]]\n[[rule]]\nmetho = 1",
+                "rule 2: metho: there is no such key in [[rule]]; did you mean `method`?\nknown there: name, ",
+            ),
+            ("[snapshot]\nsize = 1", "did you mean `max_size`?"),
+            ("header_bytes = 1", "did you mean `limits.header_bytes`?"),
+            ("root = \"/\"", "did you mean `site.root`?"),
+            ("[cache]\nxyzzy = 1", "xyzzy: there is no such key in [cache]\nknown there: "),
+        ] {
+            let said = said(text);
+            assert!(said.contains(right), "{text}: {said}");
+        }
+        let limits = || LIMITS.iter().map(|row| row.key);
+        for (word, right) in [
+            ("body", "body_bytes"),
+            ("body_size", "body_bytes"),
+            ("header_size", "header_bytes"),
+            ("body_rat", "body_rate"),
+        ] {
+            assert_eq!(nearest(word, limits()), Some(right), "{word}");
+        }
+    }
+
+    #[test]
+    fn one_word_may_stand_for_a_list_and_settings_of_php_are_no_texts_only() {
+        let text = "trusted_proxies = \"10.0.0.0/8\"\nkeys.drop = \"x\"\n\
+                    [php.ini]\na = true\nb = false\nc = 5\nd = \"e\"";
+        let file: File = toml::from_str(text).unwrap();
+        assert_eq!(file.trusted_proxies, ["10.0.0.0/8"]);
+        assert_eq!(file.keys.drop.as_deref(), Some(&["x".to_owned()][..]));
+        assert_eq!(file.php.ini.values().collect::<Vec<_>>(), ["1", "0", "5", "e"]);
+    }
+}
