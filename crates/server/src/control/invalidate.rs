@@ -107,15 +107,21 @@ fn change(
     site.change(&targets, strength, by)
 }
 
+/// What to write where a page is named.
+pub const PATH_OR_URL: &str = "write a path, such as /news/4/, or a whole URL";
+
 /// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
 fn path_and_query(url: &str) -> Result<String, String> {
     if url.starts_with('/') && !url.starts_with("//") {
         return Ok(url.split('#').next().unwrap_or_default().to_owned());
     }
+    if !url.contains("://") {
+        return Err(format!("{url:?}: {PATH_OR_URL}"));
+    }
     let uri: http::Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
     match (uri.scheme_str(), uri.path_and_query()) {
         (Some("http" | "https"), Some(both)) => Ok(both.to_string()),
-        _ => Err(format!("{url:?}: write a path, such as /news/4/, or a whole URL")),
+        _ => Err(format!("{url:?}: {PATH_OR_URL}")),
     }
 }
 
@@ -138,7 +144,8 @@ mod tests {
         assert_eq!(path_and_query("/a?b#c"), Ok("/a?b".into()));
         assert_eq!(path_and_query("http://x/a?b"), Ok("/a?b".into()));
         assert_eq!(path_and_query("https://x"), Ok("/".into()));
-        assert!(path_and_query("a").is_err());
+        let told = path_and_query("news/4");
+        assert!(told.is_err_and(|text| text.ends_with(PATH_OR_URL)));
         assert!(path_and_query("//x/a").is_err());
     }
 

@@ -17,7 +17,7 @@ mod stats;
 pub(crate) use caller::same;
 pub use dashboard::FILES;
 pub use explain::Explain;
-pub use invalidate::{Invalidate, Invalidated};
+pub use invalidate::{Invalidate, Invalidated, PATH_OR_URL};
 use live::Live;
 pub use live::STREAMS;
 use metrics::Format;

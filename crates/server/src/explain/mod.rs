@@ -22,6 +22,7 @@ pub mod text;
 
 pub use lists::{changes, offenders, tag};
 
+use crate::control::PATH_OR_URL;
 use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
 use crate::site::Site;
@@ -80,6 +81,9 @@ pub fn asked(
         headers.insert(name, HeaderValue::from_str(value).map_err(|error| wrong(&error))?);
     }
     let url = url.split('#').next().unwrap_or_default();
+    if !url.starts_with('/') && !url.contains("://") {
+        return Err(wrong(&PATH_OR_URL));
+    }
     let uri: Uri = url.parse().map_err(|error| wrong(&error))?;
     let mut is_guess = false;
     let (scheme, host) = match (uri.scheme_str(), uri.authority()) {
@@ -93,7 +97,7 @@ pub fn asked(
             is_guess = named.is_none() && site.config.hosts.canonical.is_none();
             (scheme, named.map_or(host, str::to_owned))
         }
-        _ => return Err(wrong(&"write a path, such as /news/4/, or a whole URL")),
+        _ => return Err(wrong(&PATH_OR_URL)),
     };
     let name = HeaderValue::from_str(&host).map_err(|error| wrong(&error))?;
     headers.insert(header::HOST, name);
