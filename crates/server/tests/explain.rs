@@ -113,8 +113,8 @@ fn who_may_call_and_what_is_wrong_is_as_for_any_call() {
         (&["explain"][..], 2),
         (&["explain", "/a", "--tag", "b"], 2),
         (&["explain", "--tag", "b", "--cookie", "a=b"], 2),
-        (&["explain", "/a", "--cookie", "a"], 1),
-        (&["explain", "/a", "--header", "a"], 1),
+        (&["explain", "/a", "--cookie", "a"], 2),
+        (&["explain", "/a", "--header", "a"], 2),
     ] {
         assert_eq!(run(args).status.code(), Some(code), "{args:?}");
     }
