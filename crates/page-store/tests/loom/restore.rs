@@ -19,7 +19,9 @@ fn restore(store: &TestStore, restoring: &Restoring<Version>) -> Result<(), NotR
 /// The same in a thread of its own, which ends the restoring as well.
 fn restoring(store: &TestStore) -> thread::JoinHandle<()> {
     let (own, restoring) = (store.clone(), store.restoring(SITE));
-    thread::spawn(move || drop(restore(&own, &restoring)))
+    thread::spawn(move || {
+        let _ = restore(&own, &restoring);
+    })
 }
 
 fn open_all(store: &TestStore) -> Opened {
@@ -100,7 +102,9 @@ fn restoring_against_a_gap_while_the_gate_opens() {
         let restoring = store.restoring(SITE);
         let opening = {
             let store = store.clone();
-            thread::spawn(move || drop(store.settle(gate)))
+            thread::spawn(move || {
+                let _ = store.settle(gate);
+            })
         };
         let early = restore(&store, &restoring);
         store.change(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop);
@@ -123,7 +127,9 @@ fn restoring_while_the_gate_opens() {
         let restoring = store.restoring(SITE);
         let opening = {
             let store = store.clone();
-            thread::spawn(move || drop(store.settle(gate)))
+            thread::spawn(move || {
+                let _ = store.settle(gate);
+            })
         };
         let was_held_up = restoring.is_held_up();
         let early = restore(&store, &restoring);
