@@ -99,7 +99,7 @@ pub struct ServeArgs {
     pub php: Option<String>,
     /// An environment variable for the scripts of the private php-fpm; may be given several times
     #[arg(long = "php-env", value_name = "NAME=VALUE", value_parser = name_and_value)]
-    pub php_env: Vec<String>,
+    pub php_env: Vec<(String, String)>,
     /// An HTTP server that renders the pages, instead of PHP: http://127.0.0.1:8000
     #[arg(long, value_name = "URL")]
     pub origin: Option<String>,
@@ -247,11 +247,11 @@ pub struct ExplainArgs {
     /// A cookie of the visitor who asks; may be given several times
     #[arg(long = "cookie", value_name = "NAME=VALUE", conflicts_with_all = ["tag", "changes"],
           value_parser = name_and_value)]
-    pub cookies: Vec<String>,
+    pub cookies: Vec<(String, String)>,
     /// Another header line of the request; may be given several times
     #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["tag", "changes"],
           value_parser = header_line)]
-    pub headers: Vec<String>,
+    pub headers: Vec<(String, String)>,
     /// The method of the request [default: GET]
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["tag", "changes"])]
     pub method: Option<String>,
@@ -316,18 +316,21 @@ pub struct InvalidateArgs {
     pub control: ControlArgs,
 }
 
-/// `NAME=VALUE`.
-fn name_and_value(text: &str) -> Result<String, String> {
+/// Reads `NAME=VALUE`.
+fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, _)) if !name.is_empty() => Ok(text.to_owned()),
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE".into()),
     }
 }
 
-/// `NAME: VALUE`.
-fn header_line(text: &str) -> Result<String, String> {
-    match text.split_once(':') {
-        Some((name, _)) if !name.trim().is_empty() => Ok(text.to_owned()),
+/// Reads `NAME: VALUE`; the name in lower case.
+fn header_line(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    match pair {
+        Some((name, value)) if !name.is_empty() => {
+            Ok((name.to_ascii_lowercase(), value.to_owned()))
+        }
         _ => Err("write NAME: VALUE".into()),
     }
 }
@@ -406,12 +409,7 @@ impl ServeArgs {
         if self.dir.is_some() {
             file.site.root.clone_from(&self.dir);
         }
-        for pair in &self.php_env {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| format!("--php-env {pair}: write NAME=VALUE"))?;
-            php.env.insert(name.to_owned(), value.to_owned());
-        }
+        php.env.extend(self.php_env.iter().cloned());
         Ok(file)
     }
 }

@@ -90,7 +90,7 @@ pub async fn explain(args: &ExplainArgs) -> Result<String, String> {
     let call = Explain {
         url: args.url.clone(),
         method: args.method.clone(),
-        headers: lines(&args.headers, &args.cookies)?,
+        headers: lines(&args.headers, &args.cookies),
         tag: args.tag.clone(),
         site: args.site.clone(),
     };
@@ -112,23 +112,14 @@ pub async fn offenders(args: &OffendersArgs) -> Result<String, String> {
 }
 
 /// The header lines of a request from what was given for it.
-fn lines(headers: &[String], cookies: &[String]) -> Result<BTreeMap<String, String>, String> {
-    let mut all = BTreeMap::new();
-    for line in headers {
-        let (name, value) =
-            line.split_once(':').ok_or_else(|| format!("--header {line}: write NAME: VALUE"))?;
-        all.insert(name.trim().to_ascii_lowercase(), value.trim().to_owned());
+fn lines(headers: &[(String, String)], cookies: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = headers.iter().cloned().collect();
+    for (name, value) in cookies {
+        let line = all.entry("cookie".into()).or_default();
+        let between = if line.is_empty() { "" } else { "; " };
+        *line = format!("{line}{between}{name}={value}");
     }
-    if let Some(bad) = cookies.iter().find(|cookie| !cookie.contains('=')) {
-        return Err(format!("--cookie {bad}: write NAME=VALUE"));
-    }
-    if !cookies.is_empty() {
-        let line: &mut String = all.entry("cookie".into()).or_default();
-        let given = std::mem::take(line);
-        let given = (!given.is_empty()).then_some(&given).into_iter();
-        *line = given.chain(cookies).map(String::as_str).collect::<Vec<_>>().join("; ");
-    }
-    Ok(all)
+    all
 }
 
 /// An answer as it is, or in words.
