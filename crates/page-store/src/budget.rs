@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 /// What a page two directories deep costs beside its payload, its key's bytes and its tags: at most this many
 /// bytes, typically. Each directory more costs as much as a tag.
-pub const PAGE_BYTES_TYPICAL: usize = 265;
+pub const PAGE_BYTES_TYPICAL: usize = 215;
 
 /// What one more tag on a page costs, where the tag exists: at most this many bytes, typically.
 pub const EDGE_BYTES_TYPICAL: usize = 18;
 
 /// What one more tag on a page costs that no other page has: at most this many bytes, typically.
-pub const NAME_BYTES_TYPICAL: usize = 60;
+pub const NAME_BYTES_TYPICAL: usize = 40;
 
 /// The bounds of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]

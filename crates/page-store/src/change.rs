@@ -268,13 +268,12 @@ impl<P: Payload> Shared<P> {
 impl<P> Index<P> {
     /// How many pages a change of these would look at; one that depends on several of them counts for each.
     fn reach(&self, ids: &[Id]) -> usize {
-        let pages = |id: &Id| self.tags.find(*id).map_or(0, |at| self.tags.pages(at).len());
-        ids.iter().map(pages).sum()
+        ids.iter().map(|id| self.pages_of(*id).len()).sum()
     }
 
     fn open(&mut self, ids: &[Id]) {
         for id in ids {
-            let at = self.tags.obtain(*id);
+            let at = self.obtain(*id);
             self.tags.open(at);
         }
         self.opens += ids.len();
@@ -295,7 +294,7 @@ impl<P> Index<P> {
 
 /// The place of the page before `position` among those of `id`; moves `position` to it.
 pub(crate) fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Option<u32> {
-    let pages = index.tags.pages(index.tags.find(id)?);
+    let pages = index.pages_of(id);
     *position = (*position).min(pages.len()).checked_sub(1)?;
     Some(pages[*position])
 }

@@ -1,9 +1,9 @@
-//! Seeded hashes: 64 bits for keys, 128 bits for the names of data.
+//! Seeded hashes of 64 bits, for keys and for the names of data.
 //!
 //! URLs and tags may be chosen by an attacker, so every store has its own random seeds and every process
 //! its own random constants: nobody outside can make names collide. A collision would cost a page, never
 //! freshness: two keys with one hash displace each other (the whole key is compared), two names of data
-//! with one 128-bit hash are one dependency, and a change of either drops the pages of both.
+//! with one hash are one dependency, and a change of either drops the pages of both.
 //! The names themselves are not kept. Hashes differ from process to process: never write one to a disk.
 
 use crate::names::Site;
@@ -12,13 +12,23 @@ use foldhash::quality::SeedableRandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 
-/// The hash of one thing a page can depend on.
+/// The hash of one thing a page can depend on; in halves, so that what holds one need not be aligned to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Id(pub(crate) u64, pub(crate) u64);
+pub(crate) struct Id([u32; 2]);
+
+impl Id {
+    pub(crate) fn of(hash: u64) -> Id {
+        Id([(hash >> 32) as u32, hash as u32])
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.0[0]) << 32 | u64::from(self.0[1])
+    }
+}
 
 impl Hash for Id {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0);
+        state.write_u64(self.bits());
     }
 }
 
@@ -39,8 +49,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {
     key: SeedableRandomState,
-    low: SeedableRandomState,
-    high: SeedableRandomState,
+    name: SeedableRandomState,
 }
 
 impl Seeds {
@@ -54,7 +63,7 @@ impl Seeds {
         let source = SeedableRandomState::with_seed(seed, process_seed());
         let state =
             |salt: u64| SeedableRandomState::with_seed(source.hash_one(salt), process_seed());
-        Self { key: state(1), low: state(2), high: state(3) }
+        Self { key: state(1), name: state(2) }
     }
 
     /// The hash of a key's bytes.
@@ -66,22 +75,22 @@ impl Seeds {
 
     /// The hash of a name of data of `site`.
     pub(crate) fn id(&self, site: Site, kind: Kind, name: &[u8]) -> Id {
-        self.owned(site, kind, Id(0, 0), name)
+        self.scoped(site, kind, None, name)
     }
 
     /// The hash of a name in the scope of one owner, whose own hash is given.
     pub(crate) fn owned(&self, site: Site, kind: Kind, owner: Id, name: &[u8]) -> Id {
-        let half = |state: &SeedableRandomState| {
-            let mut hasher = state.build_hasher();
-            hasher.write_u64((u64::from(site.0) << 8) | kind as u64);
-            if owner != Id(0, 0) {
-                hasher.write_u64(owner.0);
-                hasher.write_u64(owner.1);
-            }
-            hasher.write(name);
-            hasher.finish()
-        };
-        Id(half(&self.low), half(&self.high))
+        self.scoped(site, kind, Some(owner), name)
+    }
+
+    fn scoped(&self, site: Site, kind: Kind, owner: Option<Id>, name: &[u8]) -> Id {
+        let mut hasher = self.name.build_hasher();
+        hasher.write_u64((u64::from(site.0) << 8) | kind as u64);
+        if let Some(owner) = owner {
+            hasher.write_u64(owner.bits());
+        }
+        hasher.write(name);
+        Id::of(hasher.finish())
     }
 }
 
@@ -142,7 +151,7 @@ mod tests {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), before);
-        assert!(ids.iter().all(|id| id.0 != id.1));
+        assert!(ids.iter().all(|id| Id::of(id.bits()) == *id));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::runs::Runs;
 use crate::slab::Slab;
 use crate::stats::Counters;
 use crate::tags::Tags;
+use crate::urls::Urls;
 use std::collections::BTreeMap;
 
 /// Changes forgotten in one step; more are forgotten in the next.
@@ -37,6 +38,8 @@ pub(crate) struct Index<P> {
     /// The pages' edges to names.
     pub(crate) runs: Runs,
     pub(crate) tags: Tags,
+    /// The names that are in pages' places.
+    pub(crate) urls: Urls,
     pub(crate) predicates: Predicates<P>,
     pub(crate) queues: Queues,
     /// Places of pages that are gone but whose edges are still there (`places.rs`).
@@ -61,6 +64,7 @@ impl<P> Index<P> {
             dead: Vec::new(),
             runs: Runs::new(),
             tags: Tags::new(),
+            urls: Urls::new(),
             predicates: Predicates::new(),
             queues: Queues::new(limits.budget_bytes),
             page_bytes: 0,
@@ -132,7 +136,7 @@ impl<P> Index<P> {
 
     /// Notes a change of `id` with the clock's number.
     pub(crate) fn remember(&mut self, id: Id) -> u32 {
-        let at = self.tags.obtain(id);
+        let at = self.obtain(id);
         self.tags.remember(at, self.clock.0);
         at
     }
@@ -174,7 +178,9 @@ impl<P> Index<P> {
 
     fn forget(&mut self, number: u64) {
         self.floor = self.floor.max(Number(number));
-        self.tags.forget_oldest();
+        if let Some(tag) = self.tags.forget_oldest() {
+            self.fold(tag);
+        }
     }
 
     /// All that the index holds, in bytes of heap.
@@ -183,6 +189,7 @@ impl<P> Index<P> {
             + self.runs.heap_bytes()
             + self.pages.heap_bytes()
             + self.tags.heap_bytes()
+            + self.urls.heap_bytes()
             + self.queues.heap_bytes()
             + heap(self.dead.capacity() * size_of::<u32>())
             + self.predicates.heap_bytes()

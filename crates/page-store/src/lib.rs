@@ -5,7 +5,7 @@
 //! long as the page says what it was made from). How: every change has a number from one clock; every
 //! render holds a [`Lease`], the clock's value when it began; [`Store::insert`] checks and inserts in one
 //! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling),
-//! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index; `runs.rs`: its edges),
+//! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index; `runs.rs`: its edges; `urls.rs`),
 //! `owners.rs` (private pages), `rewarm.rs`, `told.rs` (what a change touched), `restore.rs` (what outlives the process), `evict.rs`, `fill.rs` (collapse).
 //!
 //! No sockets, no clock, no logging, no `unsafe`. Times come in as arguments. It knows nothing of HTTP: keys
@@ -41,6 +41,7 @@ mod sync;
 mod table;
 mod tags;
 mod told;
+mod urls;
 mod validate;
 
 pub use budget::{

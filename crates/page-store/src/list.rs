@@ -30,8 +30,7 @@ impl<P: Payload> Store<P> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
         let index = self.shared.lock();
-        let tags = ids.iter().filter_map(|id| index.tags.find(*id));
-        let lists: Vec<_> = tags.map(|at| index.tags.pages(at)).collect();
+        let lists: Vec<_> = ids.iter().map(|id| index.pages_of(*id)).collect();
         let total = lists.iter().map(|list| list.len()).sum();
         let mut skip = from;
         let (mut pages, mut looked_at) = (Vec::new(), 0);

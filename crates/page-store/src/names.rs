@@ -141,6 +141,7 @@ pub struct Dependencies {
     site: Site,
     path_and_query: Box<[u8]>,
     owner: Option<Id>,
+    url: Id,
     /// Sorted, each once.
     ids: Vec<Id>,
     /// How many of `ids` are not tags.
@@ -158,7 +159,8 @@ impl Dependencies {
         tags_max: usize,
         tag_bytes_max: usize,
     ) -> Self {
-        let mut ids = vec![everything(site, seeds), seeds.id(site, Kind::Url, path_and_query)];
+        let url = seeds.id(site, Kind::Url, path_and_query);
+        let mut ids = vec![everything(site, seeds), url];
         let (path, query) = split(path_and_query);
         if query == Query::Present {
             ids.push(seeds.id(site, Kind::Path, path));
@@ -169,7 +171,18 @@ impl Dependencies {
         let implied = ids.len();
         let (seeds, path_and_query) = (seeds.clone(), path_and_query.into());
         let (owner, refused) = (None, None);
-        Self { seeds, site, path_and_query, owner, ids, implied, tags_max, tag_bytes_max, refused }
+        Self {
+            seeds,
+            site,
+            path_and_query,
+            owner,
+            url,
+            ids,
+            implied,
+            tags_max,
+            tag_bytes_max,
+            refused,
+        }
     }
 
     /// Makes the page private: `owner`'s, and nobody else's. Whatever drops the page without this drops it
@@ -248,6 +261,11 @@ impl Dependencies {
 
     pub(crate) fn ids(&self) -> &[Id] {
         &self.ids
+    }
+
+    /// The name of its URL; one of [`ids`](Self::ids).
+    pub(crate) fn url(&self) -> Id {
+        self.url
     }
 
     /// The name of the page's owner, if it has one.

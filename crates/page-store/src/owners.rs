@@ -31,7 +31,7 @@ impl<P: Payload> Shared<P> {
 /// The place of the owner's page with the oldest lease, where it has as many pages as it may.
 fn oldest_over<P>(index: &Index<P>, owner: Id) -> Option<u32> {
     let max = index.limits.owner_pages_max;
-    let pages = index.tags.pages(index.tags.find(owner)?);
+    let pages = index.pages_of(owner);
     if pages.len() < max {
         return None;
     }

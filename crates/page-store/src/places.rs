@@ -10,6 +10,7 @@
 //! Guarded by the index lock; the page map's shards are locked one at a time, after it.
 
 use crate::evict::Queue;
+use crate::hash::Id;
 use crate::index::Index;
 use crate::names::Dependencies;
 use crate::page::{NOWHERE, Page};
@@ -17,6 +18,7 @@ use crate::runs::Run;
 use crate::shards::Shards;
 use crate::slab::NONE;
 use crate::tags::Edge;
+use crate::urls::UrlIs;
 use std::sync::Arc;
 
 /// The dead buried in one step, beside what it is for.
@@ -33,22 +35,37 @@ pub(crate) type Leaving<P> = Vec<Arc<Page<P>>>;
 pub(crate) struct Place<P> {
     /// `None` when it is dead: then it is in no queue.
     pub(crate) page: Option<Arc<Page<P>>>,
-    /// By the places of the names; an edge's `back` is the position among the name's pages.
-    pub(crate) edges: Run,
-    pub(crate) queue: Queue,
+    edges_at: u32,
     pub(crate) newer: u32,
     pub(crate) older: u32,
+    /// The name of its URL.
+    pub(crate) url: Id,
+    edges_length: u16,
+    pub(crate) url_is: UrlIs,
+    pub(crate) queue: Queue,
 }
 
 impl<P> Place<P> {
+    /// Its edges but that to its URL, where this is in the place itself: by the places of the names; an edge's
+    /// `back` is the position among the name's pages.
+    pub(crate) fn edges(&self) -> Run {
+        Run { at: self.edges_at, length: self.edges_length }
+    }
+
+    pub(crate) fn set_edges(&mut self, edges: Run) {
+        (self.edges_at, self.edges_length) = (edges.at, edges.length);
+    }
+
     /// The page of a place that is in a queue.
     pub(crate) fn live(&self) -> &Arc<Page<P>> {
         self.page.as_ref().expect("the dead are in no queue and in no shard")
     }
 
-    /// What the page costs, with its edges at both ends.
+    /// What the page costs, with its edges at both ends, that to its URL as if it were one.
     pub(crate) fn bytes(&self) -> usize {
-        self.live().heap_bytes() + self.edges.length() * EDGE_BYTES
+        let edges = self.edges().length() + usize::from(self.url_is == UrlIs::Here);
+        // The length of a run is counted so far.
+        self.live().heap_bytes() + edges.min(u16::MAX.into()) * EDGE_BYTES
     }
 }
 
@@ -64,16 +81,25 @@ pub enum Tidied {
 impl<P> Index<P> {
     /// Puts a page in, which was checked, with edges to all it depends on.
     pub(crate) fn add(&mut self, page: &Arc<Page<P>>, dependencies: &Dependencies, queue: Queue) {
-        let (edges, newer, older) = (Run::EMPTY, NONE, NONE);
-        let place = Place { page: Some(Arc::clone(page)), edges, queue, newer, older };
-        let at = self.pages.insert(place);
+        let at = self.pages.insert(Place {
+            page: Some(Arc::clone(page)),
+            edges_at: Run::EMPTY.at,
+            edges_length: Run::EMPTY.length,
+            newer: NONE,
+            older: NONE,
+            url: dependencies.url(),
+            url_is: UrlIs::Here,
+            queue,
+        });
         let mut edges = Vec::with_capacity(dependencies.ids().len());
-        for id in dependencies.ids() {
-            let to = self.tags.obtain(*id);
+        self.note_url(at, &mut edges);
+        for id in dependencies.ids().iter().filter(|id| **id != dependencies.url()) {
+            let to = self.obtain(*id);
             edges.push(Edge { to, back: self.tags.link(to, at) });
         }
         edges.sort_unstable_by_key(|edge| edge.to);
-        self.pages.get_mut(at).edges = self.runs.insert(&edges);
+        let edges = self.runs.insert(&edges);
+        self.pages.get_mut(at).set_edges(edges);
         page.set_slot(at);
         self.page_bytes += page.heap_bytes();
         self.queues.push(&mut self.pages, at);
@@ -164,17 +190,19 @@ impl<P> Index<P> {
 
     /// Takes the edges out, and the place.
     fn unlink(&mut self, at: u32) {
-        let run = self.pages.remove(at).edges;
+        self.forget_url(at);
+        let run = self.pages.remove(at).edges();
         let count = self.runs.get(run).len();
         for edge in 0..count {
             let edge = self.runs.get(run)[edge];
             if let Some(moved) = self.tags.unlink(edge.to, edge.back) {
                 // `moved` is not this page: a page has one edge to a name.
-                let edges = self.runs.get_mut(self.pages.get(moved).edges);
+                let edges = self.runs.get_mut(self.pages.get(moved).edges());
                 let other = edges.binary_search_by_key(&edge.to, |other| other.to);
                 edges[other.expect("an edge has two ends")].back = edge.back;
             }
             self.tags.free_if_idle(edge.to);
+            self.fold(edge.to);
         }
         self.runs.remove(run);
     }

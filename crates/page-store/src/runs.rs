@@ -17,9 +17,9 @@ const CHUNK: usize = 64;
 /// Where the edges of a page are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    at: u32,
+    pub(crate) at: u32,
     /// How many there are; of a long run, no less than the shortest of those.
-    length: u16,
+    pub(crate) length: u16,
 }
 
 impl Run {

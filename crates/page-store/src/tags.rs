@@ -1,8 +1,8 @@
 //! The dependency index: for every name of data its pages, its last change, and whether it is open.
 //!
-//! "Tag" here is any hashed name: a tag, a URL, a path, everything of a site. Edges run both ways; a page
-//! knows its position among a name's pages, so that taking one page out costs its own edges and nothing is
-//! scanned. Guarded by the index lock. Invariants:
+//! "Tag" here is any hashed name: a tag, a path, everything of a site, a URL (most of these are in `urls.rs`).
+//! Edges run both ways; a page knows its position among a name's pages, so that taking one page out costs its
+//! own edges and nothing is scanned. Guarded by the index lock. Invariants:
 //! - a tag is *remembered* (in the list, oldest change first) from its change until every lease out is
 //!   newer, or until the floor is raised over it; its last change is known while it is remembered or open,
 //!   and otherwise it is <= the floor, which speaks against no lease that is let through;
@@ -17,7 +17,7 @@ use crate::slab::{NONE, Slab};
 use crate::table::shrink_rarely;
 use hashbrown::HashTable;
 
-const TABLES: usize = 256;
+pub(crate) const TABLES: usize = 256;
 
 /// A page's end of a dependency: the place of the name, and the page's position among the name's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) struct Edge {
     pub(crate) back: u32,
 }
 
-/// The places of a tag's pages. Most names have one page: its URL.
+/// The places of a tag's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pages {
     None,
@@ -101,7 +101,7 @@ impl Tags {
 
     pub(crate) fn find(&self, id: Id) -> Option<u32> {
         let table = &self.tables[table_of(id)];
-        table.find(id.0, |at| self.slab.get(*at).id == id).copied()
+        table.find(id.bits(), |at| self.slab.get(*at).id == id).copied()
     }
 
     /// The tag's place; makes the tag where there is none.
@@ -111,7 +111,7 @@ impl Tags {
         }
         let at = self.slab.insert(Tag { id, pages: Pages::None, changed: NONE });
         self.with_table(id, |table, slab| {
-            table.insert_unique(id.0, at, |at| slab.get(*at).id.0);
+            table.insert_unique(id.bits(), at, |at| slab.get(*at).id.bits());
         });
         at
     }
@@ -212,10 +212,10 @@ impl Tags {
         }
         let id = tag.id;
         self.with_table(id, |table, slab| {
-            if let Ok(entry) = table.find_entry(id.0, |other| *other == at) {
+            if let Ok(entry) = table.find_entry(id.bits(), |other| *other == at) {
                 entry.remove();
             }
-            shrink_rarely(table, |at| slab.get(*at).id.0);
+            shrink_rarely(table, |at| slab.get(*at).id.bits());
         });
         self.slab.remove(at);
     }
@@ -241,8 +241,9 @@ impl Tags {
         (self.oldest != NONE).then(|| self.changed(self.oldest).last_change)
     }
 
-    /// Forgets the oldest change remembered; the caller has seen to the floor.
-    pub(crate) fn forget_oldest(&mut self) {
+    /// Forgets the oldest change remembered; the caller has seen to the floor. Returns whose it was, where that
+    /// is still there.
+    pub(crate) fn forget_oldest(&mut self) -> Option<u32> {
         let at = self.oldest;
         self.detach(at);
         let changed = self.changed_mut(at);
@@ -252,6 +253,15 @@ impl Tags {
             self.changed.remove(std::mem::replace(&mut tag.changed, NONE));
         }
         self.free_if_idle(at);
+        self.slab.find(at).is_some().then_some(at)
+    }
+
+    /// Where nothing is known of its changes and it has one page: the name, and the place of the page.
+    pub(crate) fn lone(&self, at: u32) -> Option<(Id, u32)> {
+        match self.slab.find(at)? {
+            Tag { id, pages: Pages::One([page]), changed: NONE } => Some((*id, *page)),
+            _ => None,
+        }
     }
 
     fn detach(&mut self, at: u32) {
@@ -353,9 +363,9 @@ impl Tags {
     }
 }
 
-fn table_of(id: Id) -> usize {
-    // The tables themselves use the other half.
-    id.1 as usize % TABLES
+/// Which of the tables a name is in; the tables themselves use the lowest and the highest bits.
+pub(crate) fn table_of(id: Id) -> usize {
+    (id.bits() >> 40) as usize % TABLES
 }
 
 fn list_bytes(list: &Vec<u32>) -> usize {

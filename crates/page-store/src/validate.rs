@@ -25,6 +25,7 @@ impl<P: Payload> Store<P> {
         self.shared.rewarm.validate();
         index.queues.validate(&index.pages);
         validate_edges(&index);
+        index.validate_urls();
         validate_limits(&index);
         validate_map(&index, &self.shared);
     }
@@ -33,7 +34,7 @@ impl<P: Payload> Store<P> {
 fn validate_edges<P>(index: &Index<P>) {
     let (mut page_bytes, mut edges) = (0, 0);
     for (at, place) in index.pages.iter() {
-        let run = index.runs.get(place.edges);
+        let run = index.runs.get(place.edges());
         assert!(run.is_sorted_by(|one, other| one.to < other.to), "edges out of order");
         for edge in run {
             let other = index.tags.pages(edge.to)[edge.back as usize];
