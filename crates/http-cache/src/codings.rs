@@ -162,7 +162,7 @@ impl Codable {
         }
         if ["content-digest", "content-md5", "digest"]
             .iter()
-            .any(|name| headers.contains_key(*name))
+            .any(|name| fields::is_there(headers, name))
         {
             return Err(NotCoded::Digest);
         }

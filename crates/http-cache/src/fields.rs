@@ -56,20 +56,56 @@ const HOP_BY_HOP: [&str; 11] = [
 /// Removes the fields that belong to one connection: the known ones, and those that `Connection`
 /// lists (RFC 9110 §7.6.1). For requests on their way to the origin as well as for responses.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let mut listed: Vec<HeaderName> = Vec::new();
-    for line in headers.get_all(http::header::CONNECTION) {
-        listed.extend(members(line.as_bytes()).filter_map(|m| HeaderName::from_bytes(m).ok()));
-    }
+    let hop = OneHop::of(headers);
     // A message has few of them or none: to look for each of them would be to read each of their names.
-    listed.extend(headers.keys().filter(|name| HOP_BY_HOP.contains(&name.as_str())).cloned());
-    for name in &listed {
+    let all: Vec<HeaderName> = headers.keys().filter(|name| hop.has(name)).cloned().collect();
+    for name in &all {
         headers.remove(name);
     }
 }
 
+/// The fields of a message that belong to one connection: the known ones, and those that `Connection`
+/// lists (RFC 9110 §7.6.1). For whoever copies the others.
+pub struct OneHop {
+    listed: Vec<HeaderName>,
+}
+
+impl OneHop {
+    /// Those of a message with these fields.
+    pub fn of(headers: &HeaderMap) -> OneHop {
+        let mut listed = Vec::new();
+        for line in headers.get_all(http::header::CONNECTION) {
+            listed.extend(members(line.as_bytes()).filter_map(|m| HeaderName::from_bytes(m).ok()));
+        }
+        OneHop { listed }
+    }
+
+    /// Whether a field is one of them.
+    pub fn has(&self, name: &HeaderName) -> bool {
+        HOP_BY_HOP.contains(&name.as_str()) || self.listed.contains(name)
+    }
+}
+
+/// In a message with so few fields each is looked at: that takes less than to have a name read and hashed
+/// that is most often not there.
+const FEW: usize = 16;
+
+/// Whether there is a field of this name (in lower case).
+pub fn is_there(headers: &HeaderMap, name: &str) -> bool {
+    match headers.keys_len() <= FEW {
+        true => headers.keys().any(|other| other.as_str() == name),
+        false => headers.contains_key(name),
+    }
+}
+
+/// The lines of a field (its name in lower case), most often none.
+pub fn lines<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h HeaderValue> {
+    is_there(headers, name).then(|| headers.get_all(name)).into_iter().flatten()
+}
+
 /// The first line of a field, without surrounding white space.
 pub(crate) fn first<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
-    headers.get(name).map(|value: &HeaderValue| trim(value.as_bytes()))
+    is_there(headers, name).then(|| headers.get(name)).flatten().map(|value| trim(value.as_bytes()))
 }
 
 /// The members of a comma-separated list (RFC 9110 §5.6.1), empty ones left out. A comma in a

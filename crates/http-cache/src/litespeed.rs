@@ -85,7 +85,7 @@ impl CacheControl {
     /// OpenLiteSpeed: a lifetime takes back a `no-cache` before it, and `public` a `private` before it.
     pub fn read(headers: &HeaderMap) -> Option<CacheControl> {
         let mut read = Reading::default();
-        let mut lines = headers.get_all(CACHE_CONTROL_FIELD).iter().peekable();
+        let mut lines = fields::lines(headers, CACHE_CONTROL_FIELD).peekable();
         lines.peek()?;
         for member in lines.flat_map(|line| fields::members(line.as_bytes())) {
             read.word(member);

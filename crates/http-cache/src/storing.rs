@@ -156,20 +156,23 @@ fn may_be_undeclared(status: StatusCode, directives: &ResponseDirectives) -> boo
     directives.public || is_heuristically_cacheable(status)
 }
 
+/// As many fields may come to those that are kept: a date, an entity tag, what codings have in `Vary`.
+const FIELDS_ADDED: usize = 3;
+
 /// The fields that are kept (RFC 9111 §3.1, §5.2.2.4, §5.2.2.7).
 fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Policy) -> HeaderMap {
-    let mut kept = headers.clone();
-    fields::remove_hop_by_hop(&mut kept);
+    let hop = fields::OneHop::of(headers);
     // The last three are written anew on each use, from the store. A response has few fields: to look for
     // each that it might have would be dearer.
     let is_left_out = |name: &HeaderName| {
-        directives.withheld.contains(name)
+        hop.has(name)
+            || directives.withheld.contains(name)
             || policy.internal_fields.contains(name)
             || [http::header::AGE, http::header::CONTENT_LENGTH, SET_COOKIE].contains(name)
     };
-    let left_out: Vec<HeaderName> = kept.keys().filter(|name| is_left_out(name)).cloned().collect();
-    for name in &left_out {
-        kept.remove(name);
+    let mut kept = HeaderMap::with_capacity(headers.len() + FIELDS_ADDED);
+    for (name, value) in headers.iter().filter(|(name, _)| !is_left_out(name)) {
+        kept.append(name, value.clone());
     }
     kept
 }

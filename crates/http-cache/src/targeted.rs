@@ -56,7 +56,7 @@ pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> 
         if litespeed.is_some() && !is_own(target.as_str(), policy) {
             break; // The others are also for caches elsewhere, LiteSpeed's for the one at the site.
         }
-        let lines = headers.get_all(target).iter().map(|value| value.as_bytes());
+        let lines = fields::lines(headers, target.as_str()).map(|value| value.as_bytes());
         if let Some(directives) = dictionary(lines) {
             return Declared { directives, by: DeclaredBy::Targeted };
         }
@@ -65,7 +65,7 @@ pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> 
         return Declared { directives: control.directives(), by: DeclaredBy::LiteSpeed };
     }
     if policy.surrogate_control == FieldUse::Obey {
-        let lines = headers.get_all("surrogate-control").iter().map(|value| value.as_bytes());
+        let lines = fields::lines(headers, "surrogate-control").map(|value| value.as_bytes());
         if let Some(directives) = surrogate_control(lines, &policy.cache_name) {
             return Declared { directives, by: DeclaredBy::SurrogateControl };
         }
@@ -90,7 +90,11 @@ fn is_own(target: &str, policy: &Policy) -> bool {
 /// unreadable. A value of another type than the directive's does not count (§2.1), and a lifetime
 /// that does not count is zero, as in Cache-Control. Parameters mean nothing.
 fn dictionary<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<ResponseDirectives> {
-    let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
+    let lines: Vec<_> = lines.collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let joined = lines.join(&b", "[..]);
     let members: Dictionary = Parser::new(&joined).parse().ok()?;
     if members.is_empty() {
         return None;

@@ -23,8 +23,12 @@ use http::{HeaderMap, StatusCode};
 /// `stored` (RFC 9111 §4.3.1). The client's own preconditions and Range go, for the origin's answer
 /// may be stored; evaluate them with [`answer`](crate::answer). Only for GET and HEAD.
 pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
-    for name in [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
-        headers.remove(name);
+    const CONDITIONS: [HeaderName; 6] =
+        [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
+    if headers.keys().any(|name| CONDITIONS.contains(name)) {
+        for name in CONDITIONS {
+            headers.remove(name);
+        }
     }
     let Some(stored) = stored else { return };
     if let Some(tag) = stored.etag.value_if(Whose::Origins) {

@@ -156,7 +156,12 @@ impl fmt::Debug for EntityTag {
 /// It is a strong validator (RFC 9110 §8.8.1): made from the bytes themselves it changes whenever
 /// they do, so that it serves If-Range as well. A coding of the content needs a tag of its own.
 pub fn own_etag(content_hash: u128) -> HeaderValue {
-    let tag = format!("\"pw-{content_hash:032x}\"");
+    // Written here: the formatter takes ten times as long.
+    let digit = |at: usize| b"0123456789abcdef"[(content_hash >> (4 * at)) as usize & 15];
+    let mut tag = Vec::with_capacity(OWN_BYTES);
+    tag.extend_from_slice(OWN_START);
+    tag.extend((0..OWN_DIGITS).rev().map(digit));
+    tag.push(b'"');
     HeaderValue::try_from(tag).expect("hexadecimal digits are visible ASCII")
 }
 

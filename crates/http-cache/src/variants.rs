@@ -179,7 +179,7 @@ fn cookies_of(
     request: &dyn Fields,
     policy: &Policy,
 ) -> Result<Vec<Cookie>, NotSelectable> {
-    if policy.litespeed == FieldUse::Ignore || !response.contains_key(VARY_FIELD) {
+    if policy.litespeed == FieldUse::Ignore || !fields::is_there(response, VARY_FIELD) {
         return Ok(Vec::new());
     }
     let vary = vary_of(response, policy.nominated_max)?;

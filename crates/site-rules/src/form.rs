@@ -99,6 +99,10 @@ impl KeyForm {
             }
             None => (path_and_query, None),
         };
+        if self.keeps_paths && query.is_some_and(|query| self.is_normal(query)) {
+            let as_it_is = Cow::Borrowed(path_and_query);
+            return Normal { sent: as_it_is.clone(), page: as_it_is };
+        }
         let path = self.path(path);
         let as_written = |query: &str| -> Option<String> {
             let kept = || query.split('&').filter(|parameter| self.keeps(parameter));
@@ -125,8 +129,16 @@ impl KeyForm {
         Normal { sent, page }
     }
 
+    /// Whether a query is one parameter, as nearly every query is, that stays: there is nothing to be put
+    /// in order.
+    fn is_normal(&self, query: &str) -> bool {
+        !query.as_bytes().contains(&b'&') && self.keeps(query)
+    }
+
     fn keeps(&self, parameter: &str) -> bool {
-        let name = parameter.split('=').next().unwrap_or_default().as_bytes();
+        let parameter = parameter.as_bytes();
+        let end = parameter.iter().position(|byte| *byte == b'=').unwrap_or(parameter.len());
+        let name = &parameter[..end];
         !parameter.is_empty() && (!self.dropped.have(name) || self.kept.have(name))
     }
 

@@ -358,6 +358,10 @@ const VARY_PART: &[u8] = b"\nvary ";
 /// A key without the cookies that tell copies apart wherever they occur: that of a page that says
 /// `no-vary`. `None` where the key has none of them, and is that key itself.
 pub fn key_without_vary(key: &[u8]) -> Option<Vec<u8>> {
+    // Nearly every key is an address and nothing besides.
+    if !key.contains(&b'\n') {
+        return None;
+    }
     let name = &VARY_PART[1..];
     let is_kept = |part: &&[u8]| !part.starts_with(name);
     let mut parts = key.split(|byte| *byte == b'\n');

@@ -6,7 +6,7 @@
 //! and a value. Whether its name is one that the site knows as a session's, in which case the page must
 //! not be stored, is for whoever knows the site's lists.
 
-use crate::fields::trim;
+use crate::fields::{lines, trim};
 use http::{HeaderMap, HeaderValue};
 
 /// The field that carries the cookie.
@@ -21,7 +21,7 @@ pub const LSC_COOKIES_MAX_BYTES: usize = 4 << 10;
 pub(crate) fn shared_cookies(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
     let mut found = Vec::new();
     let mut bytes = 0;
-    for value in headers.get_all(LSC_COOKIE) {
+    for value in lines(headers, LSC_COOKIE) {
         bytes += value.len();
         if found.len() == LSC_COOKIES_MAX || bytes > LSC_COOKIES_MAX_BYTES {
             return None;

@@ -11,7 +11,7 @@
 //! to Laravel: both are taken. Invariant: a list that cannot be read, or is over the bound, is an error
 //! and never a part of itself: whoever applies it takes it for everything.
 
-use crate::fields::trim;
+use crate::fields::{lines, trim};
 use crate::litespeed::Scope;
 use crate::tags::TAG_MAX_BYTES;
 use http::HeaderMap;
@@ -87,7 +87,7 @@ impl std::error::Error for PurgeUnreadable {}
 pub fn read_purges(headers: &HeaderMap) -> Result<Vec<Purge>, PurgeUnreadable> {
     let mut purges = Vec::new();
     for field in PURGE_FIELDS {
-        for line in headers.get_all(field) {
+        for line in lines(headers, field) {
             for segment in line.as_bytes().split(|byte| *byte == b';').map(trim) {
                 read_segment(segment, &mut purges)?;
             }
