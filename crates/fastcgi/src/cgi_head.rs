@@ -165,29 +165,34 @@ impl CgiHeadReader {
     /// # Errors
     /// The head is not one of CGI, or passes a bound.
     pub fn read(mut self, mut chunk: Bytes) -> Result<HeadStep, HeadRefused> {
+        // Where in the chunk the line begins that is read.
+        let mut from = 0;
         loop {
+            let rest = &chunk[from..];
             let room = self.limits.bytes - self.bytes;
-            let Some(end) = chunk.iter().take(room).position(|byte| *byte == b'\n') else {
-                if chunk.len() > room {
+            let Some(end) = memchr::memchr(b'\n', &rest[..room.min(rest.len())]) else {
+                if rest.len() > room {
                     return Err(self.refused(HeadRefusal::TooLarge));
                 }
-                self.bytes += chunk.len();
-                self.pending.extend_from_slice(&chunk);
+                self.bytes += rest.len();
+                self.pending.extend_from_slice(rest);
                 return Ok(HeadStep::More(self));
             };
             self.bytes += end + 1;
-            let line = chunk.split_to(end);
-            chunk.advance(1);
+            from += end + 1;
             let outcome = if self.pending.is_empty() {
-                self.take_line(&line)
+                self.take_line(&rest[..end])
             } else {
                 let mut whole = self.pending.split();
-                whole.extend_from_slice(&line);
+                whole.extend_from_slice(&rest[..end]);
                 self.take_line(&whole)
             };
             match outcome {
                 Ok(Line::Taken) => self.lines += 1,
-                Ok(Line::Blank) => return Ok(HeadStep::Done(Box::new(self.fields.head(chunk)))),
+                Ok(Line::Blank) => {
+                    chunk.advance(from);
+                    return Ok(HeadStep::Done(Box::new(self.fields.head(chunk))));
+                }
                 Err(reason) => return Err(self.refused(reason)),
             }
         }

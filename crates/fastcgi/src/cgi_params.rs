@@ -91,41 +91,41 @@ pub fn cgi_params(request: &CgiRequest<'_>, limits: ParamsLimits) -> Result<Para
 
 /// RFC 3875 §4.1.2, §4.1.3, §4.1.7, §4.1.12, §4.1.16.
 fn push_request(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
-    params.push("REQUEST_METHOD", request.method.as_str())?;
-    params.push("REQUEST_URI", request.request_uri)?;
-    params.push("QUERY_STRING", request.query)?;
-    params.push("SERVER_PROTOCOL", protocol(request.version))?;
-    params.push("REQUEST_SCHEME", request.scheme.as_str())?;
+    params.put("REQUEST_METHOD", request.method.as_str())?;
+    params.put("REQUEST_URI", request.request_uri)?;
+    params.put("QUERY_STRING", request.query)?;
+    params.put("SERVER_PROTOCOL", protocol(request.version))?;
+    params.put("REQUEST_SCHEME", request.scheme.as_str())?;
     if request.scheme == Scheme::Https {
-        params.push("HTTPS", "on")?;
+        params.put("HTTPS", "on")?;
     }
     // §4.1.2: set if and only if there is content.
     if let Some(bytes) = request.content_length {
-        params.push("CONTENT_LENGTH", decimal(&mut [0; 20], bytes))?;
+        params.put("CONTENT_LENGTH", decimal(&mut [0; 20], bytes))?;
     }
     // §4.1.3: set if the request has the field.
     if let Some(value) = request.headers.get(header::CONTENT_TYPE) {
-        params.push("CONTENT_TYPE", value.as_bytes())?;
+        params.put("CONTENT_TYPE", value.as_bytes())?;
     }
-    params.push("GATEWAY_INTERFACE", "CGI/1.1")?;
+    params.put("GATEWAY_INTERFACE", "CGI/1.1")?;
     // php-cgi refuses to run without it when built to be called by redirects only.
-    params.push("REDIRECT_STATUS", "200")
+    params.put("REDIRECT_STATUS", "200")
 }
 
 /// RFC 3875 §4.1.5, §4.1.6, §4.1.13.
 fn push_script(script: &Script<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
-    params.push("DOCUMENT_ROOT", script.document_root)?;
-    params.push("SCRIPT_FILENAME", script.filename)?;
-    params.push("SCRIPT_NAME", script.name)?;
-    params.push("DOCUMENT_URI", [script.name, script.path_info].concat())?;
+    params.put("DOCUMENT_ROOT", script.document_root)?;
+    params.put("SCRIPT_FILENAME", script.filename)?;
+    params.put("SCRIPT_NAME", script.name)?;
     if script.path_info.is_empty() {
-        return Ok(());
+        return params.put("DOCUMENT_URI", script.name);
     }
-    params.push("PATH_INFO", script.path_info)?;
+    params.put("DOCUMENT_URI", [script.name, script.path_info].concat())?;
+    params.put("PATH_INFO", script.path_info)?;
     // §4.1.6: the path info as a path below the document root. One that climbs would name a file
     // outside; a program must not be told so, and the variable is optional.
     if !script.path_info.split(|byte| *byte == b'/').any(|segment| segment == b"..") {
-        params.push("PATH_TRANSLATED", [script.document_root, script.path_info].concat())?;
+        params.put("PATH_TRANSLATED", [script.document_root, script.path_info].concat())?;
     }
     Ok(())
 }
@@ -134,31 +134,56 @@ fn push_script(script: &Script<'_>, params: &mut Params) -> Result<(), ParamsRef
 fn push_places(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
     match request.client {
         Some(client) => {
-            params.push("REMOTE_ADDR", address(client.ip()))?;
-            params.push("REMOTE_PORT", decimal(&mut [0; 20], client.port().into()))?;
+            params.put("REMOTE_ADDR", address(client.ip()))?;
+            params.put("REMOTE_PORT", decimal(&mut [0; 20], client.port().into()))?;
         }
         // §4.1.8 wants the variable set; a Unix socket's client has no address. nginx's word.
-        None => params.push("REMOTE_ADDR", "unix:")?,
+        None => params.put("REMOTE_ADDR", "unix:")?,
     }
     if let Some(addr) = request.server.addr {
-        params.push("SERVER_ADDR", address(addr))?;
+        params.put("SERVER_ADDR", address(addr))?;
     }
-    params.push("SERVER_PORT", decimal(&mut [0; 20], request.server.port.into()))?;
-    params.push("SERVER_NAME", request.server.name)?;
-    params.push("SERVER_SOFTWARE", request.server.software)
+    params.put("SERVER_PORT", decimal(&mut [0; 20], request.server.port.into()))?;
+    params.put("SERVER_NAME", request.server.name)?;
+    params.put("SERVER_SOFTWARE", request.server.software)
 }
 
 /// An address as text. Those of four bytes are written here: the formatter takes ten times as long.
-fn address(address: IpAddr) -> Vec<u8> {
-    let IpAddr::V4(address) = address.to_canonical() else { return address.to_string().into() };
-    let mut text = Vec::with_capacity("255.255.255.255".len());
-    for octet in address.octets() {
-        if !text.is_empty() {
-            text.push(b'.');
+struct AddressText {
+    room: [u8; ADDRESS_MAX],
+    length: usize,
+}
+
+/// The longest address as text, in bytes: eight groups, the last two of them as four numbers.
+const ADDRESS_MAX: usize = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".len();
+
+fn address(address: IpAddr) -> AddressText {
+    let mut text = AddressText { room: [0; ADDRESS_MAX], length: 0 };
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            for octet in address.octets() {
+                if text.length > 0 {
+                    text.push(b".");
+                }
+                text.push(decimal(&mut [0; 20], octet.into()));
+            }
         }
-        text.extend_from_slice(decimal(&mut [0; 20], octet.into()));
+        IpAddr::V6(address) => text.push(address.to_string().as_bytes()),
     }
     text
+}
+
+impl AddressText {
+    fn push(&mut self, piece: &[u8]) {
+        self.room[self.length..self.length + piece.len()].copy_from_slice(piece);
+        self.length += piece.len();
+    }
+}
+
+impl AsRef<[u8]> for AddressText {
+    fn as_ref(&self) -> &[u8] {
+        &self.room[..self.length]
+    }
 }
 
 /// A number as text, at the end of `room`, which the largest fits into.
@@ -177,20 +202,20 @@ fn decimal(room: &mut [u8; 20], mut number: u64) -> &[u8] {
 /// RFC 3875 §4.1.18: each field as `HTTP_` and its name, in capitals, with `_` for `-`.
 fn push_fields(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
     if !request.host.is_empty() {
-        params.push("HTTP_HOST", request.host)?;
+        params.put("HTTP_HOST", request.host)?;
     }
-    let mut variable = Vec::with_capacity(64);
+    let is_single = request.headers.keys_len() == request.headers.len();
+    if is_single {
+        for (name, value) in request.headers.iter().filter(|(name, _)| is_passed(name)) {
+            params.put_field(name.as_str(), value.as_bytes())?;
+        }
+        return Ok(());
+    }
     for name in request.headers.keys().filter(|name| is_passed(name)) {
-        variable.clear();
-        variable.extend_from_slice(b"HTTP_");
-        variable.extend(name.as_str().bytes().map(|byte| match byte {
-            b'-' => b'_',
-            _ => byte.to_ascii_uppercase(),
-        }));
         let mut values = request.headers.get_all(name).iter();
         match (values.next(), values.next()) {
-            (Some(only), None) => params.push(&variable, only.as_bytes())?,
-            _ => params.push(&variable, joined(name, request.headers))?,
+            (Some(only), None) => params.put_field(name.as_str(), only.as_bytes())?,
+            _ => params.put_field(name.as_str(), &joined(name, request.headers))?,
         }
     }
     Ok(())
@@ -198,26 +223,23 @@ fn push_fields(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), Para
 
 /// Whether a field becomes a variable.
 fn is_passed(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let is_given_elsewhere_or_not_at_all = matches!(
+        name,
+        // `HTTP_PROXY` is where programs look for the proxy of their own requests (CVE-2016-5385).
+        "proxy"
+            // Given by other variables, from what was really parsed.
+            | "host" | "content-length" | "content-type"
+            // RFC 3875 §4.1.18: fields of the connection may be left out. The content is passed on
+            // without its transfer coding, so saying otherwise would be wrong.
+            | "connection" | "transfer-encoding" | "te" | "trailer" | "upgrade"
+            | "proxy-authorization" | "keep-alive" | "proxy-connection"
+    );
     // Letters, digits and `-` only. `X_Real_Ip` would become the same variable as `X-Real-Ip`,
     // and so would `X.Real.Ip` within PHP, which turns dots into underscores: a client could
     // pass for the proxy in front of it.
-    let plain = name.as_str().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    // `HTTP_PROXY` is where programs look for the proxy of their own requests (CVE-2016-5385).
-    let proxy = name == "proxy";
-    // Given by other variables, from what was really parsed.
-    let elsewhere =
-        *name == header::HOST || *name == header::CONTENT_LENGTH || *name == header::CONTENT_TYPE;
-    // RFC 3875 §4.1.18: fields of the connection may be left out. The content is passed on
-    // without its transfer coding, so saying otherwise would be wrong.
-    let of_connection = *name == header::CONNECTION
-        || *name == header::TRANSFER_ENCODING
-        || *name == header::TE
-        || *name == header::TRAILER
-        || *name == header::UPGRADE
-        || *name == header::PROXY_AUTHORIZATION
-        || name == "keep-alive"
-        || name == "proxy-connection";
-    plain && !proxy && !elsewhere && !of_connection
+    let plain = || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    !is_given_elsewhere_or_not_at_all && plain()
 }
 
 /// A repeated field as one value (RFC 3875 §4.1.18, RFC 9110 §5.3); cookies are joined the way of
@@ -259,8 +281,10 @@ mod tests {
             assert_eq!(decimal(&mut [0; 20], number), number.to_string().as_bytes());
         }
         for text in ["0.0.0.0", "127.0.0.1", "203.0.113.255", "::1", "2001:db8::7"] {
-            assert_eq!(address(text.parse().unwrap()), text.as_bytes());
+            assert_eq!(address(text.parse().unwrap()).as_ref(), text.as_bytes());
         }
-        assert_eq!(address("::ffff:192.0.2.1".parse().unwrap()), b"192.0.2.1");
+        assert_eq!(address("::ffff:192.0.2.1".parse().unwrap()).as_ref(), b"192.0.2.1");
+        let longest = IpAddr::from([u16::MAX; 8]);
+        assert_eq!(address(longest).as_ref(), longest.to_string().as_bytes());
     }
 }

@@ -23,15 +23,25 @@ impl std::error::Error for PairsCutShort {}
 
 /// Bytes that a pair takes once encoded.
 pub fn encoded_len(name: &[u8], value: &[u8]) -> usize {
-    length_len(name.len()) + length_len(value.len()) + name.len() + value.len()
+    len_encoded(name.len(), value.len())
+}
+
+/// The same of a pair whose parts are so long.
+pub(crate) fn len_encoded(name_len: usize, value_len: usize) -> usize {
+    length_len(name_len) + length_len(value_len) + name_len + value_len
 }
 
 /// Appends one pair. Lengths must be below 2³¹ bytes, which [`crate::Params`] sees to.
 pub fn encode(name: &[u8], value: &[u8], out: &mut impl BufMut) {
-    encode_length(name.len(), out);
-    encode_length(value.len(), out);
+    encode_lengths(name.len(), value.len(), out);
     out.put_slice(name);
     out.put_slice(value);
+}
+
+/// Appends how a pair begins whose parts are so long.
+pub(crate) fn encode_lengths(name_len: usize, value_len: usize, out: &mut impl BufMut) {
+    encode_length(name_len, out);
+    encode_length(value_len, out);
 }
 
 /// Takes the next pair from the front of `bytes`: `Ok(None)` when none are left, an error when

@@ -5,15 +5,15 @@
 //! in two, and on a record of more than 65,535 bytes with its padding. So records are filled with
 //! whole pairs up to 65,528 bytes, and a pair that does not fit in one is refused here.
 //!
-//! Pairs are kept as they will be sent, one buffer for all, so that opening a request is a copy.
-//! A request's start is small and is built whole; the content that follows never is.
+//! Pairs are written where they will be sent from, one buffer for all of a request's start; it is
+//! small and is built whole, which the content that follows never is.
 
 use crate::pairs;
 use crate::record::{
     ALIGNED_CONTENT_MAX, FLAG_KEEP_CONN, HEADER_LEN, REQUEST_ID, ROLE_RESPONDER, RecordHeader,
     RecordType,
 };
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 /// The longest encoded pair any limit allows, in bytes.
 pub const PAIR_BYTES_MAX: usize = 65_500;
@@ -103,16 +103,26 @@ impl std::error::Error for ParamsRefused {}
 #[derive(Clone, Debug)]
 pub struct Params {
     limits: ParamsLimits,
-    /// All pairs, encoded, one after the other.
-    encoded: BytesMut,
-    /// Where in `encoded` each full record ends; what follows the last belongs to one more.
-    record_ends: Vec<usize>,
+    /// The start of the request as it is sent, as far as there are params: BEGIN_REQUEST, PARAMS records,
+    /// the last of them open, its header still to be written.
+    start: Vec<u8>,
+    /// Where the open record begins.
+    record: usize,
+    /// Bytes of all encoded pairs together.
+    pairs_bytes: usize,
 }
+
+/// What the start of a request takes, in bytes, as a rule.
+const START_USUAL: usize = 2048;
 
 impl Params {
     /// No params yet, bounded by `limits`.
     pub fn new(limits: ParamsLimits) -> Params {
-        Params { limits, encoded: BytesMut::with_capacity(2048), record_ends: Vec::new() }
+        let mut start = Vec::with_capacity(START_USUAL);
+        start.extend_from_slice(&BEGIN_REQUEST);
+        let mut params = Params { limits, start, record: 0, pairs_bytes: 0 };
+        params.open_record();
+        params
     }
 
     /// Adds a pair. On a refusal nothing is added, and the params may still be sent without it.
@@ -124,31 +134,74 @@ impl Params {
         name: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<(), ParamsRefused> {
-        let (name, value) = (name.as_ref(), value.as_ref());
+        let name = name.as_ref();
         if name.is_empty() || name.iter().any(|byte| matches!(byte, b'=' | 0)) {
             return Err(ParamsRefused::NameInvalid);
         }
+        self.put_pair(name, value.as_ref())
+    }
+
+    /// Adds a pair whose name is that of a variable.
+    pub(crate) fn put(
+        &mut self,
+        name: &'static str,
+        value: impl AsRef<[u8]>,
+    ) -> Result<(), ParamsRefused> {
+        self.put_pair(name.as_bytes(), value.as_ref())
+    }
+
+    fn put_pair(&mut self, name: &[u8], value: &[u8]) -> Result<(), ParamsRefused> {
+        self.make_room(name.len(), value, || shown(name))?;
+        pairs::encode(name, value, &mut self.start);
+        Ok(())
+    }
+
+    /// Adds a field of the request: `HTTP_`, its name in capitals with `_` for `-`, and its value. The
+    /// name has letters, digits and `-` only.
+    pub(crate) fn put_field(&mut self, name: &str, value: &[u8]) -> Result<(), ParamsRefused> {
+        let upper = |byte: u8| if byte == b'-' { b'_' } else { byte.to_ascii_uppercase() };
+        let name_len = FIELD_PREFIX.len() + name.len();
+        self.make_room(name_len, value, || {
+            let mut variable = FIELD_PREFIX.to_vec();
+            variable.extend(name.bytes().map(upper));
+            shown(&variable)
+        })?;
+        pairs::encode_lengths(name_len, value.len(), &mut self.start);
+        self.start.extend_from_slice(FIELD_PREFIX);
+        self.start.extend(name.bytes().map(upper));
+        self.start.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// Judges a pair, and has a record open that it fits into.
+    fn make_room(
+        &mut self,
+        name_len: usize,
+        value: &[u8],
+        shown: impl Fn() -> String,
+    ) -> Result<(), ParamsRefused> {
         if value.contains(&0) {
-            return Err(ParamsRefused::ValueHasNul { name: shown(name) });
+            return Err(ParamsRefused::ValueHasNul { name: shown() });
         }
-        let bytes = pairs::encoded_len(name, value);
+        let bytes = pairs::len_encoded(name_len, value.len());
         if bytes > self.limits.pair_bytes.min(PAIR_BYTES_MAX) {
-            return Err(ParamsRefused::PairTooLarge { name: shown(name), bytes });
+            return Err(ParamsRefused::PairTooLarge { name: shown(), bytes });
         }
-        if self.encoded.len() + bytes > self.limits.total_bytes {
+        if self.pairs_bytes + bytes > self.limits.total_bytes {
             return Err(ParamsRefused::TotalTooLarge { limit: self.limits.total_bytes });
         }
-        let record_start = self.record_ends.last().copied().unwrap_or(0);
-        if self.encoded.len() - record_start + bytes > ALIGNED_CONTENT_MAX {
-            self.record_ends.push(self.encoded.len());
+        if self.open_bytes() + bytes > ALIGNED_CONTENT_MAX {
+            self.close_record();
+            self.open_record();
         }
-        pairs::encode(name, value, &mut self.encoded);
+        self.pairs_bytes += bytes;
+        self.start.reserve(bytes);
         Ok(())
     }
 
     /// Bytes of all encoded pairs together, as counted against the limit.
     pub fn total_bytes(&self) -> usize {
-        self.encoded.len()
+        self.pairs_bytes
     }
 
     /// The value last pushed under `name`: the one php-fpm lets count.
@@ -158,22 +211,48 @@ impl Params {
 
     /// All pairs as pushed, decoded again; for traces and tests, not for the way of a request.
     pub fn to_pairs(&self) -> Vec<pairs::Pair> {
-        pairs::decode_all(Bytes::copy_from_slice(&self.encoded))
-            .expect("only whole pairs were encoded")
+        let start = Bytes::from(self.clone().into_request_start(AfterRequest::Close));
+        let (mut at, mut all) = (BEGIN_REQUEST.len(), Vec::new());
+        while let Some(header) = RecordHeader::peek(&start[at..]) {
+            let content = at + HEADER_LEN..at + HEADER_LEN + usize::from(header.content_len);
+            at = content.end + usize::from(header.padding_len);
+            let pairs = pairs::decode_all(start.slice(content));
+            all.extend(pairs.expect("only whole pairs were encoded"));
+        }
+        all
     }
 
-    /// Appends the start of a request: BEGIN_REQUEST for a responder, the PARAMS records, and the
-    /// empty one that ends them. STDIN follows (see [`crate::stdin_header`]), if only its end.
-    pub fn encode_request_start(&self, after: AfterRequest, out: &mut BytesMut) {
-        let records = self.record_ends.len() + 1;
-        out.reserve(self.encoded.len() + records * (HEADER_LEN + 7) + 3 * HEADER_LEN);
-        out.put_slice(&begin_request(after));
-        let mut start = 0;
-        for end in self.record_ends.iter().copied().chain([self.encoded.len()]) {
-            encode_params_record(&self.encoded[start..end], out);
-            start = end;
+    /// The start of a request: BEGIN_REQUEST for a responder, the PARAMS records, and the empty one
+    /// that ends them. STDIN follows (see [`crate::stdin_header`]), if only its end.
+    pub fn into_request_start(mut self, after: AfterRequest) -> Vec<u8> {
+        match self.open_bytes() {
+            // An empty record would end the stream.
+            0 => self.start.truncate(self.record),
+            _ => self.close_record(),
         }
-        out.put_slice(&PARAMS_END);
+        if after == AfterRequest::KeepOpen {
+            self.start[FLAGS_AT] = FLAG_KEEP_CONN;
+        }
+        self.start.extend_from_slice(&PARAMS_END);
+        self.start
+    }
+
+    /// Bytes of pairs in the open record.
+    fn open_bytes(&self) -> usize {
+        self.start.len() - self.record - HEADER_LEN
+    }
+
+    fn open_record(&mut self) {
+        self.record = self.start.len();
+        self.start.extend_from_slice(&PARAMS_END);
+    }
+
+    /// Writes the open record's header, and its padding to 8 bytes.
+    fn close_record(&mut self) {
+        let len = u16::try_from(self.open_bytes()).expect("records are filled to 65,528 bytes");
+        let header = RecordHeader::new(RecordType::Params, REQUEST_ID, len).padded();
+        self.start[self.record..self.record + HEADER_LEN].copy_from_slice(&header.encode());
+        self.start.extend_from_slice(&[0; 7][..usize::from(header.padding_len)]);
     }
 }
 
@@ -184,34 +263,29 @@ impl Default for Params {
     }
 }
 
+/// How the variables of fields begin (RFC 3875 §4.1.18).
+const FIELD_PREFIX: &[u8] = b"HTTP_";
+
 /// The empty PARAMS record (FastCGI §5.2: a stream ends with a record without content).
 const PARAMS_END: [u8; HEADER_LEN] = RecordHeader::new(RecordType::Params, REQUEST_ID, 0).encode();
 
-/// BEGIN_REQUEST with its content: role, flags, five reserved bytes (FastCGI §5.1).
-fn begin_request(after: AfterRequest) -> [u8; 2 * HEADER_LEN] {
-    let flags = match after {
-        AfterRequest::KeepOpen => FLAG_KEEP_CONN,
-        AfterRequest::Close => 0,
-    };
+/// Where the flags of BEGIN_REQUEST are: behind its header and the role.
+const FLAGS_AT: usize = HEADER_LEN + 2;
+
+/// BEGIN_REQUEST with its content: role, flags (none), five reserved bytes (FastCGI §5.1).
+const BEGIN_REQUEST: [u8; 2 * HEADER_LEN] = {
+    let header = RecordHeader::new(RecordType::BeginRequest, REQUEST_ID, 8).encode();
     let [role1, role0] = ROLE_RESPONDER.to_be_bytes();
     let mut record = [0; 2 * HEADER_LEN];
-    record[..HEADER_LEN]
-        .copy_from_slice(&RecordHeader::new(RecordType::BeginRequest, REQUEST_ID, 8).encode());
-    record[HEADER_LEN..HEADER_LEN + 3].copy_from_slice(&[role1, role0, flags]);
-    record
-}
-
-/// One PARAMS record, padded to 8 bytes: here the bytes are copied anyway, so padding is free.
-fn encode_params_record(content: &[u8], out: &mut BytesMut) {
-    if content.is_empty() {
-        return; // An empty record would end the stream.
+    let mut at = 0;
+    while at < HEADER_LEN {
+        record[at] = header[at];
+        at += 1;
     }
-    let len = u16::try_from(content.len()).expect("records are filled to 65,528 bytes at most");
-    let header = RecordHeader::new(RecordType::Params, REQUEST_ID, len).padded();
-    out.put_slice(&header.encode());
-    out.put_slice(content);
-    out.put_bytes(0, usize::from(header.padding_len));
-}
+    record[HEADER_LEN] = role1;
+    record[HEADER_LEN + 1] = role0;
+    record
+};
 
 /// The name as a message shows it: its first 64 bytes.
 fn shown(name: &[u8]) -> String {

@@ -2,7 +2,7 @@
 //! FastCGI §3.4, §5.1, §5.2; the bounds are php-fpm's.
 //! Not here: arbitrary pairs and pieces, which are in `properties.rs`.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use fastcgi::params::PAIR_BYTES_MAX;
 use fastcgi::record::{HEADER_LEN, RecordHeader, RecordType};
 use fastcgi::{AfterRequest, Params, ParamsLimits, ParamsRefused, pairs};
@@ -20,10 +20,8 @@ fn records(bytes: &[u8]) -> Vec<(RecordHeader, Bytes)> {
     records
 }
 
-fn start(params: &Params, after: AfterRequest) -> BytesMut {
-    let mut out = BytesMut::new();
-    params.encode_request_start(after, &mut out);
-    out
+fn start(params: &Params, after: AfterRequest) -> Vec<u8> {
+    params.clone().into_request_start(after)
 }
 
 #[test]

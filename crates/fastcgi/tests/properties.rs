@@ -138,8 +138,7 @@ proptest! {
         for (name, value) in &list {
             params.push(name, value).unwrap();
         }
-        let mut bytes = BytesMut::new();
-        params.encode_request_start(after, &mut bytes);
+        let mut bytes = params.into_request_start(after);
         let mut left = Bytes::from(body.clone());
         while let Some((header, chunk)) = split_stdin(&mut left) {
             bytes.extend_from_slice(&header);
@@ -176,9 +175,8 @@ proptest! {
         for (name, value) in &list {
             params.push(name, value).unwrap();
         }
-        let mut bytes = BytesMut::new();
-        params.encode_request_start(AfterRequest::Close, &mut bytes);
-        let (mut rest, mut found) = (bytes.freeze().slice(2 * HEADER_LEN..), 0);
+        let bytes = Bytes::from(params.into_request_start(AfterRequest::Close));
+        let (mut rest, mut found) = (bytes.slice(2 * HEADER_LEN..), 0);
         while let Some(header) = RecordHeader::peek(&rest) {
             let (content, padding) = (usize::from(header.content_len), usize::from(header.padding_len));
             prop_assert!(content + padding <= 65_535 && (content + padding) % 8 == 0);

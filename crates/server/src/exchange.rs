@@ -254,8 +254,25 @@ async fn get(
         return bypass(site, request, target, visitor, (&plan, because)).await;
     }
     let target = shared.unwrap_or(target);
-    let facts = read_facts(request.method(), request.headers());
-    let (candidates, verdict) = decide_on(site, &facts, request.headers(), &plan, &key);
+    let head = request.into_parts().0;
+    // A render has them as well, and may go on when its visitor has left.
+    let headers = Arc::new(head.headers);
+    let facts = read_facts(&head.method, &headers);
+    let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
+    let ask = |why: ForwardReason| Ask {
+        target,
+        key,
+        method: head.method,
+        headers: headers.clone(),
+        version: head.version,
+        visitor: visitor.clone(),
+        plan,
+        why,
+        validate: None,
+        fallback: None,
+        ranges: Ranges::Cut,
+        owner: None,
+    };
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
@@ -265,8 +282,8 @@ async fn get(
             let page = &pages[candidate];
             if because == StaleBecause::WhileRevalidate && may_refresh(site) {
                 let again = Some(page.clone());
-                let ask = ask(&request, target, key, visitor, plan, ForwardReason::Stale);
-                let mut ask = Ask { validate: again.clone(), fallback: again, ..ask };
+                let mut ask =
+                    Ask { validate: again.clone(), fallback: again, ..ask(ForwardReason::Stale) };
                 // The visitor does not wait for it.
                 (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
                 tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
@@ -279,8 +296,7 @@ async fn get(
         Verdict::Forward { why, validate, fallback } => (why, validate, fallback),
     };
     let page = |at: Option<usize>| at.map(|at| pages[at].clone());
-    let ask = ask(&request, target, key, visitor, plan, why);
-    let ask = Ask { validate: page(validate), fallback: page(fallback), ..ask };
+    let ask = Ask { validate: page(validate), fallback: page(fallback), ..ask(why) };
     let response = render::get(site, ask).await;
     on_the_way(site, &facts, response)
 }
@@ -356,30 +372,6 @@ pub fn view_of<'a>(
         path_and_query: target.page(),
         fields,
         peer: visitor.believed,
-    }
-}
-
-fn ask(
-    request: &Request<Incoming>,
-    target: Target,
-    key: Vec<u8>,
-    visitor: &Visitor,
-    plan: Plan,
-    why: ForwardReason,
-) -> Ask {
-    Ask {
-        target,
-        key,
-        method: request.method().clone(),
-        headers: request.headers().clone(),
-        version: request.version(),
-        visitor: visitor.clone(),
-        plan,
-        why,
-        validate: None,
-        fallback: None,
-        ranges: Ranges::Cut,
-        owner: None,
     }
 }
 

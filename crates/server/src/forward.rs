@@ -28,7 +28,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::tags::internal_tag_fields;
-use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
+use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use hyper::body::Incoming;
 use site_rules::Planned;
 use std::sync::{Arc, LazyLock};
@@ -178,29 +178,36 @@ pub fn route_of(site: &Site, target: &Target) -> Route {
 
 /// The header lines of a request as they go to the origin.
 pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
-    let mut kept = headers.clone();
-    fields::remove_hop_by_hop(&mut kept);
-    let refused = |name: &&HeaderName| !is_from_clients(name.as_str());
-    let refused: Vec<HeaderName> = kept.keys().filter(refused).cloned().collect();
-    for name in refused {
-        kept.remove(name);
-    }
-    kept.remove(header::CONTENT_LENGTH);
-    kept.remove(header::EXPECT);
-    kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
-    kept
+    outgoing_but_for(headers, |_| false)
 }
 
 /// The header lines of a request for a page as they go to the origin: it is rendered as what it is.
 pub fn outgoing_for_page(headers: &HeaderMap) -> HeaderMap {
-    let mut kept = outgoing(headers);
-    let is_override = |name: &&HeaderName| METHOD_OVERRIDES.contains(&name.as_str());
-    let overrides: Vec<HeaderName> = kept.keys().filter(is_override).cloned().collect();
-    for name in overrides {
-        kept.remove(name);
+    outgoing_but_for(headers, |name| METHOD_OVERRIDES.contains(&name))
+}
+
+/// One walk over the lines that came: to take some out of a copy would be to look for each.
+fn outgoing_but_for(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap {
+    let hop = fields::OneHop::of(headers);
+    let goes = |name: &HeaderName| {
+        !hop.has(name)
+            && is_from_clients(name.as_str())
+            && *name != header::CONTENT_LENGTH
+            && *name != header::EXPECT
+            && !is_left_out(name.as_str())
+    };
+    let mut kept = HeaderMap::with_capacity((headers.len() + FIELDS_ADDED).min(ROOM_MAX));
+    for (name, value) in headers.iter().filter(|(name, _)| goes(name)) {
+        kept.append(name, value.clone());
     }
+    kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
     kept
 }
+
+/// As many lines may come to those of a request: `Via`, a condition, a trace's.
+const FIELDS_ADDED: usize = 4;
+/// Room that is made at once, in lines.
+const ROOM_MAX: usize = 256;
 
 /// An HTTP origin is told which trailers the content will have.
 fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> HeaderMap {
@@ -223,59 +230,18 @@ pub fn as_planned(headers: &mut HeaderMap, planned: &Planned<'_>) {
     }
 }
 
-/// A request without content, as it goes to the origin.
-pub struct Outgoing<'a> {
-    /// The method.
-    pub method: Method,
-    /// The target.
-    pub target: &'a Target,
-    /// Header lines, already sorted out.
-    pub headers: &'a HeaderMap,
-    /// The script that answers.
-    pub script: Option<Script>,
-    /// Who asks.
-    pub visitor: &'a Visitor,
-    /// The HTTP version the client spoke.
-    pub version: Version,
-    /// Noted when it may have reached the origin.
-    pub reached: Reached,
-}
-
-/// Sends a request without content, and follows where the origin sends it within the site.
+/// Sends a request, and follows where the origin sends it within the site. Whatever the response says in
+/// LiteSpeed's dialect to have changed is taken in here, before anybody gets it.
 ///
 /// # Errors
 /// How the origin failed, or why the request could not be sent.
-pub async fn send(site: &Arc<Site>, out: Outgoing<'_>) -> Result<OriginResponse, Unsent> {
-    let request = OriginRequest {
-        method: out.method,
-        target: out.target.path_and_query.clone(),
-        host: out.target.host.clone(),
-        scheme: out.target.scheme,
-        headers: out.headers.clone(),
-        body: RequestBody::Empty,
-        peer: out.visitor.peer,
-        local: out.visitor.local,
-        script: out.script,
-        version: out.version,
-        besides: out.visitor.besides.clone(),
-        reached: out.reached,
-    };
-    send_following(site, request).await
-}
-
-/// Whatever the response says in LiteSpeed's dialect to have changed is taken in here, before anybody
-/// gets it.
 pub async fn send_following(
     site: &Arc<Site>,
-    mut request: OriginRequest,
+    request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
-    litespeed::announce(&site.config.dialects, &mut request.headers);
-    let mut target = request.target.clone();
-    let (host, scheme, version) = (request.host.clone(), request.scheme, request.version);
-    let (peer, local, headers) = (request.peer, request.local, request.headers.clone());
+    request.litespeed = site.config.dialects.litespeed;
     let method = request.method.clone();
-    let (reached, spent) = (request.reached.clone(), request.besides.spent.clone());
-    let trace = request.besides.trace.clone();
+    let (spent, trace) = (request.besides.spent.clone(), request.besides.trace.clone());
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
         let asked = traces::in_request(site, &mut request.headers, trace.as_ref());
@@ -294,33 +260,21 @@ pub async fn send_following(
         let path = match answered {
             Err(Unsent::Redirected(path)) => path,
             Ok(response) => {
-                let place = || format!("{scheme}://{host}{target}");
-                litespeed::take_in(site, (&method, place), &headers, &response.headers);
+                let place = || format!("{}://{}{}", request.scheme, request.host, request.target);
+                litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 return Ok(response);
             }
             unsent => return unsent,
         };
-        target.clone_from(&path);
         let root = site.root().ok_or(Failure::InvalidResponse)?;
         let Route::Script(script) = route_in(root, path.split('?').next().unwrap_or_default())
         else {
             tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
             return Err(Failure::InvalidResponse.into());
         };
-        request = OriginRequest {
-            method: Method::GET,
-            target: path,
-            host: host.clone(),
-            scheme,
-            headers: headers.clone(),
-            body: RequestBody::Empty,
-            peer,
-            local,
-            script: Some(script),
-            version,
-            besides: Besides::default(),
-            reached: reached.clone(),
-        };
+        // Its content went with the first.
+        (request.method, request.target, request.script) = (Method::GET, path, Some(script));
+        request.besides = Besides::default();
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
     Err(Failure::InvalidResponse.into())
@@ -384,6 +338,7 @@ async fn pass_keeping(
         version: head.version,
         besides: visitor.besides.clone(),
         method: head.method.clone(),
+        litespeed: FieldUse::Ignore,
         reached: Reached::default(),
     };
     let sent = match kind {

@@ -40,18 +40,18 @@ pub fn is_heard(site: &Site, patience: Patience) -> bool {
 /// The task in which that is done has panicked.
 pub async fn send(
     site: &Arc<Site>,
-    outgoing: OriginRequest,
+    mut outgoing: OriginRequest,
     patience: Patience,
 ) -> Result<Result<OriginResponse, Unsent>, JoinError> {
     if !is_heard(site, patience) {
-        return Ok(send_following(site, outgoing).await);
+        return Ok(send_following(site, &mut outgoing).await);
     }
     let (site, reached) = (site.clone(), outgoing.reached.clone());
     // Dropped with whoever waits here.
     let (_asking, left) = oneshot::channel::<()>();
     to_its_end(async move {
         let left = async { drop(left.await) };
-        let sent = unless_left(send_following(&site, outgoing), left, &reached).await;
+        let sent = unless_left(send_following(&site, &mut outgoing), left, &reached).await;
         // Nobody is there to see it.
         sent.unwrap_or(Err(Unsent::Failed(Failure::HungUp)))
     })

@@ -11,36 +11,62 @@ use crate::config::Dialects;
 use crate::private;
 use crate::site::Site;
 use crate::why::Cause;
+use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, Purged, Scope, Staleness,
     VARY_VALUE_FIELD, has_esi, read_purges,
 };
-use http_cache::{FieldUse, NotStored, Policy, Stored};
+use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
 use page_store::{Strength, Target as Changed};
 use purge_requests::{Purge as PurgeRequest, Selected, Taken};
 use site_rules::Plan;
 
-/// Request fields by which plugins find that there is a cache; FastCGI scripts see them as `HTTP_…`.
+/// Request fields by which plugins find that there is a cache.
 const ANNOUNCED: [(&str, &str); 2] = [("x-lscache", "on,crawler"), ("x-litemage", "on")];
 
-/// The same as params of their own, as LiteSpeed's servers give them to scripts.
-pub const PARAMS: [(&str, &str); 3] = [
-    ("x-lscache", "X-LSCACHE"),
-    ("x-litemage", "X-LITEMAGE"),
-    (VARY_VALUE_FIELD, "LSCACHE_VARY_VALUE"),
+/// The same for FastCGI scripts: as fields, and as params of their own, as LiteSpeed's servers give them to
+/// scripts.
+const ANNOUNCED_PARAMS: [(&str, &str); 4] = [
+    ("HTTP_X_LSCACHE", "on,crawler"),
+    ("X-LSCACHE", "on,crawler"),
+    ("HTTP_X_LITEMAGE", "on"),
+    ("X-LITEMAGE", "on"),
 ];
+
+/// The param that the word for the visitor's device is given in, besides its field.
+const VARY_VALUE_PARAM: &str = "LSCACHE_VARY_VALUE";
 
 /// The crawlers of LiteSpeed's plugins call themselves so, before anything else.
 const CRAWLERS: [&[u8]; 2] = [b"lscache_runner", b"lscache_walker"];
 
 /// Tells the application that there is a cache that understands it.
-pub fn announce(dialects: &Dialects, headers: &mut HeaderMap) {
-    if dialects.litespeed == FieldUse::Ignore {
+pub fn announce(dialect: FieldUse, headers: &mut HeaderMap) {
+    if dialect == FieldUse::Ignore {
         return;
     }
     for (name, value) in ANNOUNCED {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+}
+
+/// Tells a FastCGI script the same, and the word for the visitor's device.
+///
+/// # Errors
+/// The params have grown over their bound.
+pub fn announce_to_script(
+    dialect: FieldUse,
+    headers: &HeaderMap,
+    params: &mut Params,
+) -> Result<(), ParamsRefused> {
+    if dialect == FieldUse::Obey {
+        for (name, value) in ANNOUNCED_PARAMS {
+            params.push(name, value)?;
+        }
+    }
+    match fields::lines(headers, VARY_VALUE_FIELD).next() {
+        Some(value) => params.push(VARY_VALUE_PARAM, value.as_bytes()),
+        None => Ok(()),
     }
 }
 

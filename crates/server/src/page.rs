@@ -109,17 +109,26 @@ impl StoredPage {
 
     /// A page whose content is there in codings as well.
     pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        StoredPage::restored(stored, Plain::Kept(content), coded)
+        StoredPage::made(stored, content, coded).0
+    }
+
+    /// The same, and the fields that it was laid out from, for the answer to whoever has it made.
+    pub fn made(
+        stored: Stored,
+        content: Bytes,
+        coded: Vec<(Coding, Bytes)>,
+    ) -> (StoredPage, HeaderMap) {
+        StoredPage::laid_out(stored, Plain::Kept(content), coded, Plain::Kept)
     }
 
     /// A page as it was before: content, codings.
     pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        StoredPage::laid_out(stored, plain, coded, Plain::Kept)
+        StoredPage::laid_out(stored, plain, coded, Plain::Kept).0
     }
 
     /// A file as a page: its content, and that in codings, is in memory already and stays there.
     pub fn of_file(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        StoredPage::laid_out(stored, plain, coded, Plain::Shared)
+        StoredPage::laid_out(stored, plain, coded, Plain::Shared).0
     }
 
     fn laid_out(
@@ -127,13 +136,14 @@ impl StoredPage {
         plain: Plain,
         coded: Vec<(Coding, Bytes)>,
         kept: fn(Bytes) -> Plain,
-    ) -> StoredPage {
+    ) -> (StoredPage, HeaderMap) {
         let plain = Laid::of(&stored, &stored.headers, plain);
         let forms = OtherForms::of(&stored, coded, kept);
-        let (stored, _, internal) = stored.into_parts();
+        let (stored, fields, internal) = stored.into_parts();
         let internal = (!internal.is_empty()).then(|| Beside::Internal(owned(&internal)));
         let coding = AtomicBool::new(false);
-        StoredPage { stored, plain, forms, beside: internal.map(Box::new), coding }
+        let beside = internal.map(Box::new);
+        (StoredPage { stored, plain, forms, beside, coding }, fields)
     }
 
     /// The stored response with all its fields, read out of the header section.

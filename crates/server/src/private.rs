@@ -173,7 +173,7 @@ pub async fn take(
         target: keep.target,
         key: keep.key,
         method: head.method.clone(),
-        headers: head.headers.clone(),
+        headers: Arc::new(head.headers.clone()),
         version: head.version,
         visitor: keep.visitor,
         plan: keep.plan,

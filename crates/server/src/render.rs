@@ -26,10 +26,10 @@ pub use understood::{is_stream, understand};
 use crate::body::ResponseBody;
 use crate::codings;
 use crate::exchange::{Visitor, decide_on};
-use crate::forward::{self, Answerer, AsSent, Outgoing, answerer, read_facts};
+use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
-use crate::origin::{OriginResponse, Reached, Unsent};
+use crate::origin::{OriginRequest, OriginResponse, Reached, RequestBody, Unsent};
 use crate::page::{SharedPage, StoredPage, dependencies, marked};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
@@ -40,8 +40,8 @@ use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
-    may_use_stale_on,
+    Failure, FieldUse, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict,
+    make_conditional, may_use_stale_on,
 };
 use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
 use site_rules::{Owner, Plan, Planned};
@@ -89,7 +89,7 @@ pub struct Ask {
     /// GET or HEAD.
     pub method: Method,
     /// The client's header lines.
-    pub headers: HeaderMap,
+    pub headers: Arc<HeaderMap>,
     /// The HTTP version the client spoke.
     pub version: Version,
     /// Who asks.
@@ -119,7 +119,7 @@ impl Ask {
 
     /// Changes what goes to the origin as the plan has it.
     fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
-        let fields = AsSent(&self.headers);
+        let fields = AsSent(&*self.headers);
         forward::as_planned(headers, &Planned::new(&site.config.rules, self.plan, &fields));
         litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
     }
@@ -389,26 +389,18 @@ impl Render {
         }
         let request_time = self.site.clock.now();
         self.began_ms.get_or_insert(request_time.0);
-        let site = self.site.clone();
-        site.counters.renders.add();
-        let target = self.ask.target.clone();
-        let visitor = self.ask.visitor.clone();
-        let out = Outgoing {
-            method: Method::GET,
-            target: &target,
-            headers: &headers,
-            script,
-            visitor: &visitor,
-            version: self.ask.version,
-            reached: Reached::default(),
-        };
-        let sent = self.send(&site, out).await;
+        self.site.counters.renders.add();
+        // A trace goes into the lines that are sent, and counts for nothing else.
+        let untraced = self.site.config.traces.is_some().then(|| headers.clone());
+        let mut request = Box::new(self.request(headers, script));
+        let sent = self.send(&mut request).await;
         let Some(sent) = sent else { return Attempt::Done };
         let response = match sent {
             Ok(response) => response,
             Err(unsent) => return self.unsent(unsent),
         };
-        let sent = Sent { headers, request_time, response_time: site.clock.now() };
+        let headers = untraced.unwrap_or(request.headers);
+        let sent = Sent { headers, request_time, response_time: self.site.clock.now() };
         match validate {
             Some(page) if response.status == StatusCode::NOT_MODIFIED => {
                 self.not_modified(&page, response, &sent)
@@ -418,15 +410,34 @@ impl Render {
         }
     }
 
+    /// What is asked of the origin, with these lines.
+    fn request(&self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
+        let Ask { target, visitor, version, .. } = &self.ask;
+        OriginRequest {
+            method: Method::GET,
+            target: target.path_and_query.clone(),
+            host: target.host.clone(),
+            scheme: target.scheme,
+            headers,
+            body: RequestBody::Empty,
+            peer: visitor.peer,
+            local: visitor.local,
+            script,
+            version: *version,
+            besides: visitor.besides.clone(),
+            litespeed: FieldUse::Ignore,
+            reached: Reached::default(),
+        }
+    }
+
     /// Sends the request; `None` if nobody waits any more, and nothing more is to be heard from it.
     async fn send(
         &mut self,
-        site: &Arc<Site>,
-        out: Outgoing<'_>,
+        request: &mut OriginRequest,
     ) -> Option<Result<OriginResponse, Unsent>> {
-        let reached = out.reached.clone();
-        let mut sending = pin!(forward::send(site, out));
-        match is_heard(site, Patience::WhileAsked) {
+        let (site, reached) = (self.site.clone(), request.reached.clone());
+        let mut sending = pin!(forward::send_following(&site, request));
+        match is_heard(&site, Patience::WhileAsked) {
             true => unless_left(sending.as_mut(), self.abandoned(), &reached).await,
             false => tokio::select! {
                 sent = &mut sending => Some(sent),

@@ -107,7 +107,7 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
         target,
         key: own,
         method: Method::GET,
-        headers,
+        headers: Arc::new(headers),
         version: Version::HTTP_11,
         visitor,
         plan,

@@ -18,6 +18,7 @@ pub use resolved::Resolved;
 
 use crate::config::FilesConfig;
 use http_cache::Timestamp;
+use std::borrow::Cow;
 use std::fs::{Metadata, metadata};
 use std::path::{Path, PathBuf};
 
@@ -72,7 +73,7 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
     if let Some(script) = script_with_path_info(root, &clean) {
         return Route::Script(script);
     }
-    let full = files.root.join(clean.trim_start_matches('/'));
+    let full = below(&files.root, clean.trim_start_matches('/'));
     match metadata(&full) {
         Ok(found) if found.is_dir() => directory(root, &clean, &full, path),
         Ok(found) if found.is_file() && !clean.ends_with('/') => {
@@ -83,9 +84,9 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
 }
 
 /// Undoes percent-encoding; `None` for a bad escape, a NUL, or what is no UTF-8.
-fn decode(path: &str) -> Option<String> {
-    if !path.contains('%') {
-        return (!path.contains('\0')).then(|| path.to_owned());
+fn decode(path: &str) -> Option<Cow<'_, str>> {
+    if !path.as_bytes().contains(&b'%') {
+        return (!path.as_bytes().contains(&0)).then_some(Cow::Borrowed(path));
     }
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -103,14 +104,19 @@ fn decode(path: &str) -> Option<String> {
             }
         };
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(Cow::Owned)
 }
 
 /// Resolves `.`, `..` and doubled slashes; `None` for what climbs above the root, or has a
 /// backslash in it (which other software may take for a slash).
-fn resolve_dots(path: &str) -> Option<String> {
-    if !path.starts_with('/') || path.contains('\\') {
+fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') || bytes.contains(&b'\\') {
         return None;
+    }
+    // Nearly every path: no segment is empty, and none begins with a dot.
+    if bytes.windows(2).all(|two| two[0] != b'/' || !matches!(two[1], b'/' | b'.')) {
+        return Some(Cow::Borrowed(path));
     }
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
@@ -122,21 +128,21 @@ fn resolve_dots(path: &str) -> Option<String> {
     }
     let is_directory = ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
     let slash = if is_directory && !segments.is_empty() { "/" } else { "" };
-    Some(format!("/{}{slash}", segments.join("/")))
+    Some(Cow::Owned(format!("/{}{slash}", segments.join("/"))))
 }
 
 /// Whether the path has a part that is never served.
 fn is_hidden(files: &FilesConfig, clean: &str) -> bool {
-    clean.split('/').filter(|segment| !segment.is_empty()).enumerate().any(|(at, segment)| {
-        let dotted = segment.starts_with('.') && !(at == 0 && segment == ".well-known");
-        dotted || files.hidden.iter().any(|pattern| matches(pattern, segment))
+    let segments = clean.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    segments.enumerate().any(|(at, segment)| {
+        let dotted = segment[0] == b'.' && !(at == 0 && segment == b".well-known");
+        dotted || files.hidden.iter().any(|pattern| matches(pattern.as_bytes(), segment))
     })
 }
 
 /// Matches a file name against a pattern in which `*` stands for anything, without regard to case. Each
 /// part of each path is matched against each pattern whenever a script is asked for: nothing is allocated.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let star = |byte: &u8| *byte == b'*';
     // Nearly all differ in the first letter or the last.
     let differs = |of_pattern: Option<&u8>, of_name: Option<&u8>| match (of_pattern, of_name) {
@@ -168,11 +174,14 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// The script in `/script.php/extra`, when there is such a file.
 fn script_with_path_info(root: Root<'_>, clean: &str) -> Option<Script> {
+    if !clean.as_bytes().contains(&b'.') {
+        return None;
+    }
     let mut from = 0;
     while let Some(found) = clean[from..].find(".php/") {
         let end = from + found + ".php".len();
         let (name, path_info) = clean.split_at(end);
-        let full = root.files.root.join(name.trim_start_matches('/'));
+        let full = below(&root.files.root, name.trim_start_matches('/'));
         if let Some(there) = file_at(&full) {
             let filename = inside(root, &full, &there)?;
             return Some(Script { filename, name: name.into(), path_info: path_info.into() });
@@ -210,15 +219,23 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
 
 fn front_controller(root: Root<'_>) -> Route {
     let files = root.files;
-    let full = files.root.join(&files.front_controller);
+    let full = below(&files.root, &files.front_controller);
     match file_at(&full).and_then(|there| inside(root, &full, &there)) {
         Some(filename) => Route::Script(Script {
             filename,
-            name: format!("/{}", files.front_controller),
+            name: ["/", &files.front_controller].concat(),
             path_info: String::new(),
         }),
         None => Route::NotFound,
     }
+}
+
+/// A path below a directory, in one allocation.
+fn below(directory: &Path, name: &str) -> PathBuf {
+    let mut path = PathBuf::with_capacity(directory.as_os_str().len() + 1 + name.len());
+    path.push(directory);
+    path.push(name);
+    path
 }
 
 fn is_php(path: &Path) -> bool {
@@ -350,7 +367,7 @@ mod tests {
         for (pattern, name) in
             [("*.bak", "a.bak"), ("composer.*", "composer.lock"), ("*~", "x~"), ("a*b*c", "aXbYc")]
         {
-            assert!(matches(pattern, name), "{pattern} {name}");
+            assert!(matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
         }
         for (pattern, name) in [
             ("*.bak", "a.bakx"),
@@ -359,7 +376,7 @@ mod tests {
             ("aa*aa", "aaa"),
             ("a*bc*c", "abc"),
         ] {
-            assert!(!matches(pattern, name), "{pattern} {name}");
+            assert!(!matches(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
         }
     }
 }

@@ -34,7 +34,37 @@ pub fn page(
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    let mut response = reuse_page(facts, page);
+    told(reuse_page(facts, page), page, now, status)
+}
+
+/// A page that has just been made, with the fields that it was made of. The fields of what is stored
+/// are read out of its header section again, which is to be had without here.
+pub fn new_page(
+    facts: &RequestFacts<'_>,
+    page: &StoredPage,
+    fields: HeaderMap,
+    now: Timestamp,
+    status: &CacheStatus<'_>,
+) -> Response<ResponseBody> {
+    let length = page.plain.length() as u64;
+    let is_whole = matches!(answer(facts, &page.stored, Some(length)), Answer::Whole);
+    let content = page.plain.shared().filter(|_| is_whole && page.forms.codings().is_empty());
+    let Some(content) = content.filter(|_| page.stored.status != StatusCode::NO_CONTENT) else {
+        return self::page(facts, page, now, status);
+    };
+    let mut response = Response::new(Content::Empty.into());
+    *response.status_mut() = page.stored.status;
+    *response.headers_mut() = fields;
+    told(fill(facts, response, length, Content::Whole(content)), page, now, status)
+}
+
+/// Says how a response came to be that is made of a page, and how old it is.
+fn told(
+    mut response: Response<ResponseBody>,
+    page: &StoredPage,
+    now: Timestamp,
+    status: &CacheStatus<'_>,
+) -> Response<ResponseBody> {
     let response_status = response.status();
     let headers = response.headers_mut();
     if matches!(

@@ -25,8 +25,8 @@ use crate::target::Target;
 use crate::traces;
 use crate::trailers::Trailers;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_cache::ForwardReason;
 use http_cache::status::{CacheStatus, Handled};
+use http_cache::{FieldUse, ForwardReason};
 use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -145,6 +145,7 @@ pub async fn pass(
         version: head.version,
         besides: Besides { trailers: Trailers::Dropped, ..visitor.besides.clone() },
         method: head.method.clone(),
+        litespeed: FieldUse::Ignore,
         reached: Reached::default(),
     };
     let trace = visitor.besides.trace.as_ref();

@@ -132,12 +132,12 @@ impl Target {
 
     /// The URI by which the page is stored.
     pub fn uri_of_page(&self) -> String {
-        format!("{}://{}{}", self.scheme, self.host, self.page())
+        [self.scheme, "://", &self.host, self.page()].concat()
     }
 
     /// The URI in one piece.
     pub fn uri(&self) -> String {
-        format!("{}://{}{}", self.scheme, self.host, self.path_and_query)
+        [self.scheme, "://", &self.host, &self.path_and_query].concat()
     }
 }
 
@@ -214,7 +214,12 @@ pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
     let name = name.to_ascii_lowercase();
     Ok(match (port, scheme) {
         (None, _) | (Some(80), "http") | (Some(443), "https") => name,
-        (Some(port), _) => format!("{name}:{port}"),
+        (Some(port), _) => {
+            let mut name = name;
+            name.push(':');
+            name.push_str(itoa::Buffer::new().format(port));
+            name
+        }
     })
 }
 

@@ -37,13 +37,13 @@ pub async fn send(
 
 async fn write(
     site: Arc<Site>,
-    outgoing: OriginRequest,
+    mut outgoing: OriginRequest,
     target: Target,
     visitor: Visitor,
     head: http::request::Parts,
 ) -> Result<(OriginResponse, Waited), Unsent> {
     let reached = outgoing.reached.clone();
-    let sent = send_following(&site, outgoing).await;
+    let sent = send_following(&site, &mut outgoing).await;
     // Without an answer too: who can tell what was written?
     private::wrote(&site, &head.headers, sent.as_ref().ok());
     let mut response = match sent {

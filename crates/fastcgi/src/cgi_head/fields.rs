@@ -31,7 +31,7 @@ impl Fields {
         if matches!(line[0], b' ' | b'\t') {
             return Err(HeadRefusal::ContinuationLine);
         }
-        let colon = line.iter().position(|byte| *byte == b':').ok_or(HeadRefusal::ColonMissing)?;
+        let colon = memchr::memchr(b':', line).ok_or(HeadRefusal::ColonMissing)?;
         // RFC 3875 §6.3: no whitespace between name and colon. A token has none, so this sees it.
         let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| HeadRefusal::NameInvalid)?;
         let value = trim(&line[colon + 1..]);
@@ -153,13 +153,16 @@ fn content_length(value: &[u8]) -> Result<u64, HeadRefusal> {
 }
 
 fn is_of_connection(name: &HeaderName) -> bool {
-    *name == header::CONNECTION
-        || *name == header::TRANSFER_ENCODING
-        || *name == header::UPGRADE
-        || *name == header::TRAILER
-        || *name == header::TE
-        || name == "keep-alive"
-        || name == "proxy-connection"
+    matches!(
+        name.as_str(),
+        "connection"
+            | "transfer-encoding"
+            | "upgrade"
+            | "trailer"
+            | "te"
+            | "keep-alive"
+            | "proxy-connection"
+    )
 }
 
 /// Without spaces and tabs around it.

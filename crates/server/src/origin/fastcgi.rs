@@ -119,17 +119,20 @@ impl FastCgi {
     }
 
     /// See [`super::Origin::send`].
-    pub async fn send(&self, mut request: OriginRequest) -> Result<OriginResponse, Unsent> {
+    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         let place = self.places.enter().await?;
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
         let content = RequestContent::read(body, self.config.limits.body_timeout).await?;
-        let params = self.params(&request, content.length())?;
+        let params = self.params(request, content.length())?;
         let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
-        let mut start = BytesMut::with_capacity(4 << 10);
-        params.encode_request_start(after, &mut start);
+        let mut start = params.into_request_start(after);
+        if content.is_empty() {
+            start.extend_from_slice(&STDIN_END);
+        }
 
         let flaw = content.flaw();
-        let exchanged = self.exchange(&request, start, content, after, place).await;
+        let reply = Box::new(Reply::new(&self.config, request, after, self.idle.clone(), place));
+        let exchanged = self.exchange(request, &start, content, reply).await;
         let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
             (Ok(exchanged), _) => exchanged,
             (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
@@ -156,7 +159,7 @@ impl FastCgi {
         Ok(OriginResponse {
             status: head.status,
             headers: head.headers,
-            body: OriginBody::FastCgi(Box::new(reply)),
+            body: OriginBody::FastCgi(reply),
         })
     }
 
@@ -164,13 +167,10 @@ impl FastCgi {
     async fn exchange(
         &self,
         request: &OriginRequest,
-        start: BytesMut,
+        start: &[u8],
         content: RequestContent,
-        after: AfterRequest,
-        place: OwnedSemaphorePermit,
-    ) -> Result<(CgiHead, Reply), Unsent> {
-        let start = start.freeze();
-        let mut reply = Reply::new(&self.config, request, after, self.idle.clone(), place);
+        mut reply: Box<Reply>,
+    ) -> Result<(Box<CgiHead>, Box<Reply>), Unsent> {
         let kept = self.idle.take();
         if !content.is_empty() || !request.method.is_safe() {
             // Content can be sent once only, and so can what is unsafe (RFC 9110 section 9.2.2: the
@@ -179,7 +179,7 @@ impl FastCgi {
             drop(kept);
         } else if let Some(kept) = kept {
             request.reached.note();
-            let tried = match reply.begin(kept, start.clone(), RequestContent::Empty).await {
+            let tried = match reply.begin(kept, start, RequestContent::Empty).await {
                 Ok(()) => reply.head().await,
                 Err(failure) => Err(failure),
             };
@@ -213,8 +213,7 @@ impl FastCgi {
     fn params(&self, request: &OriginRequest, length: Option<u64>) -> Result<Params, Unsent> {
         let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
-        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
-        let _ = path;
+        let query = request.target.split_once('?').map_or("", |(_, query)| query);
         let host_name =
             request.host.rsplit_once(':').map_or(request.host.as_str(), |(name, port)| {
                 if port.bytes().all(|b| b.is_ascii_digit()) { name } else { &request.host }
@@ -246,11 +245,7 @@ impl FastCgi {
             ParamsLimits::default(),
         );
         let made = made.and_then(|mut params| {
-            for (field, variable) in litespeed::PARAMS {
-                if let Some(value) = request.headers.get(field) {
-                    params.push(variable, value.as_bytes())?;
-                }
-            }
+            litespeed::announce_to_script(request.litespeed, &request.headers, &mut params)?;
             Ok(params)
         });
         made.map_err(|refused| match refused {
@@ -342,7 +337,8 @@ pub struct Reply {
     idle: Arc<Idle>,
     stderr: Vec<u8>,
     fatal: PhpFatalWatch,
-    url: String,
+    /// What was asked for: scheme, host, and path with query.
+    asked: (&'static str, String, String),
     wait: Duration,
     head_bytes: usize,
     _place: OwnedSemaphorePermit,
@@ -369,7 +365,7 @@ impl Reply {
             idle,
             stderr: Vec::new(),
             fatal: PhpFatalWatch::default(),
-            url: format!("{}://{}{}", request.scheme, request.host, request.target),
+            asked: (request.scheme, request.host.clone(), request.target.clone()),
             wait: config.limits.origin_timeout,
             head_bytes: config.limits.origin_header_bytes,
             _place: place,
@@ -383,18 +379,21 @@ impl Reply {
         self.input.clear();
     }
 
-    /// Writes the request; its content by a task of its own.
+    /// What was asked for, for the log.
+    fn url(&self) -> String {
+        let (scheme, host, target) = &self.asked;
+        format!("{scheme}://{host}{target}")
+    }
+
+    /// Writes the request: its start, with which goes the end of what has no content; content by a task of
+    /// its own.
     async fn begin(
         &mut self,
         mut socket: Socket,
-        start: Bytes,
+        start: &[u8],
         content: RequestContent,
     ) -> Result<(), Failure> {
-        let mut first = BytesMut::from(start);
-        if content.is_empty() {
-            first.extend_from_slice(&STDIN_END);
-        }
-        match timeout(self.wait, socket.write_all(&first)).await {
+        match timeout(self.wait, socket.write_all(start)).await {
             Err(_) => return Err(Failure::TimedOut),
             Ok(Err(_)) => return Err(Failure::HungUp),
             Ok(Ok(())) => {}
@@ -411,16 +410,16 @@ impl Reply {
     }
 
     /// Reads the answer's header section.
-    async fn head(&mut self) -> Result<CgiHead, Failure> {
+    async fn head(&mut self) -> Result<Box<CgiHead>, Failure> {
         let limits = HeadLimits { bytes: self.head_bytes, ..HeadLimits::default() };
         let mut reader = CgiHeadReader::new(limits);
         loop {
             match self.event().await? {
                 Event::Stdout(bytes) => match reader.read(bytes) {
                     Ok(HeadStep::More(next)) => reader = next,
-                    Ok(HeadStep::Done(head)) => return Ok(*head),
+                    Ok(HeadStep::Done(head)) => return Ok(head),
                     Err(refused) => {
-                        tracing::error!(event = "origin-invalid", url = self.url, reason = %refused);
+                        tracing::error!(event = "origin-invalid", url = self.url(), reason = %refused);
                         return Err(Failure::InvalidResponse);
                     }
                 },
@@ -428,7 +427,7 @@ impl Reply {
                 Event::End(_) => {
                     self.log_stderr();
                     let refused = reader.cut_short();
-                    tracing::error!(event = "origin-invalid", url = self.url, reason = %refused);
+                    tracing::error!(event = "origin-invalid", url = self.url(), reason = %refused);
                     return Err(Failure::InvalidResponse);
                 }
             }
@@ -469,7 +468,7 @@ impl Reply {
                 Ok(Some(event)) => return Ok(event),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::error!(event = "origin-invalid", url = self.url, reason = %error);
+                    tracing::error!(event = "origin-invalid", url = self.url(), reason = %error);
                     return Err(Failure::InvalidResponse);
                 }
             }
@@ -516,7 +515,7 @@ impl Reply {
             Completeness::Incomplete(reason) => {
                 tracing::error!(
                     event = "origin-incomplete",
-                    url = self.url,
+                    url = self.url(),
                     reason = reason.as_str()
                 );
                 Err(Failure::HungUp)
@@ -533,7 +532,7 @@ impl Reply {
     fn log_stderr(&mut self) {
         let text = String::from_utf8_lossy(&self.stderr);
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            tracing::warn!(event = "origin-stderr", url = self.url, line);
+            tracing::warn!(event = "origin-stderr", url = self.url(), line);
         }
         self.stderr.clear();
     }

@@ -6,6 +6,7 @@
 use super::places::Places;
 use super::{Besides, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
 use crate::config::Config;
+use crate::litespeed;
 use crate::reached::Limit;
 use crate::trailers::{self, Trailers};
 use crate::upload::UploadFailed;
@@ -66,7 +67,7 @@ impl HttpOrigin {
     }
 
     /// See [`super::Origin::send`].
-    pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, Unsent> {
+    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         let asked = self.ask(request).await?;
         Ok(self.response(asked))
     }
@@ -75,8 +76,8 @@ impl HttpOrigin {
     ///
     /// # Errors
     /// As for [`super::Origin::send`].
-    pub async fn switch(&self, request: OriginRequest) -> Result<Switch, Unsent> {
-        let mut asked = self.ask(request).await?;
+    pub async fn switch(&self, mut request: OriginRequest) -> Result<Switch, Unsent> {
+        let mut asked = self.ask(&mut request).await?;
         if asked.response.status() != ::http::StatusCode::SWITCHING_PROTOCOLS {
             return Ok(Switch::Refused(self.response(asked)));
         }
@@ -85,7 +86,7 @@ impl HttpOrigin {
         Ok(Switch::Agreed { headers: asked.response.into_parts().0.headers, protocol })
     }
 
-    async fn ask(&self, request: OriginRequest) -> Result<Asked, Unsent> {
+    async fn ask(&self, request: &mut OriginRequest) -> Result<Asked, Unsent> {
         let place = self.places.enter().await?;
         let flaw = match &request.body {
             RequestBody::Empty => None,
@@ -136,7 +137,7 @@ impl HttpOrigin {
         OriginResponse { status: head.status, headers: head.headers, body: OriginBody::Http(reply) }
     }
 
-    fn outgoing(&self, request: OriginRequest) -> Result<::http::Request<Sent>, Failure> {
+    fn outgoing(&self, request: &mut OriginRequest) -> Result<::http::Request<Sent>, Failure> {
         let target = request.target.parse::<uri::PathAndQuery>();
         let uri = Uri::builder()
             .scheme("http")
@@ -144,7 +145,8 @@ impl HttpOrigin {
             .path_and_query(target.map_err(|_| Failure::InvalidResponse)?)
             .build()
             .map_err(|_| Failure::InvalidResponse)?;
-        let mut headers = request.headers;
+        let mut headers = request.headers.clone();
+        litespeed::announce(request.litespeed, &mut headers);
         if let Ok(host) = HeaderValue::from_str(&request.host) {
             headers.insert(header::HOST, host);
         }
@@ -154,7 +156,7 @@ impl HttpOrigin {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
         }
-        let body = match request.body {
+        let body = match std::mem::replace(&mut request.body, RequestBody::Empty) {
             RequestBody::Empty => {
                 http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
             }
@@ -166,7 +168,7 @@ impl HttpOrigin {
             }
         };
         let mut outgoing = ::http::Request::new(body);
-        *outgoing.method_mut() = request.method;
+        *outgoing.method_mut() = request.method.clone();
         *outgoing.uri_mut() = uri;
         *outgoing.headers_mut() = headers;
         Ok(outgoing)

@@ -23,7 +23,7 @@ use crate::trailers::Trailers;
 use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
-use http_cache::Failure;
+use http_cache::{Failure, FieldUse};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,8 @@ pub struct OriginRequest {
     pub version: ::http::Version,
     /// What the client takes besides.
     pub besides: Besides,
+    /// Whether the application is told of a cache that understands LiteSpeed's dialect.
+    pub litespeed: FieldUse,
     /// Noted when it may have reached the origin.
     pub reached: Reached,
 }
@@ -221,11 +223,11 @@ impl Origin {
         }
     }
 
-    /// Sends a request and waits for the response's header section.
+    /// Sends a request, out of which its content is taken, and waits for the response's header section.
     ///
     /// # Errors
     /// How the origin failed, or why the request could not be sent.
-    pub async fn send(&self, mut request: OriginRequest) -> Result<OriginResponse, Unsent> {
+    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         if let RequestBody::Stream(upload) = &mut request.body {
             // Chunked content goes to an HTTP server as it comes: there it may be a conversation.
             if matches!(self, Origin::FastCgi(_)) || upload.length().is_some() {

@@ -174,7 +174,9 @@ fn write_head(
     write_lines(headers.iter().filter(|(name, _)| !goes(name)), bytes);
     // RFC 9110 section 8.6: no Content-Length in a 204.
     if facts.status != http::StatusCode::NO_CONTENT {
-        bytes.extend_from_slice(format!("content-length: {content_bytes}\r\n").as_bytes());
+        bytes.extend_from_slice(b"content-length: ");
+        bytes.extend_from_slice(itoa::Buffer::new().format(content_bytes).as_bytes());
+        bytes.extend_from_slice(b"\r\n");
     }
     let not_modified = bytes.len();
     write_lines(headers.iter().filter(|(name, _)| goes(name)), bytes);

@@ -17,7 +17,7 @@ use crate::reached::Limit;
 use crate::serve;
 use crate::why::{Cause, Content as Told};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Response, header};
 use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
@@ -37,6 +37,15 @@ const HOLD_BYTES: usize = 256 << 10;
 /// Content in codings.
 type Coded = Vec<(Coding, Bytes)>;
 
+/// A complete page, in the store or not.
+pub(super) struct Put {
+    page: SharedPage,
+    /// The fields that are sent with it.
+    fields: HeaderMap,
+    /// Why it was not stored; none: it was.
+    pub(super) refused: Option<&'static str>,
+}
+
 /// How holding back ended.
 enum Held {
     Complete,
@@ -54,25 +63,19 @@ impl Render {
         status: CacheStatus<'static>,
     ) {
         let mut body = response.body;
-        let mut content = Vec::new();
+        let mut content = Gathered::default();
         match self.hold(&mut body, &mut content).await {
             Held::Complete => {
+                let content = content.into_bytes();
                 let against = body.ended().against_storing();
                 let against = against.or_else(|| litespeed::against_storing(&stored, &content));
                 drop(body);
                 match against {
                     None if parts::is_part(&stored) => {
-                        self.store_part(stored, Bytes::from(content.into_boxed_slice()), status);
+                        self.store_part(stored, Bytes::copy_from_slice(&content), status);
                     }
-                    None => self.store(
-                        stored,
-                        Bytes::from(content.into_boxed_slice()),
-                        Vec::new(),
-                        status,
-                    ),
-                    Some(reason) => {
-                        self.show(stored, Bytes::from(content.into_boxed_slice()), status, reason)
-                    }
+                    None => self.store(stored, content, Vec::new(), status),
+                    Some(reason) => self.show(stored, content, status, reason),
                 }
             }
             Held::Failed(failure) => {
@@ -82,11 +85,11 @@ impl Render {
             }
             Held::Abandoned => {}
             // Seldom: in a box of its own, for all others are the smaller for it.
-            Held::Going => Box::pin(self.stream(stored, body, content, status)).await,
+            Held::Going => Box::pin(self.stream(stored, body, content.into_vec(), status)).await,
         }
     }
 
-    async fn hold(&mut self, body: &mut OriginBody, content: &mut Vec<u8>) -> Held {
+    async fn hold(&mut self, body: &mut OriginBody, content: &mut Gathered) -> Held {
         let most = HOLD_BYTES.min(self.site.limits.page_bytes);
         let until = tokio::time::sleep(HOLD);
         let mut until = std::pin::pin!(until);
@@ -100,7 +103,7 @@ impl Render {
             match piece {
                 None => return Held::Complete,
                 Some(Err(failure)) => return Held::Failed(failure),
-                Some(Ok(bytes)) => content.extend_from_slice(&bytes),
+                Some(Ok(bytes)) => content.push(bytes),
             }
             if content.len() > most {
                 return Held::Going;
@@ -117,7 +120,7 @@ impl Render {
         coded: Coded,
         mut status: CacheStatus<'static>,
     ) {
-        let (page, refused) = self.put(stored, content, coded);
+        let Put { page, fields, refused } = self.put(stored, content, coded);
         let outcome = self.outcome(page.clone());
         self.right.end(outcome);
         let Some(answer) = self.answer else { return };
@@ -127,7 +130,7 @@ impl Render {
         status.detail = refused.or(self.ask.owner.as_ref().map(|_| "private"));
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
-        let _ = answer.send(serve::page(&facts, page.payload(), now, &status));
+        let _ = answer.send(serve::new_page(&facts, page.payload(), fields, now, &status));
     }
 
     /// Answers the visitor with a complete response that must not be stored.
@@ -149,12 +152,7 @@ impl Render {
     }
 
     /// Puts a page in the store; says why it is not there otherwise.
-    pub(super) fn put(
-        &self,
-        mut stored: Stored,
-        content: Bytes,
-        coded: Coded,
-    ) -> (SharedPage, Option<&'static str>) {
+    pub(super) fn put(&self, mut stored: Stored, content: Bytes, coded: Coded) -> Put {
         let site = &self.site;
         codings::prepare(site, &mut stored, content.len());
         stored.set_content_length(Some(content.len() as u64));
@@ -179,7 +177,8 @@ impl Render {
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
             Forms::ByCoding => coded,
         };
-        let page = codings::as_kept(StoredPage::with_forms(stored, content, coded));
+        let (page, fields) = StoredPage::made(stored, content, coded);
+        let page = codings::as_kept(page);
         match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
             Ok(page) => {
                 self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
@@ -192,13 +191,14 @@ impl Render {
                     }
                 }
                 codings::have_made(site, &page, self.asked());
-                (page, None)
+                Put { page, fields, refused: None }
             }
             Err(not_stored) => {
                 site.counters.store_refused.add();
                 let stored = &not_stored.page.payload().stored;
                 self.tell_complete(key.bytes(), stored, Err(not_stored.reason.as_str()));
-                (not_stored.page, Some(not_stored.reason.as_str()))
+                let refused = Some(not_stored.reason.as_str());
+                Put { page: not_stored.page, fields, refused }
             }
         }
     }
@@ -317,12 +317,12 @@ impl Render {
                             self.put_part(&stored, Bytes::from(content.into_boxed_slice()));
                         }
                         Some(content) if well => {
-                            let (page, _) = self.put(
+                            let put = self.put(
                                 stored,
                                 Bytes::from(content.into_boxed_slice()),
                                 Vec::new(),
                             );
-                            let outcome = self.outcome(page);
+                            let outcome = self.outcome(put.page);
                             self.right.end(outcome);
                         }
                         Some(_) => {
@@ -353,6 +353,46 @@ impl Render {
         }
         headers.append("cache-status", serve::status_value(status));
         response
+    }
+}
+
+/// Content that has come: as it was read, until there is a second piece of it. Most pages are one, and are
+/// copied once, to where they are kept.
+#[derive(Default)]
+struct Gathered {
+    first: Bytes,
+    /// All of it, where it is more than the first piece.
+    all: Vec<u8>,
+}
+
+impl Gathered {
+    fn push(&mut self, piece: Bytes) {
+        if self.len() == 0 {
+            self.first = piece;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&piece);
+    }
+
+    fn len(&self) -> usize {
+        self.first.len().max(self.all.len())
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self.all.is_empty() {
+            true => self.first,
+            false => Bytes::from(self.all),
+        }
+    }
+
+    fn into_vec(self) -> Vec<u8> {
+        match self.all.is_empty() {
+            true => self.first.to_vec(),
+            false => self.all,
+        }
     }
 }
 

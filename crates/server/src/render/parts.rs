@@ -149,7 +149,7 @@ impl Render {
         let older = site.store.candidates(key).iter().find(|p| p.variant() == variant).cloned();
         let (stored, content) = self.with_older(older.as_ref(), stored, content);
         if Part::of(&stored).is_none() {
-            let (_, refused) = self.put(stored, content, Vec::new());
+            let refused = self.put(stored, content, Vec::new()).refused;
             if let (None, Some(older)) = (refused, &older) {
                 site.store.remove(older);
             }

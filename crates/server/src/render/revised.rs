@@ -92,7 +92,7 @@ fn revise<'s>(
     status: http::StatusCode,
     headers: &HeaderMap,
 ) -> Revision<'s> {
-    let fields = AsSent(&ask.headers);
+    let fields = AsSent(&*ask.headers);
     let view = view_of(&ask.target, &ask.method, &fields, &ask.visitor);
     site.config.rules.revise(&ask.plan, &view, status, headers, site.load())
 }

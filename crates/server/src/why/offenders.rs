@@ -93,6 +93,10 @@ impl Offenders {
         }
         let (began_ms, at_ms) = rendered.times;
         let took_ms = at_ms.saturating_sub(began_ms);
+        let is_slow = |least: &Slow| took_ms > least.took_ms;
+        if self.slowest.len() == SHOWN_MAX && !self.slowest.last().is_some_and(is_slow) {
+            return;
+        }
         self.slow(Slow { url: url.into(), took_ms, at_ms, status: rendered.status, stored });
     }
 
