@@ -109,6 +109,12 @@ final class Declaration
         return array_map('strval', array_keys($this->tags));
     }
 
+    /** The shortest time said so far, in seconds; null when none was. */
+    public function lifetimeSeconds(): ?int
+    {
+        return $this->lifetimeSeconds;
+    }
+
     /** Why this page is not to be stored, or null when it may be. */
     public function refusal(Response $response): ?NotDeclared
     {

@@ -1,10 +1,10 @@
 <?php
 
 /**
- * Where the control interface is cannot be read: the address, or the file with the token.
+ * Where the control interface is, or whether changes go there, cannot be read.
  *
- * Blame: the operator, who wrote PAGEWELL_ADMIN or PAGEWELL_TOKEN_FILE, or the program that made
- * the SocketControl. The same call fails every time.
+ * Blame: the operator, who wrote PAGEWELL_ADMIN, PAGEWELL_TOKEN_FILE or PAGEWELL_CHANGES, or the
+ * program that made the SocketControl. The same call fails every time.
  */
 
 declare(strict_types=1);

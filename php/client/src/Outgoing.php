@@ -5,7 +5,8 @@
  *
  *     state                         uses(), freshFor()           changed()
  *     open, an unsafe method        collected; set when sending  set at once, and again when sending
- *     open, GET or HEAD             the same                     by the control interface, at the end
+ *     the same, ChangesBy::Control  the same                     by the control interface, when sending
+ *     open, GET or HEAD             the same                     by the control interface, when sending
  *     sent, or a command            UseAfterHeaders              by the control interface, at the end
  *     a transaction is open         the same                     held until its commit, then as above
  *
@@ -51,10 +52,11 @@ final class Outgoing
      * what went wrong. Without it the environment says whom (see SocketControl), and PHP's log is used.
      *
      * @param Control|false|null $control false: nobody is called, and what no response can carry is refused
+     * @param ChangesBy|null     $changes whether responses carry changes; null: as the environment says
      */
-    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null): void
+    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null): void
     {
-        Teller::configure($control, new Log($log));
+        Teller::configure($control, new Log($log), $changes);
     }
 
     /** That of the running request. */
@@ -113,8 +115,7 @@ final class Outgoing
     /** @throws PagewellException see Pagewell\changed() */
     public function changed(string $kind, int|string|null $id = null, int|string ...$of): void
     {
-        $changes = (new Changes())->changed($kind, $id, ...$of);
-        $this->teller->say("changed('$kind')", Held::one($changes));
+        $this->say("changed('$kind')", Held::one((new Changes())->changed($kind, $id, ...$of)));
     }
 
     /**
@@ -124,14 +125,13 @@ final class Outgoing
      */
     public function changedTagged(string ...$tags): void
     {
-        $this->teller->say('changedTagged()', Held::one((new Changes())->tagged(...$tags)));
+        $this->say('changedTagged()', Held::one((new Changes())->tagged(...$tags)));
     }
 
     /** @throws PagewellException see Pagewell\changedSoftly() */
     public function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
     {
-        $changes = (new Changes())->changed($kind, $id, ...$of);
-        $this->teller->say("changedSoftly('$kind')", Held::one($changes, soft: true));
+        $this->say("changedSoftly('$kind')", Held::one((new Changes())->changed($kind, $id, ...$of), soft: true));
     }
 
     /** @throws PagewellException see Pagewell\changedNow() */
@@ -196,6 +196,21 @@ final class Outgoing
         return $this->declaration->tags();
     }
 
+    /** @return array{Declaration, Response}|null the page and its response as they stand; null once the header section has been sent */
+    public function standing(): ?array
+    {
+        return $this->wire->isSent() ? null : [clone $this->declaration, $this->wire->response()];
+    }
+
+    private function say(string $call, Held $held): void
+    {
+        $this->teller->say($call, $held);
+        // The control interface hears of it before the visitor does: a command has nobody to wait.
+        if ($this->wire->method() !== null) {
+            $this->register();
+        }
+    }
+
     private function reset(): void
     {
         $this->declaration = new Declaration();
@@ -211,6 +226,7 @@ final class Outgoing
                 $this->wire->set($this->declaration->lines($this->wire->response()));
                 $this->setChanges();
                 $this->reset();
+                $this->teller->flush();
             });
         }
     }

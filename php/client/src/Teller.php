@@ -4,8 +4,8 @@
  * Which way a change takes: onto the response, to the control interface, or into waiting.
  *
  *     a transaction is open             waits for its commit; forgotten when it is rolled back
- *     an unsafe method, headers unsent  onto the response
- *     otherwise                         to the control interface, at the end (Later)
+ *     an unsafe method, headers unsent  onto the response, unless ChangesBy::Control
+ *     otherwise                         to the control interface (Later): before the header section, or at the end
  *     soft                              always to the control interface: a response has no word for it
  *     the control interface is off      onto the response, or refused where there is none to carry it
  *
@@ -27,6 +27,8 @@ final class Teller
 
     private static ?Log $log = null;
 
+    private static ?ChangesBy $way = null;
+
     private ?Later $later = null;
 
     /** @var array<string, Transaction> by connection */
@@ -46,10 +48,21 @@ final class Teller
     }
 
     /** For the whole process. */
-    public static function configure(Control|false|null $control, Log $log): void
+    public static function configure(Control|false|null $control, Log $log, ?ChangesBy $way = null): void
     {
         self::$configured = $control;
         self::$log = $log;
+        self::$way = $way;
+    }
+
+    /**
+     * Which way changes take that a response could carry.
+     *
+     * @throws InvalidControl the environment says neither
+     */
+    public static function way(): ChangesBy
+    {
+        return self::$way ?? ChangesBy::fromEnvironment();
     }
 
     /**
@@ -58,6 +71,7 @@ final class Teller
      * @param string $call as the program wrote it, for the exception
      *
      * @throws ChangeOnSafeMethod|ChangeAfterHeaders|ChangeOutsideRequest no response can carry it, and the control interface is off
+     * @throws InvalidControl                                            no response is to carry it, and the control interface is off
      */
     public function say(string $call, Held $held): void
     {
@@ -172,7 +186,7 @@ final class Teller
     private function isCarried(): bool
     {
         $method = $this->wire->method();
-        return $method !== null && !in_array($method, self::SAFE, true) && !$this->wire->isSent();
+        return $method !== null && !in_array($method, self::SAFE, true) && self::way() === ChangesBy::Response && !$this->wire->isSent();
     }
 
     private function control(): ?Control
@@ -199,6 +213,7 @@ final class Teller
     {
         $method = $this->wire->method();
         return match (true) {
+            $method !== null && self::way() === ChangesBy::Control => new InvalidControl("$call is to be told by the control interface (PAGEWELL_CHANGES=control), which is switched off (PAGEWELL_ADMIN=off)."),
             $method === null => new ChangeOutsideRequest("$call outside a web request, and the control interface is switched off. Run: {$held->command()}"),
             $this->wire->isSent() => new ChangeAfterHeaders("$call came after the header section was sent, and the control interface is switched off. Write first, answer afterwards."),
             default => new ChangeOnSafeMethod("$call in answer to a $method, and the control interface is switched off: caches ignore it there. Write in answer to a POST."),

@@ -73,9 +73,9 @@ function usesShown(string $kind, array $ids, int $seconds): void
  *     changed('comments', news: 4); // a comment, on news 4: every page with comments in it,
  *                                   // and the pages made from news 4 (but no list of news)
  *
- * In answer to a POST, PUT, PATCH or DELETE it travels on the response. Elsewhere (a command, a
- * GET, after the header section) the control interface is called at the end; if Pagewell is away,
- * the log says so. While a transaction is open that the library knows of, it waits for the commit.
+ * In answer to a POST, PUT, PATCH or DELETE it travels on the response, unless PAGEWELL_CHANGES says
+ * `control`. Elsewhere the control interface is called: for a GET before the header section goes out,
+ * for a command, and after the header section, at the end; if Pagewell is away, the log says so. While a transaction is open that the library knows of, it waits for the commit.
  *
  * @param string          $kind  the kind that was written
  * @param int|string|null $id    which one; null when that is not known
@@ -85,6 +85,7 @@ function usesShown(string $kind, array $ids, int $seconds): void
  * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE, and the control interface is switched off
  * @throws ChangeAfterHeaders   the header section has been sent, and the control interface is switched off
  * @throws ChangeOutsideRequest there is no response (a command, a cron job), and the control interface is switched off
+ * @throws InvalidControl       PAGEWELL_CHANGES is no word for it, or says `control` and that is switched off
  */
 function changed(string $kind, int|string|null $id = null, int|string ...$of): void
 {
@@ -95,7 +96,7 @@ function changed(string $kind, int|string|null $id = null, int|string ...$of): v
  * The same, but pages may be shown for a moment longer, as stale, while they are made anew.
  *
  * For what changes often and matters little: a count of views, an import of prices. Always told by
- * the control interface, at the end. Where that is switched off it is as good as changed().
+ * the control interface. Where that is switched off it is as good as changed().
  *
  * @throws PagewellException as changed()
  */

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\Changes;
+use Pagewell\ChangesBy;
 use Pagewell\ControlAway;
 use Pagewell\Invalidation;
 use Pagewell\InvalidControl;
@@ -22,6 +23,7 @@ use function Pagewell\changedNow;
 use function Pagewell\changedSoftly;
 use function Pagewell\invalidate;
 use function Pagewell\tell;
+use function Pagewell\transaction;
 
 final class ControlTest extends TestCase
 {
@@ -171,6 +173,60 @@ final class ControlTest extends TestCase
         $wire->end();
         ini_set('error_log', (string) $before);
         self::assertCount(1, $wire->control->calls());
+    }
+
+    public function testAChangeOnAGetIsToldBeforeTheHeaderSection(): void
+    {
+        $wire = RecordingWire::install('GET');
+        changed('news', 4);
+        $wire->send();
+        self::assertEquals([new Invalidation(['news', 'news:4'])], $wire->control->calls());
+        $wire->end();
+    }
+
+    public function testByControlNoAnswerCarriesAChange(): void
+    {
+        Outgoing::configure(changes: ChangesBy::Control);
+        $wire = RecordingWire::install('POST');
+        transaction()->begin();
+        changed('news', 4);
+        changed('news', 5);
+        transaction()->commit();
+        self::assertSame([], $wire->control->calls());
+        $wire->send();
+        self::assertEquals([new Invalidation(['news', 'news:4', 'news:5'])], $wire->control->calls());
+        self::assertSame([], $wire->lines());
+        changed('news', 6);
+        $wire->end();
+        self::assertEquals(new Invalidation(['news', 'news:6']), $wire->control->calls()[1]);
+    }
+
+    public function testByControlWithoutOneIsRefused(): void
+    {
+        Outgoing::configure(changes: ChangesBy::Control);
+        Outgoing::begin(new RecordingWire('POST'), control: false);
+        $this->expectException(InvalidControl::class);
+        $this->expectExceptionMessage('PAGEWELL_CHANGES=control');
+        changed('news', 4);
+    }
+
+    /** @dataProvider words */
+    public function testTheEnvironmentSaysWhoHears(string $word, ?ChangesBy $expected): void
+    {
+        putenv("PAGEWELL_CHANGES=$word");
+        try {
+            self::assertSame($expected, ChangesBy::fromEnvironment());
+        } catch (InvalidControl) {
+            self::assertNull($expected);
+        } finally {
+            putenv('PAGEWELL_CHANGES');
+        }
+    }
+
+    /** @return iterable<array{string, ?ChangesBy}> */
+    public static function words(): iterable
+    {
+        yield from [['', ChangesBy::Response], ['response', ChangesBy::Response], ['control', ChangesBy::Control], ['Control', null], ['contol', null]];
     }
 
     public function testWhoAsksAtOnceGetsTheException(): void

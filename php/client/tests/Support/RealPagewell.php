@@ -112,7 +112,8 @@ final class RealPagewell
         return [proc_close($process), $written, $logged];
     }
 
-    private static function binary(): string
+    /** PAGEWELL_BIN, or the newest that cargo has built. */
+    public static function binary(): string
     {
         $target = getenv('CARGO_TARGET_DIR') ?: __DIR__ . '/../../../../target';
         $built = array_filter([getenv('PAGEWELL_BIN') ?: '', "$target/debug/pagewell", "$target/release/pagewell"], 'is_executable');

@@ -1,0 +1,39 @@
+<?php
+
+/**
+ * Who hears of a change that is said in answer to a write.
+ *
+ *     PAGEWELL_CHANGES=response   its answer says so, and Pagewell reads it in passing: when not given
+ *     PAGEWELL_CHANGES=control    the control interface is called, before the answer goes out: where
+ *                                 answers do not pass through Pagewell (nginx in front, memcached_pass)
+ *
+ * In the environment, which a fastcgi_param is part of. Another word is refused, for a change that is
+ * told to nobody is seen by nobody.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** The way that changes take. */
+enum ChangesBy: string
+{
+    /** The answer to the write carries them: `Cache-Group-Invalidation`. */
+    case Response = 'response';
+
+    /** The control interface is called with them. */
+    case Control = 'control';
+
+    /**
+     * As the environment says.
+     *
+     * @throws InvalidControl PAGEWELL_CHANGES is neither of the two
+     */
+    public static function fromEnvironment(): self
+    {
+        $said = getenv('PAGEWELL_CHANGES');
+        return in_array($said, [false, ''], true)
+            ? self::Response
+            : (self::tryFrom($said) ?? throw new InvalidControl("PAGEWELL_CHANGES is '$said': write response or control."));
+    }
+}

@@ -1,0 +1,158 @@
+<?php
+
+/**
+ * One page on its way into Pagewell's memcached port, for sites where nginx reads pages from there.
+ *
+ *     $page = MemcachedPage::begin($memcached);   // before anything is read from the database
+ *     uses('news', 4);
+ *     $page->store($html);                        // before anything is sent
+ *
+ * A page is stored under its address, as nginx looks it up, with a first line that says what it was
+ * made from and with which lease; Pagewell takes the line off. Nothing is stored that nginx would
+ * give out otherwise than PHP does, and nothing of which a change would not be heard.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** A page to be stored. */
+final class MemcachedPage
+{
+    /** The longest key, in bytes. */
+    public const KEY_BYTES_MAX = 250;
+
+    /** The longest first line, in bytes. */
+    public const LINE_BYTES_MAX = 64 * 1024;
+
+    /** Longer times memcached's protocol takes for a date. */
+    private const SECONDS_MAX = 30 * 86_400;
+
+    private NotDeclared|NotStored|null $refusal = null;
+
+    private function __construct(private readonly \Memcached|\Memcache $store, private readonly string $uri, private readonly ?string $lease)
+    {
+    }
+
+    /**
+     * Takes the lease. What is read from here on is known to be as new as that.
+     *
+     * @param string|null $uri path and query as the visitor sent them; null: REQUEST_URI
+     */
+    public static function begin(\Memcached|\Memcache $store, ?string $uri = null): self
+    {
+        $lease = $store->get('pagewell:lease');
+        return new self($store, $uri ?? (string) ($_SERVER['REQUEST_URI'] ?? ''), is_string($lease) ? $lease : null);
+    }
+
+    /**
+     * Stores the page, unless something speaks against it; the visitor gets it in either case.
+     *
+     * @param string $html all of it
+     *
+     * @return bool whether it is stored; if not, refusal() says why
+     */
+    public function store(string $html): bool
+    {
+        [$declaration, $response] = Outgoing::current()->standing() ?? [null, null];
+        $this->refusal = $declaration === null ? NotStored::Sent : $this->reason($declaration, $response);
+        if ($this->refusal === null) {
+            $page = self::line($declaration->tags(), $this->lease) . $html;
+            $stored = $this->set(self::key($this->uri), $page, self::expiry($declaration->lifetimeSeconds()));
+            $this->refusal = $stored ? null : NotStored::Refused;
+        }
+        return $this->refusal === null;
+    }
+
+    /** Why store() did not store it; null when it did. */
+    public function refusal(): NotDeclared|NotStored|null
+    {
+        return $this->refusal;
+    }
+
+    /** The key under which nginx looks a request up that came with this path and query: `$memcached_key $request_uri`. */
+    public static function key(string $uri): string
+    {
+        return str_replace('%', '%25', $uri);
+    }
+
+    /**
+     * The first line of a page.
+     *
+     * @param list<string> $tags  without commas and blanks
+     * @param string|null  $lease what the key `pagewell:lease` was, before the page was made
+     */
+    public static function line(array $tags, ?string $lease): string
+    {
+        return 'Pagewell-Page: tags=' . implode(',', $tags) . ($lease === null ? '' : " lease=$lease") . "\n";
+    }
+
+    private function reason(Declaration $declaration, Response $response): NotDeclared|NotStored|null
+    {
+        $declared = $declaration->refusal($response);
+        return match (true) {
+            !self::changesAreHeard() => NotStored::ChangesUnheard,
+            $declared !== null => $declared,
+            $response->method !== 'GET' => NotDeclared::Method,
+            $response->status !== 200 => NotStored::Status,
+            !self::isHtml($response) => NotStored::ContentType,
+            $response->has('Vary') || $response->has('Content-Encoding') => NotStored::Varies,
+            preg_match('~^/[^\x00-\x20\x7f]*$~D', $this->uri) !== 1 || strlen(self::key($this->uri)) > self::KEY_BYTES_MAX => NotStored::Key,
+            !self::fits($declaration->tags()) => NotStored::Tags,
+            $this->lease === null => NotStored::NoLease,
+            default => null,
+        };
+    }
+
+    /** A page does not fail because a word of the environment is wrong; a write does. */
+    private static function changesAreHeard(): bool
+    {
+        try {
+            return Teller::way() === ChangesBy::Control;
+        } catch (InvalidControl) {
+            return false;
+        }
+    }
+
+    /** @param list<string> $tags */
+    private static function fits(array $tags): bool
+    {
+        $all = implode(',', $tags);
+        return strpbrk(implode('', $tags), ', ') === false && strlen($all) < self::LINE_BYTES_MAX - 200;
+    }
+
+    private static function isHtml(Response $response): bool
+    {
+        foreach ($response->values('Content-Type') as $type) {
+            if (strtolower(trim(explode(';', $type)[0])) !== 'text/html') {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Seconds as the protocol takes them: none for ever, a date where they are many. */
+    private static function expiry(?int $seconds): int
+    {
+        return match (true) {
+            $seconds === null => 0,
+            $seconds > self::SECONDS_MAX => time() + $seconds,
+            default => $seconds,
+        };
+    }
+
+    /** As it is: what PHP has compressed nginx cannot read, nor Pagewell its first line. */
+    private function set(string $key, string $page, int $expiry): bool
+    {
+        if ($this->store instanceof \Memcache) {
+            return $this->store->set($key, $page, 0, $expiry);
+        }
+        $compression = $this->store->getOption(\Memcached::OPT_COMPRESSION);
+        $this->store->setOption(\Memcached::OPT_COMPRESSION, false);
+        try {
+            return $this->store->set($key, $page, $expiry);
+        } finally {
+            $this->store->setOption(\Memcached::OPT_COMPRESSION, $compression);
+        }
+    }
+}

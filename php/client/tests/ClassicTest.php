@@ -1,0 +1,193 @@
+<?php
+
+/**
+ * The library where nginx reads pages from the memcached port and takes writes straight to PHP: what is
+ * written is what is shown, though no answer passes through Pagewell.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use Pagewell\MemcachedPage;
+use Pagewell\Tests\Support\RealClassic;
+use PHPUnit\Framework\TestCase;
+
+/**
+ * @requires extension memcached
+ * @requires extension memcache
+ */
+final class ClassicTest extends TestCase
+{
+    private static RealClassic $site;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$site = RealClassic::start(__DIR__ . '/classic');
+        posix_mkfifo(self::$site->directory . '/notes/slow', 0666);
+        posix_mkfifo(self::$site->directory . '/notes/work', 0666);
+        chmod(self::$site->directory . '/notes/slow', 0666);
+        chmod(self::$site->directory . '/notes/work', 0666);
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$site->stop();
+    }
+
+    protected function setUp(): void
+    {
+        foreach ([4, 5] as $id) {
+            self::assertSame(200, self::$site->ask('POST', "/write/$id?title=first+$id")[0]);
+            self::assertSame("first $id", $this->page("/news/$id"));
+            self::assertTrue($this->isStored("/news/$id"));
+        }
+    }
+
+    public function testAPageIsInMemoryWithoutItsFirstLine(): void
+    {
+        [$status, $fields, $content] = self::$site->ask('GET', '/news/4');
+        self::assertSame([200, 'text/html', 'first 4'], [$status, $fields['content-type'], $content]);
+        self::assertArrayNotHasKey('x-refusal', $fields, 'PHP was not asked');
+    }
+
+    public function testAWriteDropsItsPageAndNoOther(): void
+    {
+        [, $fields] = self::$site->ask('POST', '/write/4?title=second');
+        self::assertArrayNotHasKey('cache-group-invalidation', $fields);
+        self::assertFalse($this->isStored('/news/4'));
+        self::assertTrue($this->isStored('/news/5'));
+        self::assertSame('second', $this->page('/news/4'));
+    }
+
+    /** @dataProvider ways */
+    public function testTheWriterHasHisAnswerOnlyWhenThePagesAreGone(string $by): void
+    {
+        $writer = self::$site->send('POST', "/write-and-work/4?by=$by");
+        self::assertStringContainsString('200', (string) fgets($writer), 'its first line is there, the script still works');
+        self::assertSame('written', $this->page('/news/4'));
+        self::$site->release('work');
+        stream_get_contents($writer);
+    }
+
+    /** @return iterable<array{string}> */
+    public static function ways(): iterable
+    {
+        yield from [['flush'], ['finish']];
+    }
+
+    public function testARenderThatBeganBeforeTheChangeIsNotStoredAfterIt(): void
+    {
+        $reader = self::$site->send('GET', '/news/4?as=slow');
+        // Whoever opens the pipe waits for the other: the render has taken its lease and read the row.
+        $pipe = fopen(self::$site->directory . '/notes/slow', 'w');
+        self::$site->ask('POST', '/write/4?title=second');
+        fwrite($pipe, 'go');
+        fclose($pipe);
+        self::assertStringContainsString('first 4', (string) stream_get_contents($reader));
+        self::assertSame('refused', $this->refusal());
+        self::assertFalse($this->isStored('/news/4?as=slow'));
+    }
+
+    public function testAddressesAreThoseThatNginxLooksUp(): void
+    {
+        foreach (['/news/5?a=%C3%A4%25&b=c%20d', '/news/5?long=1', '/news/5?old-extension=1'] as $path) {
+            $first = $this->page($path);
+            self::assertSame('none', $this->refusal(), $path);
+            [, $fields, $content] = self::$site->ask('GET', $path);
+            self::assertArrayNotHasKey('x-refusal', $fields, $path);
+            self::assertSame($first, $content);
+        }
+        self::$site->ask('POST', '/write/5?title=second');
+        self::assertSame('second', $this->page('/news/5?a=%C3%A4%25&b=c%20d'));
+    }
+
+    public function testTimesArePassedOn(): void
+    {
+        $this->page('/news/4?as=month');
+        $this->page('/news/4?as=minute');
+        $month = (int) substr(self::$site->say('mg /news/4?as=month t'), strlen('HD t'));
+        $minute = (int) substr(self::$site->say('mg /news/4?as=minute t'), strlen('HD t'));
+        self::assertGreaterThan(39 * 86_400, $month);
+        self::assertLessThanOrEqual(40 * 86_400, $month);
+        self::assertThat($minute, self::logicalAnd(self::greaterThan(0), self::lessThanOrEqual(60)));
+        self::assertSame('HD t-1', self::$site->say('mg /news/4 t'));
+    }
+
+    /** @dataProvider refusals */
+    public function testWhatNginxWouldGiveOutOtherwiseIsNotStored(string $as, string $name): void
+    {
+        $this->page("/news/4?$as");
+        self::assertSame($name, $this->refusal());
+        self::assertFalse($this->isStored("/news/4?$as"));
+    }
+
+    /** @return iterable<array{string, string}> */
+    public static function refusals(): iterable
+    {
+        foreach (['status', 'content-type', 'varies', 'session', 'tags', 'sent'] as $name) {
+            yield $name => ["as=$name", $name];
+        }
+        yield 'changes by response' => ['changes=response', 'changes-unheard'];
+        yield 'misspelt' => ['changes=contol', 'changes-unheard'];
+        yield 'key' => [str_repeat('x', 250), 'key'];
+    }
+
+    public function testAHeadIsNotStored(): void
+    {
+        self::$site->ask('HEAD', '/news/4?head');
+        self::assertSame('method', $this->refusal());
+        self::assertFalse($this->isStored('/news/4?head'));
+    }
+
+    public function testWhereThereIsNoLeaseNothingIsStored(): void
+    {
+        $store = new \Memcached();
+        $store->setOption(\Memcached::OPT_PREFIX_KEY, 'site:');
+        $store->addServer(self::$site->directory . '/memcached.sock', 0);
+        \Pagewell\Outgoing::configure(changes: \Pagewell\ChangesBy::Control);
+        \Pagewell\RecordingWire::install();
+        \Pagewell\uses('news', 4);
+        $page = MemcachedPage::begin($store, '/no-lease/');
+        self::assertFalse($page->store('a page'));
+        self::assertSame(\Pagewell\NotStored::NoLease, $page->refusal());
+        self::assertFalse($this->isStored('/no-lease/'));
+        \Pagewell\Outgoing::configure();
+        \Pagewell\Outgoing::begin();
+    }
+
+    public function testAWriteThatPagewellDoesNotHearOfIsLogged(): void
+    {
+        [$status, , $content] = self::$site->ask('POST', '/away/4');
+        self::assertSame([200, 'unbroken'], [$status, $content]);
+        self::assertStringContainsString("When it is back: pagewell invalidate --tag 'news' --tag 'news:4'", self::$site->log());
+    }
+
+    public function testWithoutTheSwitchTheChangeGoesToTheVisitorAlone(): void
+    {
+        [, $fields] = self::$site->ask('POST', '/write/4?title=second&changes=response');
+        self::assertSame('"news", "news:4"', $fields['cache-group-invalidation']);
+        self::assertSame('first 4', $this->page('/news/4'), 'which is what the switch is for');
+    }
+
+    public function testAWordThatIsNoneFailsTheWrite(): void
+    {
+        self::assertSame(500, self::$site->ask('POST', '/write/4?changes=contol')[0]);
+        self::assertStringContainsString("PAGEWELL_CHANGES is 'contol': write response or control.", self::$site->log());
+    }
+
+    private function page(string $path): string
+    {
+        return self::$site->ask('GET', $path)[2];
+    }
+
+    private function isStored(string $path): bool
+    {
+        return str_starts_with(self::$site->say('mg ' . MemcachedPage::key($path) . ' s'), 'HD');
+    }
+
+    private function refusal(): string
+    {
+        return (string) file_get_contents(self::$site->directory . '/notes/refusal');
+    }
+}
