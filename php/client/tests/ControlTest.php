@@ -181,7 +181,6 @@ final class ControlTest extends TestCase
         changed('news', 4);
         $wire->send();
         self::assertEquals([new Invalidation(['news', 'news:4'])], $wire->control->calls());
-        $wire->end();
     }
 
     public function testByControlNoAnswerCarriesAChange(): void
