@@ -206,7 +206,7 @@ final class Outgoing
     {
         $this->teller->say($call, $held);
         // The control interface hears of it before the visitor does: a command has nobody to wait.
-        if ($this->wire->method() !== null) {
+        if ($this->wire->method() !== null && !$this->wire->isSent()) {
             $this->register();
         }
     }

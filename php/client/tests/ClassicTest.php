@@ -163,6 +163,32 @@ final class ClassicTest extends TestCase
         self::assertStringContainsString("When it is back: pagewell invalidate --tag 'news' --tag 'news:4'", self::$site->log());
     }
 
+    /** @dataProvider examples */
+    public function testTheManualsExamplesStoreWhatAChangeDrops(int $which): void
+    {
+        $m = new \Memcached();
+        $m->addServer(self::$site->directory . '/memcached.sock', 0);
+        [$_SERVER['REQUEST_URI'], $before] = ["/manual/$which", $_SERVER['REQUEST_URI'] ?? null];
+        \Pagewell\Outgoing::configure(changes: \Pagewell\ChangesBy::Control);
+        \Pagewell\RecordingWire::install();
+        $code = (string) preg_replace('~^\$m = new .*?^}\n~ms', '', RealClassic::examples('php')[$which]);
+        ob_start();
+        eval('$render = static fn () => str_repeat("page ", 1000);' . str_replace('render()', '$render()', $code));
+        self::assertSame(str_repeat('page ', 1000), ob_get_clean());
+        self::assertSame(str_repeat('page ', 1000), self::$site->ask('GET', "/manual/$which")[2], 'by nginx');
+        (new \Pagewell\SocketControl(self::$site->admin()))->invalidate(new \Pagewell\Invalidation(['news:4']));
+        self::assertFalse($this->isStored("/manual/$which"));
+        $_SERVER['REQUEST_URI'] = $before;
+        \Pagewell\Outgoing::configure();
+        \Pagewell\Outgoing::begin();
+    }
+
+    /** @return iterable<string, array{int}> */
+    public static function examples(): iterable
+    {
+        yield from ['with the library' => [0], 'by hand' => [1]];
+    }
+
     public function testWithoutTheSwitchTheChangeGoesToTheVisitorAlone(): void
     {
         [, $fields] = self::$site->ask('POST', '/write/4?title=second&changes=response');

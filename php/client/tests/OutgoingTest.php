@@ -11,10 +11,13 @@ namespace Pagewell\Tests;
 use Pagewell\ChangeAfterHeaders;
 use Pagewell\ChangeOnSafeMethod;
 use Pagewell\ChangeOutsideRequest;
+use Pagewell\ChangesBy;
 use Pagewell\NotDeclared;
 use Pagewell\Outgoing;
 use Pagewell\PagewellException;
+use Pagewell\RecordingControl;
 use Pagewell\RecordingWire;
+use Pagewell\ResponseWire;
 use Pagewell\UseAfterHeaders;
 use PHPUnit\Framework\TestCase;
 
@@ -120,6 +123,17 @@ final class OutgoingTest extends TestCase
             $wire->send();
         }
         self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $wire->lines());
+    }
+
+    public function testAFrameworksResponseIsGivenOutWhenTheControlInterfaceHasBeenTold(): void
+    {
+        Outgoing::configure(changes: ChangesBy::Control);
+        $control = new RecordingControl();
+        $wire = ResponseWire::begin('POST', $control);
+        changed('news', 4);
+        self::assertSame([], $wire->finish(303, []));
+        self::assertSame(['news', 'news:4'], $control->tags());
+        Outgoing::configure();
     }
 
     public function testTheNextRequestOfTheProcessBeginsWithNothing(): void

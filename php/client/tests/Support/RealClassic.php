@@ -111,6 +111,13 @@ final class RealClassic
         return trim((string) fgets($socket));
     }
 
+    /** @return list<string> the examples of the manual in this language */
+    public static function examples(string $language): array
+    {
+        preg_match_all("~^```$language\n(.*?)^```~ms", (string) file_get_contents(__DIR__ . '/../../../../docs/guide/classic-nginx.md'), $found);
+        return $found[1];
+    }
+
     private function startPhp(): void
     {
         $users = posix_geteuid() === 0 ? "user = www-data\ngroup = www-data" : '';
@@ -136,9 +143,9 @@ final class RealClassic
     {
         $print = [RealPagewell::binary(), 'nginx-config', '--memcached', "unix:{$this->directory}/memcached.sock", '--php', "unix:{$this->directory}/fpm.sock", '--root', $root];
         $printed = (string) shell_exec(implode(' ', array_map('escapeshellarg', $print)));
-        $parameters = ['PAGEWELL_CHANGES' => '$changes', 'PAGEWELL_ADMIN' => $this->admin(), 'NOTES' => "{$this->directory}/notes", 'STORE' => "{$this->directory}/memcached.sock"];
-        $lines = array_map(static fn (string $name, string $value): string => "fastcgi_param $name $value;\n", array_keys($parameters), $parameters);
-        $http = strtr($printed, ['listen 80;' => "listen unix:{$this->directory}/nginx.sock;", 'fastcgi_pass' => implode('', $lines) . 'fastcgi_pass']);
+        $manual = strtr(self::examples('nginx')[0], ['CHANGES control' => 'CHANGES $changes', '127.0.0.1:8081' => $this->admin()]);
+        $lines = "{$manual}fastcgi_param NOTES {$this->directory}/notes;\nfastcgi_param STORE {$this->directory}/memcached.sock;\n";
+        $http = strtr($printed, ['listen 80;' => "listen unix:{$this->directory}/nginx.sock;", 'fastcgi_pass' => "{$lines}fastcgi_pass"]);
         $places = "map \$arg_changes \$changes { '' control; default \$arg_changes; }\n";
         foreach (['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'] as $kind) {
             $places .= "{$kind}_temp_path {$this->directory}/$kind;\n";
