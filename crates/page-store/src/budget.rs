@@ -9,12 +9,11 @@
 //! The cost lines, shown by `tests/heap.rs`: see [`PAGE_BYTES_TYPICAL`], [`EDGE_BYTES_TYPICAL`],
 //! [`NAME_BYTES_TYPICAL`].
 
-use crate::page::Page;
-use std::sync::Arc;
+use crate::page::fixed_bytes;
 
 /// What a page two directories deep costs beside its payload, its key's bytes and its tags: at most this many
 /// bytes, typically. Each directory more costs as much as a tag.
-pub const PAGE_BYTES_TYPICAL: usize = 215;
+pub const PAGE_BYTES_TYPICAL: usize = 195;
 
 /// What one more tag on a page costs, where the tag exists: at most this many bytes, typically.
 pub const EDGE_BYTES_TYPICAL: usize = 18;
@@ -89,11 +88,9 @@ pub const fn heap(bytes: usize) -> usize {
     if rounded < 32 { 32 } else { rounded }
 }
 
-/// What the heap takes for a page in its `Arc`, with its key and its payload.
-pub(crate) fn page_bytes<P>(key_bytes: usize, payload_bytes: usize) -> usize {
-    let counts = 2 * size_of::<usize>();
-    debug_assert_eq!(size_of::<Arc<Page<P>>>(), size_of::<usize>());
-    heap(counts + size_of::<Page<P>>()) + heap(key_bytes) + payload_bytes
+/// What the heap takes for a page with so many bytes in it, its key's among them, and its payload.
+pub(crate) fn page_bytes<P>(bytes: usize, payload_bytes: usize) -> usize {
+    heap((fixed_bytes::<P>() + bytes).next_multiple_of(align_of::<usize>())) + payload_bytes
 }
 
 /// What the heap takes for a hash table with room for `capacity` entries of `entry_bytes`.

@@ -247,7 +247,7 @@ impl<P: Payload> Shared<P> {
         }
         if sweep.strength == Strength::Drop || !page.is_marked() {
             let worth = rewarm::worth(&self.limits, place);
-            sweep.worth.extend(worth.map(|worth| (Arc::clone(page), worth)));
+            sweep.worth.extend(worth.map(|worth| (page.clone(), worth)));
             sweep.teller.note(page, name);
         }
         match sweep.strength {

@@ -90,7 +90,7 @@ impl Queues {
     /// Remembers a page that leaves though it had earned its place.
     pub(crate) fn remember_worth<P>(&mut self, place: &Place<P>) {
         if place.queue == Queue::Main || place.live().uses() >= USES_TO_STAY {
-            self.ghost.add(place.live().key().hash);
+            self.ghost.add(place.live().hash());
         }
     }
 
@@ -104,7 +104,7 @@ impl Queues {
                 Queue::Small if uses >= USES_TO_STAY => self.go_round(pages, at, 0),
                 Queue::Main if uses > 0 => self.go_round(pages, at, uses - 1),
                 Queue::Small => {
-                    self.ghost.add(place.live().key().hash);
+                    self.ghost.add(place.live().hash());
                     return Some(at);
                 }
                 Queue::Main => return Some(at),

@@ -7,7 +7,6 @@ use crate::names::{Site, Target};
 use crate::page::{Page, Payload};
 use crate::store::Store;
 use std::fmt;
-use std::sync::Arc;
 
 /// The most pages one call returns.
 const PAGES_MAX: usize = 1_000;
@@ -15,7 +14,7 @@ const PAGES_MAX: usize = 1_000;
 /// Part of a list of pages.
 pub struct Listing<P> {
     /// The pages.
-    pub pages: Vec<Arc<Page<P>>>,
+    pub pages: Vec<Page<P>>,
     /// How many pages there are in all, at the moment; dropped ones that are not tidied up yet count.
     pub total: usize,
     /// Where to go on, if there are more.

@@ -11,8 +11,9 @@ use crate::sync::AtomicU64 as Mark;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+use triomphe::ThinArc;
 
-/// What a page holds for the caller.
+/// What a page holds for the caller, beside [bytes](New).
 pub trait Payload: Send + Sync + 'static {
     /// The bytes of heap this payload owns, beside its own `size_of`. It must not change while stored.
     fn bytes(&self) -> usize;
@@ -85,11 +86,28 @@ pub const SERVED_MAX: u16 = u16::MAX;
 /// What allocators hand out is a multiple of this.
 const HEAP_STEP: usize = 16;
 
-/// A stored response.
-pub struct Page<P> {
-    key: Box<[u8]>,
+/// What becomes a page: a payload, and bytes that are to stand in one allocation with it.
+pub struct New<'b, P> {
+    /// What the caller wants to know of it.
+    pub payload: P,
+    /// The bytes, in pieces; [`Page::bytes`] are all of them, one behind the other.
+    pub bytes: &'b [&'b [u8]],
+}
+
+impl<P: Payload> From<P> for New<'_, P> {
+    fn from(payload: P) -> Self {
+        New { payload, bytes: &[] }
+    }
+}
+
+/// A stored response. A handle: its clones are the same page, all of which is one allocation.
+pub struct Page<P>(ThinArc<Kept<P>, u8>);
+
+/// What stands before the key's bytes and the caller's.
+struct Kept<P> {
+    key_bytes: u32,
+    variant: u32,
     hash: u64,
-    variant: u64,
     lease: Number,
     payload: P,
     /// In steps of the allocator's.
@@ -106,117 +124,159 @@ pub struct Page<P> {
 }
 
 impl<P: Payload> Page<P> {
-    pub(crate) fn new(key: Key<'_>, variant: u64, lease: Number, payload: P) -> Self {
-        let heap_bytes = budget::page_bytes::<P>(key.bytes.len(), payload.bytes());
-        Self {
-            key: key.bytes.into(),
-            hash: key.hash,
+    pub(crate) fn new(key: Key<'_>, variant: u32, lease: Number, new: New<'_, P>) -> Self {
+        let bytes: usize = new.bytes.iter().map(|piece| piece.len()).sum();
+        let mut all = Vec::with_capacity(key.bytes.len() + bytes);
+        all.extend_from_slice(key.bytes);
+        new.bytes.iter().for_each(|piece| all.extend_from_slice(piece));
+        let heap_bytes = budget::page_bytes::<P>(all.len(), new.payload.bytes());
+        let kept = Kept {
+            key_bytes: u32::try_from(key.bytes.len()).expect("a key is shorter than 4 GiB"),
             variant,
+            hash: key.hash,
             lease,
-            payload,
+            payload: new.payload,
             heap_steps: u32::try_from(heap_bytes.div_ceil(HEAP_STEP)).unwrap_or(u32::MAX),
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
             served: AtomicU16::new(0),
             marked: Mark::new(0),
-        }
+        };
+        Self(ThinArc::from_header_and_slice(kept, &all))
+    }
+
+    /// A page that is in no store and has no key: to be read as those are that have been stored.
+    pub fn apart(new: New<'_, P>) -> Self {
+        Self::new(Key { bytes: &[], hash: 0 }, 0, Number(0), new)
     }
 }
 
+/// What a page takes of its allocation beside the bytes in it: itself, how many bytes there are, and how often
+/// it is held.
+pub(crate) const fn fixed_bytes<P>() -> usize {
+    size_of::<Kept<P>>() + 2 * size_of::<usize>()
+}
+
 impl<P> Page<P> {
+    fn kept(&self) -> &Kept<P> {
+        &self.0.header.header
+    }
+
     /// What the caller stored.
     pub fn payload(&self) -> &P {
-        &self.payload
+        &self.kept().payload
+    }
+
+    /// The bytes that stand with the payload.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.slice[self.kept().key_bytes as usize..]
     }
 
     /// The key it is stored under.
     pub fn key(&self) -> Key<'_> {
-        Key { bytes: &self.key, hash: self.hash }
+        let kept = self.kept();
+        Key { bytes: &self.0.slice[..kept.key_bytes as usize], hash: kept.hash }
+    }
+
+    /// The hash of the key it is stored under.
+    pub(crate) fn hash(&self) -> u64 {
+        self.kept().hash
+    }
+
+    /// Whether both are one page, not only equal.
+    pub fn is(&self, other: &Page<P>) -> bool {
+        std::ptr::eq(self.kept(), other.kept())
     }
 
     /// Which variant of its key it is; the caller's number.
-    pub fn variant(&self) -> u64 {
-        self.variant
+    pub fn variant(&self) -> u32 {
+        self.kept().variant
     }
 
     /// The clock's value when the render that made it began.
     pub fn lease(&self) -> Number {
-        self.lease
+        self.kept().lease
     }
 
     /// The bytes it takes in the store, without the dependency index; up to a multiple of what allocators
     /// hand out, and to 64 GiB.
     pub fn heap_bytes(&self) -> usize {
-        self.heap_steps as usize * HEAP_STEP
+        self.kept().heap_steps as usize * HEAP_STEP
     }
 
     /// Whether a soft invalidation touched it: to be treated as stale.
     pub fn is_marked(&self) -> bool {
-        self.marked.load(Ordering::Acquire) != 0
+        self.kept().marked.load(Ordering::Acquire) != 0
     }
 
     /// The first soft invalidation that touched it, if any did: later ones do not move it, so that "usable
     /// for so long after a change" counts from the first change it does not show.
     pub fn marked(&self) -> Option<Marked> {
-        let at_ms = self.marked.load(Ordering::Acquire).checked_sub(1)?;
+        let at_ms = self.kept().marked.load(Ordering::Acquire).checked_sub(1)?;
         Some(Marked { at_ms })
     }
 
     /// Marks it, where it is not marked yet. Under the index lock.
     pub(crate) fn mark(&self, mark: Marked) {
         if !self.is_marked() {
-            self.marked.store(mark.at_ms.saturating_add(1), Ordering::Release);
+            self.kept().marked.store(mark.at_ms.saturating_add(1), Ordering::Release);
         }
     }
 
     /// Counts a use. Not exact under contention, and written only when it changes: a hot page's cache line
     /// stays shared between the cores.
     pub(crate) fn used(&self) {
-        let uses = self.uses.load(Ordering::Relaxed);
+        let uses = self.kept().uses.load(Ordering::Relaxed);
         if uses < USES_MAX {
-            self.uses.store(uses + 1, Ordering::Relaxed);
+            self.kept().uses.store(uses + 1, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn uses(&self) -> u8 {
-        self.uses.load(Ordering::Relaxed)
+        self.kept().uses.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_uses(&self, uses: u8) {
-        self.uses.store(uses, Ordering::Relaxed);
+        self.kept().uses.store(uses, Ordering::Relaxed);
     }
 
     /// Counts a request that is answered with it. Not exact under contention, as a load and a store: it is
     /// for people to read, and nothing is decided by it.
     pub fn serve(&self) {
-        let served = self.served.load(Ordering::Relaxed);
-        self.served.store(served.saturating_add(1), Ordering::Relaxed);
+        let served = self.kept().served.load(Ordering::Relaxed);
+        self.kept().served.store(served.saturating_add(1), Ordering::Relaxed);
     }
 
     /// How many requests it has answered, about; [`SERVED_MAX`] stands for as many or more.
     pub fn served(&self) -> u16 {
-        self.served.load(Ordering::Relaxed)
+        self.kept().served.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_served(&self, served: u16) {
-        self.served.store(served, Ordering::Relaxed);
+        self.kept().served.store(served, Ordering::Relaxed);
     }
 
     pub(crate) fn slot(&self) -> u32 {
-        self.slot.load(Ordering::Relaxed)
+        self.kept().slot.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_slot(&self, slot: u32) {
-        self.slot.store(slot, Ordering::Relaxed);
+        self.kept().slot.store(slot, Ordering::Relaxed);
+    }
+}
+
+impl<P> Clone for Page<P> {
+    fn clone(&self) -> Self {
+        Self(ThinArc::clone(&self.0))
     }
 }
 
 impl<P> fmt::Debug for Page<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Page")
-            .field("key", &String::from_utf8_lossy(&self.key))
-            .field("variant", &self.variant)
-            .field("lease", &self.lease)
+            .field("key", &String::from_utf8_lossy(self.key().bytes))
+            .field("variant", &self.variant())
+            .field("lease", &self.lease())
             .finish_non_exhaustive()
     }
 }
@@ -226,19 +286,19 @@ pub enum Candidates<P> {
     /// Nothing is stored.
     None,
     /// The usual case.
-    One(Arc<Page<P>>),
+    One(Page<P>),
     /// Several variants, oldest first; behind one more step, so that the usual case is the smaller.
-    Many(Arc<Box<[Arc<Page<P>>]>>),
+    Many(Arc<Box<[Page<P>]>>),
 }
 
 impl<P> Candidates<P> {
     /// The candidates, oldest first.
-    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Page<P>>> {
+    pub fn iter(&self) -> std::slice::Iter<'_, Page<P>> {
         self.as_slice().iter()
     }
 
     /// The candidates as a slice, oldest first.
-    pub fn as_slice(&self) -> &[Arc<Page<P>>] {
+    pub fn as_slice(&self) -> &[Page<P>] {
         match self {
             Self::None => &[],
             Self::One(page) => std::slice::from_ref(page),
@@ -246,7 +306,7 @@ impl<P> Candidates<P> {
         }
     }
 
-    pub(crate) fn from_vec(mut pages: Vec<Arc<Page<P>>>) -> Self {
+    pub(crate) fn from_vec(mut pages: Vec<Page<P>>) -> Self {
         match pages.len() {
             0 => Self::None,
             1 => pages.pop().map_or(Self::None, Self::One),
@@ -265,15 +325,15 @@ impl<P> Clone for Candidates<P> {
     fn clone(&self) -> Self {
         match self {
             Self::None => Self::None,
-            Self::One(page) => Self::One(Arc::clone(page)),
+            Self::One(page) => Self::One(page.clone()),
             Self::Many(pages) => Self::Many(Arc::clone(pages)),
         }
     }
 }
 
 impl<'c, P> IntoIterator for &'c Candidates<P> {
-    type Item = &'c Arc<Page<P>>;
-    type IntoIter = std::slice::Iter<'c, Arc<Page<P>>>;
+    type Item = &'c Page<P>;
+    type IntoIter = std::slice::Iter<'c, Page<P>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

@@ -19,7 +19,6 @@ use crate::shards::Shards;
 use crate::slab::NONE;
 use crate::tags::Edge;
 use crate::urls::UrlIs;
-use std::sync::Arc;
 
 /// The dead buried in one step, beside what it is for.
 const BURY_STEP: usize = 16;
@@ -28,13 +27,13 @@ const BURY_STEP: usize = 16;
 const EDGE_BYTES: usize = size_of::<Edge>() + size_of::<u32>();
 
 /// Pages on their way out: freed after the lock is released, for freeing large payloads takes time.
-pub(crate) type Leaving<P> = Vec<Arc<Page<P>>>;
+pub(crate) type Leaving<P> = Vec<Page<P>>;
 
 /// A page's place in the index.
 #[derive(Debug)]
 pub(crate) struct Place<P> {
     /// `None` when it is dead: then it is in no queue.
-    pub(crate) page: Option<Arc<Page<P>>>,
+    pub(crate) page: Option<Page<P>>,
     edges_at: u32,
     pub(crate) newer: u32,
     pub(crate) older: u32,
@@ -57,7 +56,7 @@ impl<P> Place<P> {
     }
 
     /// The page of a place that is in a queue.
-    pub(crate) fn live(&self) -> &Arc<Page<P>> {
+    pub(crate) fn live(&self) -> &Page<P> {
         self.page.as_ref().expect("the dead are in no queue and in no shard")
     }
 
@@ -80,9 +79,9 @@ pub enum Tidied {
 
 impl<P> Index<P> {
     /// Puts a page in, which was checked, with edges to all it depends on.
-    pub(crate) fn add(&mut self, page: &Arc<Page<P>>, dependencies: &Dependencies, queue: Queue) {
+    pub(crate) fn add(&mut self, page: &Page<P>, dependencies: &Dependencies, queue: Queue) {
         let at = self.pages.insert(Place {
-            page: Some(Arc::clone(page)),
+            page: Some(page.clone()),
             edges_at: Run::EMPTY.at,
             edges_length: Run::EMPTY.length,
             newer: NONE,
@@ -106,11 +105,11 @@ impl<P> Index<P> {
     }
 
     /// Puts `new` in the place of `old`, which has one: same edges, same queue, same turn in it.
-    pub(crate) fn swap(&mut self, old: &Arc<Page<P>>, new: &Arc<Page<P>>) {
+    pub(crate) fn swap(&mut self, old: &Page<P>, new: &Page<P>) {
         let at = old.slot();
         let place = self.pages.get_mut(at);
         let (queue, before) = (place.queue, place.bytes());
-        place.page = Some(Arc::clone(new));
+        place.page = Some(new.clone());
         let after = place.bytes();
         self.queues.resize(queue, before, after);
         self.page_bytes = self.page_bytes - old.heap_bytes() + new.heap_bytes();
@@ -120,7 +119,7 @@ impl<P> Index<P> {
     }
 
     /// Takes the page at `at` out of the index; the page map is the caller's to tell.
-    pub(crate) fn take_out(&mut self, at: u32) -> Arc<Page<P>> {
+    pub(crate) fn take_out(&mut self, at: u32) -> Page<P> {
         let page = self.kill(at);
         self.unlink(at);
         page
@@ -180,7 +179,7 @@ impl<P> Index<P> {
     }
 
     /// Takes the page out of its queue and its place.
-    fn kill(&mut self, at: u32) -> Arc<Page<P>> {
+    fn kill(&mut self, at: u32) -> Page<P> {
         self.queues.remove(&mut self.pages, at);
         let page = self.pages.get_mut(at).page.take().expect("a page in a queue is not dead");
         page.set_slot(NOWHERE);

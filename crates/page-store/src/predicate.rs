@@ -173,12 +173,12 @@ impl<P: Payload> Shared<P> {
                 };
                 let page = index.pages.get(at).page.as_ref();
                 let before = page.filter(|page| page.lease() < sweep.applied.number);
-                batch.extend(before.map(Arc::clone));
+                batch.extend(before.cloned());
             }
             drop(index);
             sweep.hand_over(&self.rewarm);
             leaving.clear();
-            batch.retain(|page: &Arc<Page<P>>| touches(page));
+            batch.retain(|page: &Page<P>| touches(page));
             yield_now();
             index = self.lock_as_sweeper();
             for page in batch.drain(..) {
@@ -196,15 +196,14 @@ impl<P: Payload> Shared<P> {
 
     /// The place of the page that was `page` when it was looked at: itself, or what has its key, variant
     /// and lease now.
-    fn place_of(&self, index: &Index<P>, page: &Arc<Page<P>>) -> Option<u32> {
+    fn place_of(&self, index: &Index<P>, page: &Page<P>) -> Option<u32> {
         let in_place = index.pages.find(page.slot()).and_then(|place| place.page.as_ref());
-        if in_place.is_some_and(|other| Arc::ptr_eq(other, page)) {
+        if in_place.is_some_and(|other| other.is(page)) {
             return Some(page.slot());
         }
         let candidates = self.shards.pages(page.key());
-        let same = |other: &&Arc<Page<P>>| {
-            other.variant() == page.variant() && other.lease() == page.lease()
-        };
+        let same =
+            |other: &&Page<P>| other.variant() == page.variant() && other.lease() == page.lease();
         candidates.iter().find(same).map(|other| other.slot())
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::page::Page;
 use std::fmt;
-use std::sync::Arc;
 
 /// The reason for which a render was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +67,7 @@ pub struct NotStored<P> {
     /// Why.
     pub reason: Refused,
     /// The page as it would have been stored.
-    pub page: Arc<Page<P>>,
+    pub page: Page<P>,
 }
 
 impl<P> fmt::Debug for NotStored<P> {

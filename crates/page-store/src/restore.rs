@@ -15,12 +15,11 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{self, Lease, Number};
 use crate::names::{Dependencies, Site, everything};
-use crate::page::{Key, Marked, Page, Payload};
+use crate::page::{Key, Marked, New, Page, Payload};
 use crate::places::Place;
 use crate::refused::Refused;
 use crate::store::{Shared, Store};
 use std::fmt;
-use std::sync::Arc;
 
 /// The uses that are counted at most; more in what is restored count as so many.
 const USES_MAX: u8 = 3;
@@ -49,7 +48,7 @@ pub enum Stay {
 /// A page that was found on a walk.
 pub struct Found<P> {
     /// The page.
-    pub page: Arc<Page<P>>,
+    pub page: Page<P>,
     /// What it has earned.
     pub worth: Worth,
 }
@@ -152,7 +151,7 @@ impl<P: Payload> Store<P> {
 }
 
 fn found<P>(place: &Place<P>) -> Found<P> {
-    let page = Arc::clone(place.live());
+    let page = place.live().clone();
     let stay = if place.queue == Queue::Main { Stay::Proven } else { Stay::Untried };
     Found { worth: Worth { uses: page.uses(), stay }, page }
 }
@@ -171,17 +170,17 @@ impl<P: Payload> Restoring<P> {
     ///
     /// # Errors
     /// Why not: the page is let go of.
-    pub fn restore(
+    pub fn restore<'n>(
         &self,
         key: Key<'_>,
-        variant: u64,
+        variant: u32,
         dependencies: &Dependencies,
-        payload: P,
+        new: impl Into<New<'n, P>>,
         worth: Worth,
         marked_at_ms: Option<u64>,
     ) -> Result<(), NotRestored> {
         let shared = &self.store.shared;
-        let page = Arc::new(Page::new(key, variant, self.lease.number(), payload));
+        let page = Page::new(key, variant, self.lease.number(), new.into());
         page.set_uses(worth.uses.min(USES_MAX));
         if let Some(at_ms) = marked_at_ms {
             page.mark(Marked { at_ms });
@@ -219,7 +218,7 @@ impl<P: Payload> Shared<P> {
     fn readmit(
         &self,
         index: &mut Index<P>,
-        page: &Arc<Page<P>>,
+        page: &Page<P>,
         dependencies: &Dependencies,
         stay: Stay,
     ) -> Result<(), NotRestored> {
@@ -232,10 +231,10 @@ impl<P: Payload> Shared<P> {
         if lease::is_checked() {
             index.check_restored(dependencies).map_err(NotRestored::Refused)?;
         }
-        let stored = self.shards.same_hash(page.key().hash);
+        let stored = self.shards.same_hash(page.hash());
         let others = stored.as_slice();
         let stands_in_the_way =
-            |other: &Arc<Page<P>>| other.key() != page.key() || other.variant() == page.variant();
+            |other: &Page<P>| other.key() != page.key() || other.variant() == page.variant();
         if others.iter().any(stands_in_the_way) || others.len() >= self.limits.variants_max {
             return Err(NotRestored::Known);
         }

@@ -15,7 +15,7 @@ use crate::places::Place;
 use crate::store::Store;
 use crate::table::Table;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a page may be worth: from 0 to this.
 const WORTH_MAX: usize = 5;
@@ -23,7 +23,7 @@ const WORTH_MAX: usize = 5;
 const STAYED: u8 = 2;
 
 /// A page that a change has touched, and what it is worth.
-pub(crate) type Touched<P> = (Arc<Page<P>>, u8);
+pub(crate) type Touched<P> = (Page<P>, u8);
 
 /// What is set aside of the budget for each key: half of it for the lists, half for the key.
 const KEY_BYTES: usize = 512;

@@ -1,7 +1,7 @@
 //! The page map: what a hit reads.
 //!
 //! 256 shards by key hash, each an `RwLock` over a table of pages by the hash of their keys. A lookup locks one
-//! shard for reading, clones an `Arc`, unlocks, and compares the whole key. Only the holder of the index lock
+//! shard for reading, clones a handle, unlocks, and compares the whole key. Only the holder of the index lock
 //! writes (lock order: index, then one shard), so what it reads stays true until it writes.
 //!
 //! A key with one page, the usual case, is the pointer to it and nothing else: the hash is in the page, which
@@ -24,13 +24,13 @@ const SHARDS: usize = 256;
 const SHARDS: usize = 2;
 
 /// Variants of a key, oldest first.
-type Variants<P> = Arc<Box<[Arc<Page<P>>]>>;
+type Variants<P> = Arc<Box<[Page<P>]>>;
 
 /// The pages of some of the keys.
 #[derive(Debug)]
 struct Shard<P> {
     /// Those of keys with one page.
-    one: HashTable<Arc<Page<P>>>,
+    one: HashTable<Page<P>>,
     /// Those of keys with several.
     many: Table<u64, Variants<P>>,
 }
@@ -41,8 +41,8 @@ impl<P> Shard<P> {
     }
 
     fn get(&self, hash: u64) -> Candidates<P> {
-        match self.one.find(hash, |page| page.key().hash == hash) {
-            Some(page) => Candidates::One(Arc::clone(page)),
+        match self.one.find(hash, |page| page.hash() == hash) {
+            Some(page) => Candidates::One(page.clone()),
             None if self.many.len() == 0 => Candidates::None,
             None => {
                 let many = self.many.get(&hash);
@@ -54,31 +54,31 @@ impl<P> Shard<P> {
     /// Puts `new` in the place of what is there under `hash`, which it returns.
     fn set(&mut self, hash: u64, new: Candidates<P>) -> Candidates<P> {
         if let Candidates::One(new) = &new
-            && let Some(page) = self.one.find_mut(hash, |page| page.key().hash == hash)
+            && let Some(page) = self.one.find_mut(hash, |page| page.hash() == hash)
         {
-            return Candidates::One(std::mem::replace(page, Arc::clone(new)));
+            return Candidates::One(std::mem::replace(page, new.clone()));
         }
         if let Candidates::Many(new) = new {
             return match self.many.insert(hash, new) {
                 Some(old) => Candidates::Many(old),
-                None => self.take_one(|page| page.key().hash == hash, hash),
+                None => self.take_one(|page| page.hash() == hash, hash),
             };
         }
         let old = match self.many.remove(&hash) {
             Some(old) => Candidates::Many(old),
-            None => self.take_one(|page| page.key().hash == hash, hash),
+            None => self.take_one(|page| page.hash() == hash, hash),
         };
         if let Candidates::One(new) = new {
-            self.one.insert_unique(hash, new, |page| page.key().hash);
+            self.one.insert_unique(hash, new, |page| page.hash());
         }
         old
     }
 
     /// Takes out the page of a key with one, if it is `wanted`.
-    fn take_one(&mut self, wanted: impl Fn(&Arc<Page<P>>) -> bool, hash: u64) -> Candidates<P> {
+    fn take_one(&mut self, wanted: impl Fn(&Page<P>) -> bool, hash: u64) -> Candidates<P> {
         let Ok(entry) = self.one.find_entry(hash, wanted) else { return Candidates::None };
         let (page, _) = entry.remove();
-        shrink_rarely(&mut self.one, |page| page.key().hash);
+        shrink_rarely(&mut self.one, |page| page.hash());
         Candidates::One(page)
     }
 
@@ -126,31 +126,30 @@ impl<P> Shards<P> {
     }
 
     /// Adds `page` and takes `replaced` out, in one step as far as any reader sees.
-    pub(crate) fn put(&self, page: &Arc<Page<P>>, replaced: &[Arc<Page<P>>]) {
-        self.rewrite(page.key().hash, replaced, Some(page));
+    pub(crate) fn put(&self, page: &Page<P>, replaced: &[Page<P>]) {
+        self.rewrite(page.hash(), replaced, Some(page));
     }
 
     /// Takes `page` out.
-    pub(crate) fn take(&self, page: &Arc<Page<P>>) {
+    pub(crate) fn take(&self, page: &Page<P>) {
         // The usual case, in one lock.
-        let hash = page.key().hash;
+        let hash = page.hash();
         let mut shard = write(self.shard(hash));
         let before = shard.heap_bytes();
         // Not the last reference: `page` is another.
-        if let Candidates::One(_) = shard.take_one(|only| Arc::ptr_eq(only, page), hash) {
+        if let Candidates::One(_) = shard.take_one(|only| only.is(page), hash) {
             let freed = before - shard.heap_bytes();
             self.heap_bytes.store(self.heap_bytes() - freed, Ordering::Relaxed);
             return;
         }
         drop(shard);
-        self.rewrite(page.key().hash, std::slice::from_ref(page), None);
+        self.rewrite(page.hash(), std::slice::from_ref(page), None);
     }
 
     /// Puts `new` where `old` is among the candidates, in one step as far as any reader sees.
-    pub(crate) fn swap(&self, old: &Arc<Page<P>>, new: &Arc<Page<P>>) {
-        let hash = new.key().hash;
-        let replaced =
-            |page: &Arc<Page<P>>| Arc::clone(if Arc::ptr_eq(page, old) { new } else { page });
+    pub(crate) fn swap(&self, old: &Page<P>, new: &Page<P>) {
+        let hash = new.hash();
+        let replaced = |page: &Page<P>| if page.is(old) { new } else { page }.clone();
         let pages = self.same_hash(hash).iter().map(replaced).collect();
         let mut shard = write(self.shard(hash));
         // As many candidates as before, so the table and the slice keep their size.
@@ -159,10 +158,10 @@ impl<P> Shards<P> {
         drop(before);
     }
 
-    fn rewrite(&self, hash: u64, without: &[Arc<Page<P>>], with: Option<&Arc<Page<P>>>) {
+    fn rewrite(&self, hash: u64, without: &[Page<P>], with: Option<&Page<P>>) {
         let old = self.same_hash(hash);
-        let keeps = |page: &&Arc<Page<P>>| !without.iter().any(|other| Arc::ptr_eq(page, other));
-        let pages: Vec<_> = old.iter().filter(keeps).chain(with).map(Arc::clone).collect();
+        let keeps = |page: &&Page<P>| !without.iter().any(|other| page.is(other));
+        let pages: Vec<_> = old.iter().filter(keeps).chain(with).cloned().collect();
         let new = Candidates::from_vec(pages);
         let slices = [slice_bytes(&old), slice_bytes(&new)];
         let mut shard = write(self.shard(hash));
@@ -185,22 +184,22 @@ impl<P> Shards<P> {
     }
 
     /// Panics where keys are mixed, an entry is empty, or bytes are miscounted. Returns all pages.
-    pub(crate) fn validate(&self) -> Vec<Arc<Page<P>>> {
+    pub(crate) fn validate(&self) -> Vec<Page<P>> {
         let mut all = Vec::new();
         let mut bytes = heap(size_of_val(&*self.shards));
         for (at, lock) in self.shards.iter().enumerate() {
             let shard = read(lock);
             bytes += shard.heap_bytes();
-            let hashes = shard.one.iter().map(|page| page.key().hash);
+            let hashes = shard.one.iter().map(|page| page.hash());
             for hash in hashes.chain(shard.many.iter().map(|(hash, _)| *hash)) {
                 let candidates = shard.get(hash);
                 let pages = candidates.as_slice();
                 let first = pages.first().expect("an entry of the page map is never empty");
                 assert!(pages.iter().all(|page| page.key() == first.key()), "keys are mixed");
-                assert_eq!(first.key().hash, hash, "a page under a foreign hash");
+                assert_eq!(first.hash(), hash, "a page under a foreign hash");
                 assert_eq!((hash >> 40) as usize % SHARDS, at, "a page in a foreign shard");
                 bytes += slice_bytes(&candidates);
-                all.extend(pages.iter().map(Arc::clone));
+                all.extend(pages.iter().cloned());
             }
         }
         assert_eq!(bytes, self.heap_bytes(), "bytes of the page map");
@@ -211,7 +210,7 @@ impl<P> Shards<P> {
 fn slice_bytes<P>(candidates: &Candidates<P>) -> usize {
     match candidates {
         Candidates::Many(pages) => {
-            heap(4 * size_of::<usize>()) + heap(size_of_val::<[Arc<Page<P>>]>(pages))
+            heap(4 * size_of::<usize>()) + heap(size_of_val::<[Page<P>]>(pages))
         }
         Candidates::None | Candidates::One(_) => 0,
     }

@@ -17,7 +17,7 @@ use crate::hash::{Id, Seeds};
 use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
-use crate::page::{Candidates, Key, NOWHERE, Page, Payload};
+use crate::page::{Candidates, Key, NOWHERE, New, Page, Payload};
 use crate::places::{Leaving, Tidied};
 use crate::refused::{NotStored, Refused};
 use crate::rewarm::{self, Rewarm};
@@ -122,16 +122,16 @@ impl<P: Payload> Store<P> {
     ///
     /// # Panics
     /// Where the lease is another store's: its number would mean nothing here.
-    pub fn insert(
+    pub fn insert<'n>(
         &self,
         key: Key<'_>,
-        variant: u64,
+        variant: u32,
         dependencies: &Dependencies,
         lease: &Lease,
-        payload: P,
-    ) -> Result<Arc<Page<P>>, NotStored<P>> {
+        new: impl Into<New<'n, P>>,
+    ) -> Result<Page<P>, NotStored<P>> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
-        let page = Arc::new(Page::new(key, variant, lease.number(), payload));
+        let page = Page::new(key, variant, lease.number(), new.into());
         let mut leaving = Leaving::new();
         let (mut index, asked) = self.shared.ask_predicates(&page, dependencies.site());
         let outcome =
@@ -162,11 +162,11 @@ impl<P: Payload> Store<P> {
     }
 
     /// Takes `page` out, if it is (still) stored.
-    pub fn remove(&self, page: &Arc<Page<P>>) -> Removed {
+    pub fn remove(&self, page: &Page<P>) -> Removed {
         let mut index = self.shared.lock();
         let place = index.pages.find(page.slot());
         let stored = place.and_then(|place| place.page.as_ref());
-        if !stored.is_some_and(|stored| Arc::ptr_eq(stored, page)) {
+        if !stored.is_some_and(|stored| stored.is(page)) {
             return Removed::NotStored;
         }
         let taken = index.take_out(page.slot());
@@ -182,15 +182,15 @@ impl<P: Payload> Store<P> {
     ///
     /// # Errors
     /// [`NotReplaced`]: `page` is not stored any more, or marked, or would be too large. It stays as it is.
-    pub fn replace_payload(
+    pub fn replace_payload<'n>(
         &self,
-        page: &Arc<Page<P>>,
-        payload: P,
-    ) -> Result<Arc<Page<P>>, NotReplaced> {
-        let new = Arc::new(Page::new(page.key(), page.variant(), page.lease(), payload));
+        page: &Page<P>,
+        new: impl Into<New<'n, P>>,
+    ) -> Result<Page<P>, NotReplaced> {
+        let new = Page::new(page.key(), page.variant(), page.lease(), new.into());
         let mut index = self.shared.lock();
         let outcome = self.shared.swap(&mut index, page, &new);
-        let leaving = if outcome.is_ok() { vec![Arc::clone(page)] } else { Leaving::new() };
+        let leaving = if outcome.is_ok() { vec![page.clone()] } else { Leaving::new() };
         self.shared.finish(index, None, leaving);
         outcome.map(|()| new)
     }
@@ -267,15 +267,10 @@ impl NotReplaced {
 
 impl<P: Payload> Shared<P> {
     /// Puts `new` where `old` is, under the index lock. The edges are the place's and stay.
-    fn swap(
-        &self,
-        index: &mut Index<P>,
-        old: &Arc<Page<P>>,
-        new: &Arc<Page<P>>,
-    ) -> Result<(), NotReplaced> {
+    fn swap(&self, index: &mut Index<P>, old: &Page<P>, new: &Page<P>) -> Result<(), NotReplaced> {
         let place = index.pages.find(old.slot());
         let stored = place.and_then(|place| place.page.as_ref());
-        if !stored.is_some_and(|stored| Arc::ptr_eq(stored, old)) {
+        if !stored.is_some_and(|stored| stored.is(old)) {
             return Err(NotReplaced::NotStored);
         }
         // Marks are set under this lock, so none is lost between here and the swap.
@@ -296,7 +291,7 @@ impl<P: Payload> Shared<P> {
     fn admit(
         &self,
         index: &mut Index<P>,
-        page: &Arc<Page<P>>,
+        page: &Page<P>,
         dependencies: &Dependencies,
         leaving: &mut Leaving<P>,
     ) -> Result<(), Refused> {
@@ -327,7 +322,7 @@ impl<P: Payload> Shared<P> {
     fn make_room_under_key(
         &self,
         index: &mut Index<P>,
-        page: &Arc<Page<P>>,
+        page: &Page<P>,
     ) -> Result<(Leaving<P>, Queue), Refused> {
         let key = page.key();
         let stored = self.shards.same_hash(key.hash);
@@ -341,12 +336,12 @@ impl<P: Payload> Shared<P> {
             }
             index.counters.replaced += 1;
             page.set_uses(same.uses());
-            return Ok((vec![Arc::clone(same)], index.pages.get(same.slot()).queue));
+            return Ok((vec![same.clone()], index.pages.get(same.slot()).queue));
         }
         let queue = index.queues.enter(key.hash);
         if pages.len() >= self.limits.variants_max {
             index.counters.variants_displaced += 1;
-            return Ok((vec![Arc::clone(&pages[0])], queue));
+            return Ok((vec![pages[0].clone()], queue));
         }
         Ok((Vec::new(), queue))
     }
@@ -357,7 +352,7 @@ impl<P: Payload> Shared<P> {
     pub(crate) fn finish<'s>(
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
-        newcomer: Option<&Arc<Page<P>>>,
+        newcomer: Option<&Page<P>>,
         mut leaving: Leaving<P>,
     ) {
         index.prune();

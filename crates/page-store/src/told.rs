@@ -16,7 +16,6 @@ use crate::names::{Change, Site, Strength, Target};
 use crate::page::{Page, Payload};
 use crate::predicate::Touches;
 use crate::store::Store;
-use std::sync::Arc;
 
 /// How many pages of one change are told.
 pub const TOLD_MAX: usize = 4_096;
@@ -29,7 +28,7 @@ pub struct Name(pub(crate) Id);
 #[derive(Debug)]
 pub struct Told<'t, P> {
     /// The page; dropped, it is in the store no more.
-    pub page: &'t Arc<Page<P>>,
+    pub page: &'t Page<P>,
     /// The change's number.
     pub number: Number,
     /// By which of its names the change came to the page.
@@ -86,7 +85,7 @@ type Tell<'t, P> = &'t mut dyn FnMut(Told<'_, P>);
 /// What is to be told, and to whom.
 pub(crate) struct Teller<'t, P> {
     tell: Option<Tell<'t, P>>,
-    waiting: Vec<(Arc<Page<P>>, Option<Name>)>,
+    waiting: Vec<(Page<P>, Option<Name>)>,
     left: usize,
 }
 
@@ -101,10 +100,10 @@ impl<'t, P> Teller<'t, P> {
     }
 
     /// Notes a page, to be told later. Under the index lock.
-    pub(crate) fn note(&mut self, page: &Arc<Page<P>>, name: Option<Id>) {
+    pub(crate) fn note(&mut self, page: &Page<P>, name: Option<Id>) {
         if self.left > 0 {
             self.left -= 1;
-            self.waiting.push((Arc::clone(page), name.map(Name)));
+            self.waiting.push((page.clone(), name.map(Name)));
         }
     }
 

@@ -7,7 +7,6 @@ use crate::index::Index;
 use crate::page::{Page, Payload};
 use crate::store::{Shared, Store};
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<P: Payload> Store<P> {
@@ -73,9 +72,9 @@ fn validate_map<P: Payload>(index: &Index<P>, shared: &Shared<P>) {
     );
     let mut variants = HashSet::new();
     for page in &stored {
-        let page: &Arc<Page<P>> = page;
+        let page: &Page<P> = page;
         let place = index.pages.find(page.slot()).expect("a page of the map is in the index");
-        assert!(Arc::ptr_eq(place.live(), page), "two pages claim one place");
+        assert!(place.live().is(page), "two pages claim one place");
         assert!(variants.insert((page.key().bytes, page.variant())), "a variant twice");
     }
     let bytes = index.heap_bytes() + shared.shards.heap_bytes();

@@ -103,7 +103,7 @@ mod heap {
         fill(&store, 20_000, 0, 1);
         let bare = compare(&store, before, "pages without tags");
         let each = (held_bytes() - held) / 20_000;
-        let payload_and_key = taken(100) + taken("/articles/2026/12345".len());
+        let payload_and_key = taken(100) + "/articles/2026/12345".len();
         let page = each - payload_and_key;
         assert!(page <= PAGE_BYTES_TYPICAL, "a page costs {page} bytes beside payload and key");
         store.change(

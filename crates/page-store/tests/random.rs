@@ -64,7 +64,7 @@ impl What {
 enum Call {
     TakeLease(usize),
     GiveBack(usize),
-    Insert { lease: usize, variant: u64, made_from: MadeFrom, bytes: usize },
+    Insert { lease: usize, variant: u32, made_from: MadeFrom, bytes: usize },
     Change(Vec<What>, bool),
     ChangeWhere(usize, bool),
     Open(usize, Vec<What>, bool),
@@ -106,7 +106,7 @@ fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
         3 => place().prop_map(Call::TakeLease),
         1 => place().prop_map(Call::GiveBack),
-        8 => (place(), 0..3u64, made_from(), 0..3_000usize).prop_map(
+        8 => (place(), 0..3u32, made_from(), 0..3_000usize).prop_map(
             |(lease, variant, made_from, bytes)| Call::Insert { lease, variant, made_from, bytes }
         ),
         4 => (whats(), any::<bool>()).prop_map(|(whats, hard)| Call::Change(whats, hard)),
@@ -188,7 +188,7 @@ impl Run {
         self.compare();
     }
 
-    fn insert(&mut self, lease: usize, variant: u64, made_from: &MadeFrom, bytes: usize) {
+    fn insert(&mut self, lease: usize, variant: u32, made_from: &MadeFrom, bytes: usize) {
         let Some(lease) = &self.leases[lease] else { return };
         let made = Made { from: self.oracle.renders(), bytes };
         let key = self.store.key(made_from.url.as_bytes());
@@ -325,8 +325,8 @@ impl Run {
 }
 
 /// Variant, render, lease, mark.
-fn described(page: &Arc<Page<Made>>) -> (u64, u64, u64, bool) {
-    (page.variant(), page.payload().from, page.lease().get(), page.is_marked())
+fn described(page: &Page<Made>) -> (u64, u64, u64, bool) {
+    (page.variant().into(), page.payload().from, page.lease().get(), page.is_marked())
 }
 
 fn run(calls: &[Call], limits: Limits, exactness: Exactness) {

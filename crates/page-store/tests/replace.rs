@@ -6,9 +6,8 @@ mod common;
 
 use common::{Made, SITE, count, drop_all, put, put_made, roomy, tag};
 use page_store::{Change, Limits, NotReplaced, Page, Store, Strength, Target};
-use std::sync::Arc;
 
-fn only(store: &Store<Made>, url: &str) -> Arc<Page<Made>> {
+fn only(store: &Store<Made>, url: &str) -> Page<Made> {
     let found = store.candidates(store.key(url.as_bytes()));
     assert_eq!(found.as_slice().len(), 1);
     found.as_slice()[0].clone()
@@ -34,7 +33,7 @@ fn a_change_finds_the_page_in_its_new_form() {
     let store = roomy();
     let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
     let new = store.replace_payload(&page, Made { from: 0, bytes: 7 }).unwrap();
-    assert!(Arc::ptr_eq(&new, &only(&store, "/a")));
+    assert!(new.is(&only(&store, "/a")));
     assert_eq!((new.lease(), new.variant()), (page.lease(), page.variant()));
     assert_eq!(drop_all(&store, tag("t")).dropped, 1);
     assert_eq!(count(&store, "/a"), 0);
@@ -80,7 +79,8 @@ fn the_order_of_the_variants_stays() {
     let store = roomy();
     let lease = store.lease();
     for variant in 1..=3 {
-        put_made(&store, "/a", variant, &[], &lease, Made { from: variant, bytes: 9 }).unwrap();
+        put_made(&store, "/a", variant, &[], &lease, Made { from: variant.into(), bytes: 9 })
+            .unwrap();
     }
     let second = store.candidates(store.key(b"/a")).as_slice()[1].clone();
     store.replace_payload(&second, Made { from: 20, bytes: 9 }).unwrap();

@@ -11,7 +11,6 @@ mod store {
     use page_store::{
         Candidates, Change, Limits, Refused, Removed, Site, Store, Strength, Target, Tidied,
     };
-    use std::sync::Arc;
 
     /// Renders, feeds and followers move between threads.
     #[test]
@@ -30,7 +29,7 @@ mod store {
         let store = roomy();
         let page = put(&store, "/a", &["news"], &store.lease()).unwrap();
         let Candidates::One(found) = store.candidates(store.key(b"/a")) else { panic!("one page") };
-        assert!(Arc::ptr_eq(&found, &page));
+        assert!(found.is(&page));
         assert_eq!((found.key().bytes(), found.variant()), (&b"/a"[..], 0));
         assert!(!has(&store, "/b"));
         store.validate();

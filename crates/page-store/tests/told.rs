@@ -24,7 +24,7 @@ fn store(sweep_pages: usize) -> Store<Content> {
     Store::with_seed(Limits { sweep_pages, ..Limits::new(1 << 26) }, 1)
 }
 
-fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Arc<Page<Content>> {
+fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Page<Content> {
     let mut dependencies = store.dependencies(SITE, url.as_bytes());
     for tag in tags {
         dependencies.tag(tag.as_bytes());

@@ -43,8 +43,8 @@ fn a_url_that_changed_is_kept_as_before_once_that_is_forgotten() {
 fn pages_that_share_a_url_are_all_found_by_it_and_the_last_stays_found() {
     let store = roomy();
     let lease = store.lease();
-    let page = |variant| {
-        let made = Made { from: variant, bytes: 100 };
+    let page = |variant: u32| {
+        let made = Made { from: variant.into(), bytes: 100 };
         put_made(&store, "/a", variant, &["t"], &lease, made).expect("nothing changed")
     };
     let first = page(0);

@@ -11,7 +11,7 @@ use page_store::Walk;
 use pagewell::clock::Clock;
 use pagewell::config::{Config, raw, resolve};
 use pagewell::origin::Origin;
-use pagewell::page::{StoredPage, dependencies};
+use pagewell::page::{NewPage, dependencies};
 use pagewell::phase::Phase;
 use pagewell::site::Site;
 use pagewell::sites::Neighbours;
@@ -86,11 +86,11 @@ fn put(site: &Site, clock: &Clock, n: u64) {
     let path = format!("/articles/2026/{n}");
     let stored = stored(clock.now(), n);
     let made_from = dependencies(&stored, &site.store, site.name, &path);
-    let page = StoredPage::new(stored, Bytes::from(vec![b'x'; 500]));
+    let page = NewPage::new(stored, Bytes::from(vec![b'x'; 500]));
     let key = format!("http://site.example{path}");
     let key = site.store.key(key.as_bytes());
     let lease = site.store.lease();
-    assert!(site.store.insert(key, 0, &made_from, &lease, page).is_ok());
+    assert!(page.put(|new| site.store.insert(key, 0, &made_from, &lease, new)).is_ok());
 }
 
 fn stored(now: Timestamp, n: u64) -> Stored {

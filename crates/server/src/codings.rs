@@ -24,15 +24,15 @@ pub use make::{make, make_for_file};
 pub use on_the_way::{OnTheWay, on_the_way};
 pub use understand::{Understanding, may_be_understood, whole};
 
-use crate::page::{Plain, SharedPage, StoredPage};
+use crate::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, Stored};
-use page_store::Page;
+use page_store::KeyBuf;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
 /// Content longer than this is kept in its codings only: few ask for it in none.
@@ -42,10 +42,16 @@ const UNDONE_BYTES: usize = 4 << 20;
 
 /// Something whose codings are to be made: without holding on to it.
 pub enum Work {
-    /// A page.
-    Page(Weak<Page<StoredPage>>),
+    /// The page of this key and variant that has its turn.
+    Page(KeyBuf, u32),
     /// The file at this path.
     File(PathBuf),
+}
+
+impl Work {
+    fn page(page: &SharedPage) -> Work {
+        Work::Page(page.key().to_buf(), page.variant())
+    }
 }
 
 /// What waits for its codings.
@@ -114,7 +120,7 @@ pub enum Asked {
 /// [asked for again](Asked). Others wait until they are: see [`wanted`].
 pub fn have_made(site: &Site, page: &SharedPage, asked: Asked) {
     if asked == Asked::Again && lacks_codings(page.payload()) && page.payload().take_turn() {
-        note(site, Work::Page(Arc::downgrade(page)));
+        note(site, Work::page(page));
     }
 }
 
@@ -127,7 +133,7 @@ pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
         return;
     }
     if choose(accepted, &site.config.codings.make).is_some() && payload.take_turn() {
-        let queued = site.coding_queue.put(Work::Page(Arc::downgrade(page)));
+        let queued = site.coding_queue.put(Work::page(page));
         if queued == Queued::Full {
             payload.give_turn_back();
             site.counters.codings_skipped.add();
@@ -136,7 +142,7 @@ pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
 }
 
 fn lacks_codings(page: &StoredPage) -> bool {
-    page.stored.forms == Forms::ByCoding && page.forms.codings().is_empty()
+    page.stored.forms == Forms::ByCoding && page.forms().codings().is_empty()
 }
 
 /// Puts `work` in the queue, if there is room.
@@ -161,7 +167,7 @@ pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: Told) {
         }
         while let Some(work) = site.coding_queue.take() {
             match work {
-                Work::Page(page) => match page.upgrade() {
+                Work::Page(key, variant) => match waiting(&site, &key, variant) {
                     Some(page) => code_page(&site, &compressor, page).await,
                     None => continue,
                 },
@@ -173,6 +179,16 @@ pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: Told) {
         }
         used = Some(compressor.turns());
     }
+}
+
+/// The page that waits for its codings, if it is there still.
+fn waiting(site: &Site, key: &KeyBuf, variant: u32) -> Option<SharedPage> {
+    let found = site.store.peek(key.as_key());
+    let waits = |page: &&SharedPage| {
+        let payload = page.payload();
+        page.variant() == variant && payload.has_turn() && lacks_codings(payload)
+    };
+    found.iter().find(waits).cloned()
 }
 
 async fn code_file(site: &Arc<Site>, path: PathBuf) {
@@ -195,9 +211,8 @@ async fn code_page(site: &Arc<Site>, compressor: &Compressor, page: SharedPage) 
         return;
     }
     // Laid out here: what pages took before is free in the heaps of the threads that serve, and used again.
-    let before = page.payload();
-    let coded = as_kept(StoredPage::with_forms(before.response(), before.content(), made));
-    match site.store.replace_payload(&page, coded) {
+    let coded = as_kept(NewPage::with_forms(page.response(), page.content(), made));
+    match coded.put(|new| site.store.replace_payload(&page, new)) {
         Ok(_) => site.counters.coded.add(),
         // It was dropped, or rendered anew, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
@@ -207,25 +222,24 @@ async fn code_page(site: &Arc<Site>, compressor: &Compressor, page: SharedPage) 
 /// Keeps the content of a long page as it came, too, now that somebody has asked for it so: where a
 /// quarter of the memory is left for it. Otherwise each who asks has it made again out of a coding.
 pub fn keep_plain(site: &Site, page: &SharedPage) {
-    let payload = page.payload();
-    if payload.plain.content().is_some() {
+    if page.plain().content().is_some() {
         return;
     }
     let memory = site.config.memory_bytes;
-    let length = payload.plain.length();
+    let length = page.length();
     if site.store.stats().bytes.total() + length > memory - memory / 4 {
         return;
     }
-    let plain = Plain::Kept(payload.content());
-    let both = StoredPage::restored(payload.response(), plain, payload.forms.contents());
-    if let Err(reason) = site.store.replace_payload(page, both) {
+    let plain = Plain::Kept(page.content());
+    let both = NewPage::restored(page.response(), plain, page.payload().forms().contents());
+    if let Err(reason) = both.put(|new| site.store.replace_payload(page, new)) {
         tracing::debug!(event = "plain-not-kept", reason = reason.as_str());
     }
 }
 
 /// A page as it is kept: where it is long and has codings, they are enough.
-pub fn as_kept(page: StoredPage) -> StoredPage {
-    match page.plain.length() {
+pub fn as_kept(page: NewPage) -> NewPage {
+    match page.length() {
         bytes if bytes <= PLAIN_BYTES || bytes > UNDONE_BYTES => page,
         _ => page.without_plain(),
     }

@@ -515,7 +515,7 @@ fn from_store(
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(payload.stored.ttl_seconds(now));
     status.detail = detail;
-    let response = serve::page(facts, payload, now, &status);
+    let response = serve::page(facts, page, now, &status);
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
     if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
         codings::keep_plain(site, page);

@@ -12,7 +12,7 @@
 use crate::access_log::{FILE, HIT, Outcome};
 use crate::codings;
 use crate::forward::AsSent;
-use crate::page::{Laid, SharedPage, StoredPage, marked};
+use crate::page::{Form, Laid, ReadPage, SharedPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::serve;
 use crate::site::Site;
@@ -55,14 +55,13 @@ struct Key {
 /// What is sent.
 enum Held {
     Page(SharedPage),
-    File(Arc<StoredPage>),
+    File(SharedPage),
 }
 
 impl Held {
-    fn page(&self) -> &StoredPage {
+    fn page(&self) -> &SharedPage {
         match self {
-            Held::Page(page) => page.payload(),
-            Held::File(file) => file,
+            Held::Page(page) | Held::File(page) => page,
         }
     }
 }
@@ -203,7 +202,7 @@ impl Hits {
             }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
-                let (head, coding) = form(&asked.facts, page.payload(), answer, content_max)?;
+                let (head, coding) = form(&asked.facts, page, answer, content_max)?;
                 if coding.is_none() && matches!(head, Head::Whole) {
                     codings::wanted(site, &asked.facts, page);
                 }
@@ -230,8 +229,8 @@ impl Hits {
         if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {
             return None;
         }
-        let length = file.plain.length() as u64;
-        let answer = http_cache::answer(&asked.facts, &file.stored, Some(length));
+        let length = file.length() as u64;
+        let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
         let (head, coding) = form(&asked.facts, &file, answer, content_max)?;
         site.counters.requests.add();
         site.counters.files.add();
@@ -401,11 +400,11 @@ impl Asked<'_> {
 /// Which prepared header section of a page answers the request, and in which coding its content goes.
 fn form(
     facts: &RequestFacts<'_>,
-    page: &StoredPage,
+    page: &SharedPage,
     answer: Answer,
     content_max: usize,
 ) -> Option<(Head, Option<Coding>)> {
-    let (stored, forms) = (&page.stored, &page.forms);
+    let (stored, forms) = (&page.payload().stored, page.payload().forms());
     let (head, coding) = match answer {
         Answer::Whole => (Head::Whole, form_of_whole(facts, forms.codings())),
         Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
@@ -415,9 +414,10 @@ fn form(
         _ => return None,
     };
     // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
+    let has = |content: Option<&[u8]>| content.is_some_and(|all| all.len() <= content_max);
     let is_there = match (coding, head) {
-        (Some(coding), _) => forms.get(coding).is_some_and(|form| form.length() <= content_max),
-        (None, Head::Whole) => page.plain.content().is_some_and(|all| all.len() <= content_max),
+        (Some(coding), _) => has(forms.get(coding).and_then(|form| form.form().content())),
+        (None, Head::Whole) => has(page.plain().content()),
         (None, Head::NotModified) => true,
     };
     is_there.then_some((head, coding))
@@ -435,10 +435,10 @@ impl Hit {
         }
     }
 
-    fn form(&self) -> &Laid {
+    fn form(&self) -> Form<'_> {
         let page = self.held.page();
-        let form = self.coding.and_then(|coding| page.forms.get(coding));
-        form.unwrap_or(&page.plain)
+        let form = self.coding.and_then(|coding| page.payload().forms().get(coding));
+        form.map_or_else(|| page.plain(), Laid::form)
     }
 
     /// Its header section: status line, lines and the empty line, in pieces that end where lines do.
@@ -483,7 +483,7 @@ impl Hit {
     /// Its status.
     pub fn status(&self) -> u16 {
         match self.head {
-            Head::Whole => self.held.page().stored.status.as_u16(),
+            Head::Whole => self.held.page().payload().stored.status.as_u16(),
             Head::NotModified => 304,
         }
     }

@@ -1,20 +1,23 @@
 //! What the store keeps of a page: what reuse needs of the stored response, its content in one or several
-//! codings, and for each its header section as it goes over HTTP/1.1, laid out once. Header section and
-//! content are in one allocation of their own, so that a page holds no more memory than it is counted with.
+//! codings, and for each its header section as it goes over HTTP/1.1, laid out once. What is known of a page, its
+//! key, header section and content are in one allocation, so that it holds no more memory than it is counted with.
 //!
 //! The fields of the stored response are in the header section and nowhere else: of the hundreds of thousands
 //! of pages that are kept few are asked for them one by one, and then they are read there.
 
 mod laid;
+mod new;
 
-pub use laid::{Laid, Plain};
+pub use laid::{Form, Laid, Plain};
+pub use new::NewPage;
 
 use crate::codings;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
-use http_cache::codings::{Coding, describe};
+use http_cache::codings::Coding;
 use http_cache::{Stored, StoredFacts, Timestamp};
+use laid::{Elsewhere, Ends};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,21 +25,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What an item keeps beside itself: whether it was asked for.
 const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
 
-/// A page in the store.
+/// What a page in the store knows of itself. What is sent of it stands behind this and its key in the same
+/// allocation: [`ReadPage`] reads both.
 pub struct StoredPage {
     /// Status, times, tags: what reuse needs.
     pub stored: StoredFacts,
-    /// The page as it came, in no coding.
-    pub plain: Laid,
-    /// The same content in codings.
-    pub forms: OtherForms,
+    /// The page as it came, in no coding: where what is in its bytes.
+    ends: Ends,
     /// What few pages have.
-    beside: Option<Box<Beside>>,
+    rare: Option<Box<Rare>>,
     /// Whether its codings wait to be made, or have been.
     coding: AtomicBool,
 }
 
 /// What few pages have.
+#[derive(Default)]
+struct Rare {
+    /// The same content in codings.
+    coded: Coded,
+    /// Where the content as it came is, if it is not behind the header section.
+    elsewhere: Option<Box<Elsewhere>>,
+    beside: Option<Box<Beside>>,
+}
+
+/// What hardly any page has.
 enum Beside {
     /// Fields of the stored response that are not sent.
     Internal(HeaderMap),
@@ -44,139 +56,77 @@ enum Beside {
     Item(Item),
 }
 
-/// The content of a page in codings, the smallest first; most pages that are not read have none.
+/// The content of a page in codings, the smallest first.
 #[derive(Default)]
-pub struct OtherForms(Option<Box<Coded>>);
-
 struct Coded {
     codings: Box<[Coding]>,
     forms: Box<[Laid]>,
 }
 
-impl OtherForms {
-    /// Lays out the header sections of `stored` in these forms.
-    fn of(
-        stored: &Stored,
-        mut coded: Vec<(Coding, Bytes)>,
-        kept: fn(Bytes) -> Plain,
-    ) -> OtherForms {
-        if coded.is_empty() {
-            return OtherForms(None);
-        }
-        coded.sort_by_key(|(_, content)| content.len());
-        let codings = coded.iter().map(|(coding, _)| *coding).collect();
-        let form = |(coding, content): (Coding, Bytes)| {
-            let mut headers = stored.headers.clone();
-            describe(&mut headers, coding);
-            Laid::of(stored, &headers, kept(content))
-        };
-        let forms = coded.into_iter().map(form).collect();
-        OtherForms(Some(Box::new(Coded { codings, forms })))
-    }
+/// The content of a page in codings, the smallest first; most pages that are not read have none.
+#[derive(Clone, Copy)]
+pub struct OtherForms<'a>(Option<&'a Coded>);
 
+impl<'a> OtherForms<'a> {
     /// The codings that there are, the smallest form first.
-    pub fn codings(&self) -> &[Coding] {
-        self.0.as_ref().map_or(&[], |coded| &coded.codings)
+    pub fn codings(self) -> &'a [Coding] {
+        self.0.map_or(&[], |coded| &coded.codings)
     }
 
     /// The form in `coding`, if there is one.
-    pub fn get(&self, coding: Coding) -> Option<&Laid> {
-        let coded = self.0.as_ref()?;
+    pub fn get(self, coding: Coding) -> Option<&'a Laid> {
+        let coded = self.0?;
         let at = coded.codings.iter().position(|other| *other == coding)?;
         coded.forms.get(at)
     }
 
     /// The contents with their codings.
-    pub fn contents(&self) -> Vec<(Coding, Bytes)> {
-        let Some(coded) = &self.0 else { return Vec::new() };
+    pub fn contents(self) -> Vec<(Coding, Bytes)> {
+        let Some(coded) = self.0 else { return Vec::new() };
         let contents = coded.forms.iter().filter_map(Laid::shared);
         coded.codings.iter().copied().zip(contents).collect()
     }
 
-    fn bytes(&self) -> usize {
-        let Some(coded) = &self.0 else { return 0 };
-        let forms: usize = coded.forms.iter().map(Laid::heap_bytes).sum();
-        let lists = allocated(size_of_val(&*coded.forms)) + allocated(size_of_val(&*coded.codings));
-        forms + lists + allocated(size_of::<Coded>())
+    /// The content out of the coding that is undone quickest; `None` where there is none, or it does
+    /// not give so many bytes.
+    fn undone(self, bytes: usize) -> Option<Bytes> {
+        let quickest = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
+        let mut forms = quickest.iter().filter_map(|coding| Some((*coding, self.get(*coding)?)));
+        let (coding, form) = forms.next()?;
+        let content = codings::whole(coding, form.form().content()?, bytes).ok()?;
+        (content.len() == bytes).then(|| content.into())
+    }
+}
+
+impl Rare {
+    fn heap_bytes(&self) -> usize {
+        let Coded { codings, forms } = &self.coded;
+        let laid: usize = forms.iter().map(Laid::heap_bytes).sum();
+        let lists = allocated(size_of_val(&**forms)) + allocated(size_of_val(&**codings));
+        let beside = self.beside.as_deref().map_or(0, |beside| {
+            let own = match beside {
+                Beside::Internal(fields) => fields_bytes(fields),
+                Beside::Item(item) => allocated(SEEN_BYTES) + allocated(item.value.len()),
+            };
+            allocated(size_of::<Beside>()) + own
+        });
+        let elsewhere = Elsewhere::heap_bytes(self.elsewhere.as_deref());
+        allocated(size_of::<Rare>()) + laid + lists + beside + elsewhere
     }
 }
 
 impl StoredPage {
-    /// A page, its header section laid out.
-    pub fn new(stored: Stored, content: Bytes) -> StoredPage {
-        StoredPage::with_forms(stored, content, Vec::new())
+    /// Its content in codings.
+    pub fn forms(&self) -> OtherForms<'_> {
+        OtherForms(self.rare.as_ref().map(|rare| &rare.coded))
     }
 
-    /// A page whose content is there in codings as well.
-    pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        StoredPage::made(stored, content, coded).0
+    fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.rare.as_ref()?.elsewhere.as_deref()
     }
 
-    /// The same, and the fields that it was laid out from, for the answer to whoever has it made.
-    pub fn made(
-        stored: Stored,
-        content: Bytes,
-        coded: Vec<(Coding, Bytes)>,
-    ) -> (StoredPage, HeaderMap) {
-        StoredPage::laid_out(stored, Plain::Kept(content), coded, Plain::Kept)
-    }
-
-    /// A page as it was before: content, codings.
-    pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        StoredPage::laid_out(stored, plain, coded, Plain::Kept).0
-    }
-
-    /// A file as a page: its content, and that in codings, is in memory already and stays there.
-    pub fn of_file(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> StoredPage {
-        StoredPage::laid_out(stored, plain, coded, Plain::Shared).0
-    }
-
-    fn laid_out(
-        stored: Stored,
-        plain: Plain,
-        coded: Vec<(Coding, Bytes)>,
-        kept: fn(Bytes) -> Plain,
-    ) -> (StoredPage, HeaderMap) {
-        let plain = Laid::of(&stored, &stored.headers, plain);
-        let forms = OtherForms::of(&stored, coded, kept);
-        let (stored, fields, internal) = stored.into_parts();
-        let internal = (!internal.is_empty()).then(|| Beside::Internal(owned(&internal)));
-        let coding = AtomicBool::new(false);
-        let beside = internal.map(Box::new);
-        (StoredPage { stored, plain, forms, beside, coding }, fields)
-    }
-
-    /// The stored response with all its fields, read out of the header section.
-    pub fn response(&self) -> Stored {
-        let internal = match self.beside.as_deref() {
-            Some(Beside::Internal(fields)) => fields.clone(),
-            Some(Beside::Item(_)) | None => HeaderMap::new(),
-        };
-        Stored::of_parts(self.stored.clone(), self.plain.fields(), internal)
-    }
-
-    /// The first line of this name among the fields that are sent.
-    pub fn field(&self, name: &HeaderName) -> Option<&[u8]> {
-        self.plain.field(name)
-    }
-
-    /// The content as it came: kept, or made again out of a coding.
-    pub fn content(&self) -> Bytes {
-        self.plain.shared().unwrap_or_else(|| {
-            let content = self.undone(self.plain.length());
-            content.expect("the coding was tried when the content was let go of")
-        })
-    }
-
-    /// The content out of the coding that is undone quickest; `None` where there is none, or it does
-    /// not give so many bytes.
-    fn undone(&self, bytes: usize) -> Option<Bytes> {
-        let quickest = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
-        let mut forms =
-            quickest.iter().filter_map(|coding| Some((*coding, self.forms.get(*coding)?)));
-        let (coding, form) = forms.next()?;
-        let content = codings::whole(coding, form.content()?, bytes).ok()?;
-        (content.len() == bytes).then(|| content.into())
+    fn beside(&self) -> Option<&Beside> {
+        self.rare.as_ref()?.beside.as_deref()
     }
 
     /// Whether it has had its turn to have its codings made: one is enough, whatever came of it.
@@ -194,45 +144,77 @@ impl StoredPage {
         self.coding.store(false, Ordering::Relaxed);
     }
 
-    /// The same page without its content as it came, if that can be made again out of its codings.
-    pub fn without_plain(mut self) -> StoredPage {
-        let again = self.plain.content().map(|content| (self.undone(content.len()), content));
-        if let Some((Some(again), content)) = again
-            && again == *content
-        {
-            self.plain = self.plain.without_content();
-        }
-        self
-    }
-
-    /// What was stored over the memcached port.
-    pub fn of_item(item: Item) -> StoredPage {
-        let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
-        let (stored, ..) = stored.into_parts();
-        let (plain, forms) = (Laid::empty(), OtherForms::default());
-        let beside = Some(Box::new(Beside::Item(item)));
-        StoredPage { stored, plain, forms, beside, coding: AtomicBool::new(false) }
-    }
-
     /// What was stored over the memcached port, if it was.
     pub fn item(&self) -> Option<&Item> {
-        match self.beside.as_deref() {
-            Some(Beside::Item(item)) => Some(item),
-            Some(Beside::Internal(_)) | None => None,
+        match self.beside()? {
+            Beside::Item(item) => Some(item),
+            Beside::Internal(_) => None,
         }
+    }
+}
+
+/// A page as the store hands it out.
+pub type SharedPage = Page<StoredPage>;
+
+/// All of a page, what it knows of itself and the bytes behind.
+pub trait ReadPage {
+    /// The page as it came, in no coding.
+    fn plain(&self) -> Form<'_>;
+    /// The length of the content as it came, in bytes, kept or not.
+    fn length(&self) -> usize;
+    /// The content as it came: kept, or made again out of a coding.
+    fn content(&self) -> Bytes;
+    /// The stored response with all its fields, read out of the header section.
+    fn response(&self) -> Stored;
+    /// The first line of this name among the fields that are sent.
+    fn field(&self, name: &HeaderName) -> Option<&[u8]>;
+}
+
+impl ReadPage for SharedPage {
+    fn plain(&self) -> Form<'_> {
+        let page = self.payload();
+        page.ends.form(self.bytes(), page.elsewhere())
+    }
+
+    fn length(&self) -> usize {
+        let page = self.payload();
+        page.ends.length(self.bytes(), page.elsewhere())
+    }
+
+    fn content(&self) -> Bytes {
+        let page = self.payload();
+        let whole = || Bytes::from_owner(Whole(self.clone()));
+        page.ends.shared(whole, page.elsewhere()).unwrap_or_else(|| {
+            let content = page.forms().undone(self.length());
+            content.expect("the coding was tried when the content was let go of")
+        })
+    }
+
+    fn response(&self) -> Stored {
+        let internal = match self.payload().beside() {
+            Some(Beside::Internal(fields)) => fields.clone(),
+            Some(Beside::Item(_)) | None => HeaderMap::new(),
+        };
+        Stored::of_parts(self.payload().stored.clone(), self.plain().fields(), internal)
+    }
+
+    fn field(&self, name: &HeaderName) -> Option<&[u8]> {
+        self.plain().field(name)
+    }
+}
+
+/// A page as the bytes that it is sent of.
+struct Whole(SharedPage);
+
+impl AsRef<[u8]> for Whole {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
     }
 }
 
 impl Payload for StoredPage {
     fn bytes(&self) -> usize {
-        let beside = self.beside.as_deref().map_or(0, |beside| {
-            let own = match beside {
-                Beside::Internal(fields) => fields_bytes(fields),
-                Beside::Item(item) => allocated(SEEN_BYTES) + allocated(item.value.len()),
-            };
-            allocated(size_of::<Beside>()) + own
-        });
-        self.stored.heap_bytes() + self.plain.heap_bytes() + self.forms.bytes() + beside
+        self.stored.heap_bytes() + self.rare.as_ref().map_or(0, |rare| rare.heap_bytes())
     }
 
     /// What varies by anything is somebody's; so is what has an owner or cookies in its key, which is
@@ -244,15 +226,6 @@ impl Payload for StoredPage {
             false => Audience::Somebody,
         }
     }
-}
-
-/// The same fields in memory that holds nothing else.
-fn owned(fields: &HeaderMap) -> HeaderMap {
-    let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes());
-    fields
-        .iter()
-        .map(|(name, value)| (name.clone(), own(value).expect("what is a value stays one")))
-        .collect()
 }
 
 /// What a map of fields takes with its values, at most.
@@ -281,20 +254,17 @@ pub fn dependencies(
 }
 
 /// The number by which the store tells the variants of a page apart.
-pub fn variant(stored: &StoredFacts) -> u64 {
+pub fn variant(stored: &StoredFacts) -> u32 {
     if stored.nominated.is_empty() {
         return 0;
     }
-    xxhash_rust::xxh3::xxh3_64(&stored.nominated.variant_key())
+    xxhash_rust::xxh3::xxh3_64(&stored.nominated.variant_key()) as u32
 }
 
 /// When a soft change has marked `page`, if one has.
 pub fn marked(page: &Page<StoredPage>) -> Option<Timestamp> {
     page.marked().map(|marked| Timestamp(marked.at_ms))
 }
-
-/// A page as the store hands it out.
-pub type SharedPage = std::sync::Arc<Page<StoredPage>>;
 
 #[cfg(test)]
 mod tests {
@@ -305,14 +275,14 @@ mod tests {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    fn page(status: StatusCode, lines: &[(&'static str, &'static str)]) -> (HeaderMap, StoredPage) {
+    fn page(status: StatusCode, lines: &[(&'static str, &'static str)]) -> (HeaderMap, SharedPage) {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(*name, HeaderValue::from_static(value));
         }
         let mut stored = Stored::of_file(headers, 3, Timestamp(0));
         stored.status = status;
-        (stored.headers.clone(), StoredPage::new(stored, Bytes::from_static(b"abc")))
+        (stored.headers.clone(), NewPage::new(stored, Bytes::from_static(b"abc")).apart())
     }
 
     #[test]
@@ -330,10 +300,10 @@ mod tests {
         assert_eq!(page.response().headers, headers);
         let cookies: Vec<_> = headers.get_all("set-cookie").iter().collect();
         assert_eq!(cookies, ["a=1", "b=2"], "in their order");
-        let whole = text(page.plain.head());
+        let whole = text(page.plain().head());
         assert!(whole.starts_with("HTTP/1.1 404 Not Found\r\ncontent-type: text/html"), "{whole}");
         assert!(whole.contains("\r\ncontent-length: 3\r\n") && whole.ends_with("\r\n"), "{whole}");
-        let not_modified = text(&page.plain.not_modified().concat());
+        let not_modified = text(&page.plain().not_modified().concat());
         assert!(
             not_modified.starts_with("HTTP/1.1 304 Not Modified\r\ndate: Thu"),
             "{not_modified}"
@@ -345,14 +315,15 @@ mod tests {
     #[test]
     fn a_204_has_no_length() {
         let (_, page) = page(StatusCode::NO_CONTENT, &[]);
-        assert!(!text(page.plain.head()).contains("content-length"));
+        assert!(!text(page.plain().head()).contains("content-length"));
     }
 
     #[test]
     fn a_page_is_counted_with_all_it_holds() {
         let (_, page) = page(StatusCode::OK, &[("etag", "\"1\"")]);
-        let least = page.plain.head().len() + 3 + 3;
-        assert!((least..least + 150).contains(&page.bytes()), "{}", page.bytes());
+        let least = page.plain().head().len() + 3 + size_of::<StoredPage>();
+        let bytes = page.heap_bytes();
+        assert!((least..least + 90).contains(&bytes), "{bytes}, at least {least}");
         println!("a page is {} bytes, facts {}", size_of::<StoredPage>(), size_of::<StoredFacts>());
     }
 }

@@ -134,7 +134,7 @@ fn from_store(
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
     status.detail = Some("private");
-    Some(serve::page(facts, page, now, &status))
+    Some(serve::page(facts, found, now, &status))
 }
 
 /// What became of a response that might be kept for its owner.

@@ -11,7 +11,7 @@ use crate::body::{Content, ResponseBody};
 use crate::config::{Hosts, OtherHosts};
 use crate::exchange::Visitor;
 use crate::litespeed;
-use crate::page::StoredPage;
+use crate::page::{ReadPage, StoredPage};
 use crate::purger;
 use crate::serve;
 use crate::site::Site;
@@ -257,7 +257,7 @@ fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength, by: &Cau
             true => &hosts.aliases[..],
             false => &[],
         };
-        let content_type = page.payload().field(&header::CONTENT_TYPE);
+        let content_type = page.field(&header::CONTENT_TYPE);
         conditions.hold(&Described { host, aliases, url, content_type })
     };
     let touches: Touches<StoredPage> = Arc::new(touches);

@@ -30,7 +30,7 @@ use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::origin::{OriginRequest, OriginResponse, Reached, RequestBody, Unsent};
-use crate::page::{SharedPage, StoredPage, dependencies, marked};
+use crate::page::{ReadPage, SharedPage, StoredPage, dependencies, marked};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::routes::Script;
@@ -265,7 +265,7 @@ async fn follow(
             let mut status = ask.status();
             status.collapsed = true;
             status.ttl_seconds = Some(stored.ttl_seconds(now));
-            Some(serve::page(&facts, page.payload(), now, &status))
+            Some(serve::page(&facts, &page, now, &status))
         }
     }
 }
@@ -289,7 +289,7 @@ fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<Re
     if let Failure::Status(code) = failure {
         status.forward_status = Some(code);
     }
-    Some(serve::page(&facts, page, now, &status))
+    Some(serve::page(&facts, fallback, now, &status))
 }
 
 /// The right to render: with others waiting, or not.
@@ -382,7 +382,7 @@ impl Render {
             // Coded here, once for everybody.
             headers.remove(header::ACCEPT_ENCODING);
         }
-        let known = validate.as_ref().map(|page| page.payload().response());
+        let known = validate.as_ref().map(|page| page.response());
         make_conditional(&mut headers, known.as_ref());
         if validate.is_none() {
             self.ask.put_range(&mut headers);
@@ -493,8 +493,8 @@ impl Render {
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
                 status.forward_status = Some(StatusCode::NOT_MODIFIED);
-                let content = page.payload().content();
-                let coded = page.payload().forms.contents();
+                let content = page.content();
+                let coded = page.payload().forms().contents();
                 self.store(stored, content, coded, status);
                 Attempt::Done
             }

@@ -6,7 +6,7 @@ use crate::access_log::Spent;
 use crate::body::{Content, ResponseBody};
 use crate::config::Address;
 use crate::litespeed;
-use crate::page::{Laid, StoredPage};
+use crate::page::{Laid, ReadPage, SharedPage};
 use crate::site::Site;
 use crate::target::Target;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ const BOUNDARY: &str = "pagewell7f3a9c1e5b2d4860";
 /// A stored page as the answer to a request: whole, in part, or only that it has not changed.
 pub fn page(
     facts: &RequestFacts<'_>,
-    page: &StoredPage,
+    page: &SharedPage,
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
@@ -41,27 +41,27 @@ pub fn page(
 /// are read out of its header section again, which is to be had without here.
 pub fn new_page(
     facts: &RequestFacts<'_>,
-    page: &StoredPage,
+    page: &SharedPage,
     fields: HeaderMap,
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    let length = page.plain.length() as u64;
-    let is_whole = matches!(answer(facts, &page.stored, Some(length)), Answer::Whole);
-    let content = page.plain.shared().filter(|_| is_whole && page.forms.codings().is_empty());
-    let Some(content) = content.filter(|_| page.stored.status != StatusCode::NO_CONTENT) else {
+    let (stored, length) = (&page.payload().stored, page.length() as u64);
+    let is_whole = matches!(answer(facts, stored, Some(length)), Answer::Whole);
+    let is_kept = page.plain().content().is_some() && page.payload().forms().codings().is_empty();
+    if !is_whole || !is_kept || stored.status == StatusCode::NO_CONTENT {
         return self::page(facts, page, now, status);
-    };
+    }
     let mut response = Response::new(Content::Empty.into());
-    *response.status_mut() = page.stored.status;
+    *response.status_mut() = stored.status;
     *response.headers_mut() = fields;
-    told(fill(facts, response, length, Content::Whole(content)), page, now, status)
+    told(fill(facts, response, length, Content::Whole(page.content())), page, now, status)
 }
 
 /// Says how a response came to be that is made of a page, and how old it is.
 fn told(
     mut response: Response<ResponseBody>,
-    page: &StoredPage,
+    page: &SharedPage,
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
@@ -74,7 +74,7 @@ fn told(
         // Errors of our own say so themselves; here the page's member stands for it.
         headers.remove("cache-status");
     }
-    let age = page.stored.age_seconds(now);
+    let age = page.payload().stored.age_seconds(now);
     // RFC 9111 section 5.1: Age says that the response did not come from the origin just now.
     let first_hand = matches!(status.handled, Handled::Forwarded(_)) && !status.collapsed;
     if age > 0 || !first_hand {
@@ -186,10 +186,10 @@ fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Respons
 }
 
 /// A page in the form that the request selects.
-fn reuse_page(facts: &RequestFacts<'_>, page: &StoredPage) -> Response<ResponseBody> {
-    let StoredPage { plain, forms, .. } = page;
+fn reuse_page(facts: &RequestFacts<'_>, page: &SharedPage) -> Response<ResponseBody> {
+    let forms = page.payload().forms();
     let stored = &page.response();
-    let length = plain.length() as u64;
+    let length = page.length() as u64;
     let form = |coding| forms.get(coding).and_then(Laid::shared);
     let plain = || match answer(facts, stored, Some(length)) {
         Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, Content::Whole(page.content())),
@@ -289,7 +289,7 @@ fn parts(stored: &Stored, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBod
 
 /// A range of a stored part: `range` is its place in the whole, `at` that in the part's content.
 pub fn of_part(
-    part: &StoredPage,
+    part: &SharedPage,
     range: ByteRange,
     at: Range<usize>,
     now: Timestamp,
@@ -299,10 +299,10 @@ pub fn of_part(
     let mut response = with(&part.response(), StatusCode::PARTIAL_CONTENT, content);
     let headers = response.headers_mut();
     // A stored part knows how long the whole is.
-    let complete_length = part.stored.content_length().unwrap_or_default();
+    let complete_length = part.payload().stored.content_length().unwrap_or_default();
     set(headers, header::CONTENT_RANGE, &range.content_range(complete_length));
     headers.insert(header::CONTENT_LENGTH, range.length().into());
-    headers.insert(header::AGE, HeaderValue::from(part.stored.age_seconds(now)));
+    headers.insert(header::AGE, HeaderValue::from(part.payload().stored.age_seconds(now)));
     headers.append("cache-status", status_value(status));
     response
 }

@@ -11,7 +11,7 @@
 
 use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
 use crate::codings::{self, PLAIN_BYTES, Work};
-use crate::page::{Plain, StoredPage};
+use crate::page::{NewPage, Plain, SharedPage};
 use crate::serve;
 use crate::site::Site;
 use bytes::{Bytes, BytesMut};
@@ -77,7 +77,7 @@ struct Kept {
     /// When it was found there last, in milliseconds.
     found_ms: AtomicU64,
     /// As plain hits send it: before its codings are made, and with them.
-    laid_out: [OnceLock<Arc<StoredPage>>; 2],
+    laid_out: [OnceLock<SharedPage>; 2],
 }
 
 /// Content in codings, the smallest first.
@@ -98,7 +98,7 @@ impl Kept {
     }
 
     /// The file as plain hits send it; `None` where there is nothing of it in memory yet.
-    fn laid_out(&self) -> Option<&Arc<StoredPage>> {
+    fn laid_out(&self) -> Option<&SharedPage> {
         let coded = self.coded.get();
         let place = &self.laid_out[usize::from(coded.is_some())];
         if let Some(page) = place.get() {
@@ -112,7 +112,7 @@ impl Kept {
         let coded = coded.map_or(Vec::new(), |coded| {
             coded.codings.iter().copied().zip(coded.contents.iter().cloned()).collect()
         });
-        Some(place.get_or_init(|| Arc::new(StoredPage::of_file(self.stored.clone(), plain, coded))))
+        Some(place.get_or_init(|| NewPage::of_file(self.stored.clone(), plain, coded).apart()))
     }
 
     /// What it costs to keep it at `path`, in bytes.
@@ -227,7 +227,7 @@ impl StaticFiles {
     }
 
     /// The file that was found at this path within the last second, as plain hits send it.
-    pub fn found(&self, at: &str, now: Timestamp) -> Option<Arc<StoredPage>> {
+    pub fn found(&self, at: &str, now: Timestamp) -> Option<SharedPage> {
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
         let kept = found.get(at)?.upgrade()?;
         drop(found);

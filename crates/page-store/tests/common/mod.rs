@@ -8,7 +8,6 @@ use page_store::{
     Applied, Change, Dependencies, Lease, Limits, NotStored, Page, Payload, Refused, Site, Store,
     Strength, Target,
 };
-use std::sync::Arc;
 
 /// The site of most tests.
 pub const SITE: Site = Site(1);
@@ -48,7 +47,7 @@ pub fn put(
     url: &str,
     tags: &[&str],
     lease: &Lease,
-) -> Result<Arc<Page<Made>>, Refused> {
+) -> Result<Page<Made>, Refused> {
     put_made(store, url, 0, tags, lease, Made { from: 0, bytes: 100 })
         .map_err(|refused| refused.reason)
 }
@@ -57,11 +56,11 @@ pub fn put(
 pub fn put_made(
     store: &Store<Made>,
     url: &str,
-    variant: u64,
+    variant: u32,
     tags: &[&str],
     lease: &Lease,
     made: Made,
-) -> Result<Arc<Page<Made>>, NotStored<Made>> {
+) -> Result<Page<Made>, NotStored<Made>> {
     let dependencies = depends(store, url, tags);
     store.insert(store.key(url.as_bytes()), variant, &dependencies, lease, made)
 }

@@ -6,7 +6,7 @@
 use page_store::{Refused, Strength, Target};
 
 struct Page {
-    variant: u64,
+    variant: u32,
     made_from: MadeFrom,
     lease: u64,
     render: u64,
@@ -107,7 +107,7 @@ fn touches(one: &[String], other: &[String]) -> bool {
 }
 
 impl Page {
-    fn is_variant(&self, url: &str, variant: u64) -> bool {
+    fn is_variant(&self, url: &str, variant: u32) -> bool {
         self.made_from.url == url && self.variant == variant
     }
 }
@@ -126,7 +126,7 @@ impl Oracle {
     /// Why a render must not be stored.
     pub fn reasons_to_refuse(
         &self,
-        variant: u64,
+        variant: u32,
         made_from: &MadeFrom,
         lease: u64,
     ) -> Vec<Refused> {
@@ -150,13 +150,13 @@ impl Oracle {
         &self.last_reasons
     }
 
-    pub fn insert(&mut self, variant: u64, made_from: &MadeFrom, lease: u64, render: u64) {
+    pub fn insert(&mut self, variant: u32, made_from: &MadeFrom, lease: u64, render: u64) {
         let url = made_from.url;
         self.last_reasons = self.reasons_to_refuse(variant, made_from, lease);
         self.renders += 1;
         self.pages.retain(|page| !page.is_variant(url, variant));
         let of_url = self.pages.iter().filter(|page| page.made_from.url == url);
-        let variants: Vec<u64> = of_url.map(|page| page.variant).collect();
+        let variants: Vec<u32> = of_url.map(|page| page.variant).collect();
         if variants.len() >= self.variants_max {
             self.pages.retain(|page| !page.is_variant(url, variants[0]));
         }
@@ -228,7 +228,7 @@ impl Oracle {
     /// The pages at `url`, oldest first: variant, render, lease, mark.
     pub fn pages(&self, url: &str) -> Vec<(u64, u64, u64, bool)> {
         let at_url = self.pages.iter().filter(|page| page.made_from.url == url);
-        at_url.map(|page| (page.variant, page.render, page.lease, page.marked)).collect()
+        at_url.map(|page| (page.variant.into(), page.render, page.lease, page.marked)).collect()
     }
 
     /// Rule 2, exactly: what forbids a request of `arrival` to share a render of `lease`.

@@ -11,7 +11,7 @@
 //! pages only, so none is lost.
 
 use super::make;
-use crate::page::SharedPage;
+use crate::page::{ReadPage, SharedPage};
 use bytes::Bytes;
 use http_cache::codings::Coding;
 use std::io;
@@ -98,7 +98,7 @@ fn compress(waiting: &Receiver<Job>) {
     // Of this thread, on Linux. Where that is not allowed, it is done like anything else.
     let _ = rustix::process::setpriority_process(None, BEHIND);
     while let Ok(Job { page, codings, done }) = waiting.recv() {
-        let content = page.payload().content();
+        let content = page.content();
         let made = make(&content, &codings);
         // Whoever waits holds the page, too: it is not freed here.
         drop((content, page));

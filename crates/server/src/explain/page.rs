@@ -3,7 +3,7 @@
 //! it.
 
 use super::judge::Judged;
-use crate::page::SharedPage;
+use crate::page::{ReadPage, SharedPage};
 use crate::site::Site;
 use crate::why::{Outcome, shown};
 use http::header;
@@ -19,7 +19,7 @@ const RULES_MAX: usize = 50;
 /// A page as it is now.
 pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
     let stored = &page.payload().stored;
-    let content_type = page.payload().field(&header::CONTENT_TYPE).map(shown::cut_bytes);
+    let content_type = page.field(&header::CONTENT_TYPE).map(shown::cut_bytes);
     let lasts_ms = i64::try_from(stored.lifetime_ms()).unwrap_or(i64::MAX);
     let age_ms = i64::try_from(stored.age_ms(now)).unwrap_or(i64::MAX);
     let now_ms = i64::try_from(now.0).unwrap_or(i64::MAX);
@@ -31,7 +31,7 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
         "ttl_seconds": stored.ttl_seconds(now),
         "lifetime_from": stored.lifetime_source.as_str(),
         "status": stored.status.as_u16(),
-        "bytes": page.payload().plain.length(),
+        "bytes": page.length(),
         "content_type": content_type,
         "tags": tags,
         "tags_left_out": stored.tags.len().saturating_sub(TAGS_MAX),

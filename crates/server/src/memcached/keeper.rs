@@ -10,7 +10,7 @@
 
 use super::leases::Leases;
 use super::page_line;
-use crate::page::{SharedPage, StoredPage};
+use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
@@ -135,8 +135,8 @@ impl Keeper {
     ) -> Edited {
         let store = &self.site.store;
         let key = [NAMESPACE, key].concat();
-        let page = StoredPage::of_item(item.clone());
-        match store.insert(store.key(&key), 0, dependencies, lease, page) {
+        let page = NewPage::of_item(item.clone());
+        match page.put(|new| store.insert(store.key(&key), 0, dependencies, lease, new)) {
             Ok(_) => {
                 self.site.counters.memcached_stored.add();
                 Edited::Done(Some(item))
@@ -158,7 +158,8 @@ impl Keeper {
         if new == NewCas::Yes {
             item.cas = self.next_cas();
         }
-        match self.site.store.replace_payload(page, StoredPage::of_item(item.clone())) {
+        let new = NewPage::of_item(item.clone());
+        match new.put(|new| self.site.store.replace_payload(page, new)) {
             Ok(_) => Edited::Done(Some(item)),
             Err(NotReplaced::TooLarge) => self.refused(Some(page), NotKept::NoRoom),
             Err(NotReplaced::NotStored | NotReplaced::Marked) => Edited::Not(NotKept::Changed),

@@ -29,112 +29,39 @@ pub enum Plain {
     InCodings(usize),
 }
 
-/// A page in one form, as it goes over HTTP/1.1: its header section without the lines that change from hit
-/// to hit and without the empty line, and its content behind it, in one allocation. The lines that a 304
-/// has, too, are the end of the header section.
-pub struct Laid {
-    bytes: Arc<[u8]>,
-    /// Where the header section ends.
-    head: u32,
-    /// Where the lines of a 304 begin.
+/// A page in one form as it goes over HTTP/1.1, to be read.
+#[derive(Clone, Copy)]
+pub struct Form<'a> {
+    head: &'a [u8],
     not_modified: u32,
-    /// Where the content is that is not behind the header section.
-    elsewhere: Option<Box<Elsewhere>>,
+    content: Option<&'a [u8]>,
 }
 
-/// Where content is that is not behind the header section.
-enum Elsewhere {
-    /// Where somebody else has it as well.
-    Apart(Bytes),
-    /// Nowhere; so many bytes.
-    Nowhere(usize),
-}
-
-impl Laid {
-    /// Of a response with these fields.
-    pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Laid {
-        let (here, length, elsewhere) = match plain {
-            Plain::Kept(content) => (content.clone(), content.len(), None),
-            Plain::Shared(content) => {
-                (Bytes::new(), content.len(), Some(Box::new(Elsewhere::Apart(content))))
-            }
-            Plain::InCodings(length) => {
-                (Bytes::new(), length, Some(Box::new(Elsewhere::Nowhere(length))))
-            }
-        };
-        let mut head = Vec::with_capacity(HEAD_USUAL);
-        let not_modified = write_head(facts, headers, length, &mut head) as u32;
-        let bytes = joined(&head, &here);
-        Laid { bytes, head: head.len() as u32, not_modified, elsewhere }
-    }
-
-    /// Nothing at all.
-    pub(super) fn empty() -> Laid {
-        Laid { bytes: Arc::default(), head: 0, not_modified: 0, elsewhere: None }
-    }
-
+impl<'a> Form<'a> {
     /// Status line and lines of the whole response.
-    pub fn head(&self) -> &[u8] {
-        &self.bytes[..self.head as usize]
+    pub fn head(&self) -> &'a [u8] {
+        self.head
     }
 
     /// Status line and lines of a 304.
-    pub fn not_modified(&self) -> [&[u8]; 2] {
-        [NOT_MODIFIED, &self.bytes[self.not_modified as usize..self.head as usize]]
+    pub fn not_modified(&self) -> [&'a [u8]; 2] {
+        [NOT_MODIFIED, &self.head[self.not_modified as usize..]]
     }
 
     /// The content, if it is kept.
-    pub fn content(&self) -> Option<&[u8]> {
-        match self.elsewhere.as_deref() {
-            None => Some(&self.bytes[self.head as usize..]),
-            Some(Elsewhere::Apart(content)) => Some(content),
-            Some(Elsewhere::Nowhere(_)) => None,
-        }
-    }
-
-    /// The same, to be held on to.
-    pub fn shared(&self) -> Option<Bytes> {
-        match self.elsewhere.as_deref() {
-            None => Some(Bytes::from_owner(self.bytes.clone()).slice(self.head as usize..)),
-            Some(Elsewhere::Apart(content)) => Some(Bytes::clone(content)),
-            Some(Elsewhere::Nowhere(_)) => None,
-        }
-    }
-
-    /// The length of the content in bytes, kept or not.
-    pub fn length(&self) -> usize {
-        match self.elsewhere.as_deref() {
-            None => self.bytes.len() - self.head as usize,
-            Some(Elsewhere::Apart(content)) => content.len(),
-            Some(Elsewhere::Nowhere(length)) => *length,
-        }
-    }
-
-    pub(super) fn without_content(&self) -> Laid {
-        let (head, not_modified) = (self.head, self.not_modified);
-        Laid {
-            bytes: self.head().into(),
-            head,
-            not_modified,
-            elsewhere: Some(Box::new(Elsewhere::Nowhere(self.length()))),
-        }
-    }
-
-    /// What it takes on the heap; of what somebody else has as well, nothing.
-    pub(super) fn heap_bytes(&self) -> usize {
-        let elsewhere = self.elsewhere.as_ref().map_or(0, |_| allocated(size_of::<Elsewhere>()));
-        allocated(2 * size_of::<usize>() + self.bytes.len()) + elsewhere
+    pub fn content(&self) -> Option<&'a [u8]> {
+        self.content
     }
 
     /// The first line of this name.
-    pub(super) fn field(&self, name: &HeaderName) -> Option<&[u8]> {
+    pub(super) fn field(&self, name: &HeaderName) -> Option<&'a [u8]> {
         let name = name.as_str().as_bytes();
-        lines(self.head()).find(|(other, _)| *other == name).map(|(_, value)| value)
+        lines(self.head).find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
     /// The fields that it was laid out from.
     pub(super) fn fields(&self) -> HeaderMap {
-        let all = Bytes::copy_from_slice(self.head());
+        let all = Bytes::copy_from_slice(self.head);
         // With room for those that are added for the client.
         let mut fields = HeaderMap::with_capacity(FIELDS_USUAL);
         for (name, value) in lines(&all) {
@@ -145,6 +72,124 @@ impl Laid {
             }
         }
         fields
+    }
+}
+
+/// Where which part is of what was laid out: header section, then content, if it is not elsewhere.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ends {
+    /// Where the header section ends.
+    head: u32,
+    /// Where the lines of a 304 begin.
+    not_modified: u32,
+}
+
+impl Ends {
+    /// The form in `bytes`.
+    pub(super) fn form<'a>(self, bytes: &'a [u8], elsewhere: Option<&'a Elsewhere>) -> Form<'a> {
+        let (head, behind) = bytes.split_at(self.head as usize);
+        let content = match elsewhere {
+            None => Some(behind),
+            Some(Elsewhere::Apart(content)) => Some(&content[..]),
+            Some(Elsewhere::Nowhere(_)) => None,
+        };
+        Form { head, not_modified: self.not_modified, content }
+    }
+
+    /// The length of the content in bytes, kept or not, where all of it is `bytes`.
+    pub(super) fn length(self, bytes: &[u8], elsewhere: Option<&Elsewhere>) -> usize {
+        match elsewhere {
+            None => bytes.len() - self.head as usize,
+            Some(Elsewhere::Apart(content)) => content.len(),
+            Some(Elsewhere::Nowhere(length)) => *length,
+        }
+    }
+
+    /// The content to be held on to; `whole` is all that was laid out.
+    pub(super) fn shared(
+        self,
+        whole: impl FnOnce() -> Bytes,
+        elsewhere: Option<&Elsewhere>,
+    ) -> Option<Bytes> {
+        match elsewhere {
+            None => Some(whole().slice(self.head as usize..)),
+            Some(Elsewhere::Apart(content)) => Some(Bytes::clone(content)),
+            Some(Elsewhere::Nowhere(_)) => None,
+        }
+    }
+}
+
+/// Where content is that is not behind the header section.
+pub(super) enum Elsewhere {
+    /// Where somebody else has it as well.
+    Apart(Bytes),
+    /// Nowhere; so many bytes.
+    Nowhere(usize),
+}
+
+impl Elsewhere {
+    pub(super) fn heap_bytes(this: Option<&Elsewhere>) -> usize {
+        this.map_or(0, |_| allocated(size_of::<Elsewhere>()))
+    }
+}
+
+/// What was laid out, in pieces: not in one allocation yet.
+pub(super) struct Pieces {
+    pub(super) ends: Ends,
+    pub(super) head: Vec<u8>,
+    /// What is behind it.
+    pub(super) content: Bytes,
+    pub(super) elsewhere: Option<Box<Elsewhere>>,
+}
+
+impl Pieces {
+    /// Of a response with these fields.
+    pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Pieces {
+        let (content, length, elsewhere) = match plain {
+            Plain::Kept(content) => (content.clone(), content.len(), None),
+            Plain::Shared(content) => {
+                (Bytes::new(), content.len(), Some(Box::new(Elsewhere::Apart(content))))
+            }
+            Plain::InCodings(length) => {
+                (Bytes::new(), length, Some(Box::new(Elsewhere::Nowhere(length))))
+            }
+        };
+        let mut head = Vec::with_capacity(HEAD_USUAL);
+        let not_modified = write_head(facts, headers, length, &mut head) as u32;
+        let ends = Ends { head: head.len() as u32, not_modified };
+        Pieces { ends, head, content, elsewhere }
+    }
+}
+
+/// A page in a coding: its header section without the lines that change from hit to hit and without the empty
+/// line, and its content behind it, in one allocation.
+pub struct Laid {
+    bytes: Arc<[u8]>,
+    ends: Ends,
+    elsewhere: Option<Box<Elsewhere>>,
+}
+
+impl Laid {
+    /// Of a response with these fields.
+    pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Laid {
+        let Pieces { ends, head, content, elsewhere } = Pieces::of(facts, headers, plain);
+        Laid { bytes: joined(&head, &content), ends, elsewhere }
+    }
+
+    /// As it is sent.
+    pub fn form(&self) -> Form<'_> {
+        self.ends.form(&self.bytes, self.elsewhere.as_deref())
+    }
+
+    /// Its content, if it is kept, to be held on to.
+    pub fn shared(&self) -> Option<Bytes> {
+        self.ends.shared(|| Bytes::from_owner(self.bytes.clone()), self.elsewhere.as_deref())
+    }
+
+    /// What it takes on the heap; of what somebody else has as well, nothing.
+    pub(super) fn heap_bytes(&self) -> usize {
+        allocated(2 * size_of::<usize>() + self.bytes.len())
+            + Elsewhere::heap_bytes(self.elsewhere.as_deref())
     }
 }
 

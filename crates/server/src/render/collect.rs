@@ -11,7 +11,7 @@ use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
 use crate::codings::{self, Asked};
 use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
-use crate::page::{SharedPage, StoredPage, dependencies, variant};
+use crate::page::{NewPage, ReadPage, SharedPage, dependencies, variant};
 use crate::private;
 use crate::reached::Limit;
 use crate::serve;
@@ -130,7 +130,7 @@ impl Render {
         status.detail = refused.or(self.ask.owner.as_ref().map(|_| "private"));
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
-        let _ = answer.send(serve::new_page(&facts, page.payload(), fields, now, &status));
+        let _ = answer.send(serve::new_page(&facts, &page, fields, now, &status));
     }
 
     /// Answers the visitor with a complete response that must not be stored.
@@ -146,7 +146,7 @@ impl Render {
         stored.set_content_length(Some(content.len() as u64));
         status.detail = Some(reason);
         let now = self.site.clock.now();
-        let page = StoredPage::new(stored, content);
+        let page = NewPage::new(stored, content).apart();
         let response = serve::page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, Outcome::NotShareable);
     }
@@ -177,9 +177,10 @@ impl Render {
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
             Forms::ByCoding => coded,
         };
-        let (page, fields) = StoredPage::made(stored, content, coded);
+        let (page, fields) = NewPage::made(stored, content, coded);
         let page = codings::as_kept(page);
-        match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
+        let lease = self.right.lease();
+        match page.put(|new| site.store.insert(key, variant, &made_from, lease, new)) {
             Ok(page) => {
                 self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
                 site.unheard.note(&site.config.databases, page.payload().stored.tags.iter());
@@ -223,7 +224,7 @@ impl Render {
 
     /// Whether the page is one of those that are read.
     fn asked(&self) -> Asked {
-        let had_codings = |old: &SharedPage| !old.payload().forms.codings().is_empty();
+        let had_codings = |old: &SharedPage| !old.payload().forms().codings().is_empty();
         match self.ask.fallback.as_ref().is_some_and(had_codings) || self.is_for_nobody {
             true => Asked::Again,
             false => Asked::Once,
@@ -233,7 +234,7 @@ impl Render {
     /// The codings of the page that is being replaced, if its content is the same.
     fn coded_before(&self, content: &Bytes) -> Coded {
         match &self.ask.fallback {
-            Some(old) if is_same(old.payload(), content) => old.payload().forms.contents(),
+            Some(old) if is_same(old, content) => old.payload().forms().contents(),
             _ => Vec::new(),
         }
     }
@@ -499,6 +500,6 @@ async fn reserve(sender: Option<&mpsc::Sender<Piece>>) -> Option<mpsc::Permit<'_
 }
 
 /// Whether a page has this content. One that is kept in codings only is made again to be compared.
-fn is_same(page: &StoredPage, content: &Bytes) -> bool {
-    page.plain.length() == content.len() && page.content() == *content
+fn is_same(page: &SharedPage, content: &Bytes) -> bool {
+    page.length() == content.len() && page.content() == *content
 }

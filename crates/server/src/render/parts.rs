@@ -14,7 +14,7 @@ use super::{Ask, Outcome, Render};
 use crate::body::ResponseBody;
 use crate::exchange::decide_on;
 use crate::origin::OriginResponse;
-use crate::page::{SharedPage, StoredPage, dependencies, variant};
+use crate::page::{NewPage, ReadPage, SharedPage, dependencies, variant};
 use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
@@ -76,7 +76,7 @@ pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<Res
     let key = ask.parts_key();
     let (parts, verdict) = decide_on(site, &facts, &ask.headers, &ask.plan, &key);
     let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict else { return None };
-    let part = parts.as_slice()[candidate].payload();
+    let part = &parts.as_slice()[candidate];
     let Some((range, at)) = range_inside(&facts, &part.response()) else {
         ask.why = ForwardReason::Partial;
         return None;
@@ -84,7 +84,7 @@ pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<Res
     site.counters.hits.add();
     let now = site.clock.now();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
-    status.ttl_seconds = Some(part.stored.ttl_seconds(now));
+    status.ttl_seconds = Some(part.payload().stored.ttl_seconds(now));
     Some(serve::of_part(part, range, at, now, &status))
 }
 
@@ -127,7 +127,7 @@ impl Render {
         status.stored = status.detail.is_none();
         let now = self.site.clock.now();
         status.ttl_seconds = Some(stored.ttl_seconds(now));
-        let page = StoredPage::new(stored, content);
+        let page = NewPage::new(stored, content).apart();
         let response = serve::page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, Outcome::NotShareable);
     }
@@ -157,9 +157,10 @@ impl Render {
         }
         let path = self.ask.target.page();
         let made_from = dependencies(&stored, &site.store, site.name, path);
-        let page = StoredPage::new(stored, content);
+        let page = NewPage::new(stored, content);
         self.outdate();
-        match site.store.insert(key, variant, &made_from, self.right.lease(), page) {
+        let lease = self.right.lease();
+        match page.put(|new| site.store.insert(key, variant, &made_from, lease, new)) {
             Ok(_) => {
                 site.counters.stored.add();
                 None
@@ -179,8 +180,8 @@ impl Render {
         content: Bytes,
     ) -> (Stored, Bytes) {
         let both = older.filter(|page| !page.is_marked()).and_then(|page| {
-            let old_content = page.payload().content();
-            let old_response = page.payload().response();
+            let old_content = page.content();
+            let old_response = page.response();
             let old = Held { stored: &old_response, content: &old_content };
             let new = Held { stored: &stored, content: &content };
             joined(&old, &new, self.site.limits.page_bytes as u64)

@@ -8,7 +8,7 @@ use super::{Ask, Ranges, Sent, parts};
 use crate::exchange::view_of;
 use crate::forward::{AsSent, read_facts};
 use crate::origin::OriginResponse;
-use crate::page::SharedPage;
+use crate::page::{ReadPage, SharedPage};
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
@@ -62,7 +62,7 @@ pub(super) fn freshened(
     response: &OriginResponse,
     sent: &Sent,
 ) -> Result<Stored, &'static str> {
-    let known = &page.payload().response();
+    let known = &page.response();
     let revision = revise(site, ask, known.status, &response.headers);
     let refresh = |known: &Stored, headers: &HeaderMap| {
         let facts = read_facts(&Method::GET, &ask.headers);

@@ -4,7 +4,7 @@
 //! owner's session on a disk, the other has clients who keep their own time. Whatever a page depends on
 //! follows from its key and its tags, as when it was first stored.
 
-use crate::page::{Plain, StoredPage, dependencies, variant};
+use crate::page::{NewPage, Plain, ReadPage, StoredPage, dependencies, variant};
 use crate::site::Site;
 use bytes::Bytes;
 use page_snapshot::{Content, Record, SavedPage};
@@ -22,18 +22,19 @@ pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
     {
         return None;
     }
-    let content = match page.plain.content() {
+    let content = match found.page.plain().content() {
         Some(content) => Content::Kept(content),
-        None => Content::InCodings(page.plain.length() as u64),
+        None => Content::InCodings(found.page.length() as u64),
     };
     let stay = if found.worth.stay == Stay::Proven { PROVEN } else { 0 };
-    let forms = page.forms.codings().iter();
-    let forms = forms.filter_map(|coding| Some((*coding, page.forms.get(*coding)?.content()?)));
+    let forms = page.forms().codings().iter();
+    let in_coding = |coding| page.forms().get(coding)?.form().content();
+    let forms = forms.filter_map(|coding| Some((*coding, in_coding(*coding)?)));
     Some(Record {
         key: found.page.key().bytes(),
         worth: found.worth.uses & USES | stay,
         marked_at_ms: found.page.marked().map(|marked| marked.at_ms),
-        stored: page.response(),
+        stored: found.page.response(),
         content,
         forms: forms.collect(),
     })
@@ -62,8 +63,8 @@ pub fn restore(
         Content::InCodings(bytes) => Plain::InCodings(bytes as usize),
     };
     let coded = saved.forms.iter().map(|(coding, content)| (*coding, own(content))).collect();
-    let page = StoredPage::restored(saved.stored, plain, coded);
-    restoring.restore(key, variant, &made_from, page, worth, saved.marked_at_ms)
+    let page = NewPage::restored(saved.stored, plain, coded);
+    page.put(|new| restoring.restore(key, variant, &made_from, new, worth, saved.marked_at_ms))
 }
 
 /// Path and query of a key: what is between the host and whatever else tells copies apart.

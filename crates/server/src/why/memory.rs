@@ -140,7 +140,7 @@ impl Memory {
     }
 
     /// Takes in that a page was dropped or marked.
-    pub(super) fn dropped(&mut self, key: &[u8], variant: u64, mut dropped: LastDrop) {
+    pub(super) fn dropped(&mut self, key: &[u8], variant: u32, mut dropped: LastDrop) {
         let entry = self.entry(key);
         entry.drops = entry.drops.saturating_add(1);
         dropped.content = match entry.render.as_ref().map(|render| render.outcome) {
@@ -202,7 +202,7 @@ mod tests {
         Outcome::Stored(Content { variant: 0, hash })
     }
 
-    fn drop_page(memory: &mut Memory, key: &str, variant: u64) {
+    fn drop_page(memory: &mut Memory, key: &str, variant: u32) {
         let by = Arc::new(Cause::Memcached);
         let (name, unchanged, content) = (None, None, None);
         let dropped =

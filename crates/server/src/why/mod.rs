@@ -73,7 +73,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     /// Which variant of its key it is.
-    pub variant: u64,
+    pub variant: u32,
     /// The content's hash.
     pub hash: u64,
 }

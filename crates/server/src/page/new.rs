@@ -1,0 +1,145 @@
+//! A page that is about to be stored: what it knows of itself, and its header section and content.
+//!
+//! Until then these are in allocations of their own, or wherever the content was read; they are copied into
+//! one with the page when it is stored, or when it is only to be sent ([`NewPage::apart`]).
+
+use super::laid::{Elsewhere, Ends, Pieces};
+use super::{Beside, Coded, Laid, OtherForms, Plain, Rare, SharedPage, StoredPage};
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::HeaderValue;
+use http_cache::codings::{Coding, describe};
+use http_cache::{Stored, Timestamp};
+use memcache::Item;
+use page_store::{New, Page};
+use std::sync::atomic::AtomicBool;
+
+/// A page that is about to be stored.
+pub struct NewPage {
+    page: StoredPage,
+    head: Vec<u8>,
+    /// What of its content is to be behind the header section.
+    content: Bytes,
+}
+
+impl NewPage {
+    /// A page, its header section laid out.
+    pub fn new(stored: Stored, content: Bytes) -> NewPage {
+        NewPage::with_forms(stored, content, Vec::new())
+    }
+
+    /// A page whose content is there in codings as well.
+    pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> NewPage {
+        NewPage::made(stored, content, coded).0
+    }
+
+    /// The same, and the fields that it was laid out from, for the answer to whoever has it made.
+    pub fn made(
+        stored: Stored,
+        content: Bytes,
+        coded: Vec<(Coding, Bytes)>,
+    ) -> (NewPage, HeaderMap) {
+        NewPage::laid_out(stored, Plain::Kept(content), coded, Plain::Kept)
+    }
+
+    /// A page as it was before: content, codings.
+    pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
+        NewPage::laid_out(stored, plain, coded, Plain::Kept).0
+    }
+
+    /// A file as a page: its content, and that in codings, is in memory already and stays there.
+    pub fn of_file(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
+        NewPage::laid_out(stored, plain, coded, Plain::Shared).0
+    }
+
+    /// What was stored over the memcached port.
+    pub fn of_item(item: Item) -> NewPage {
+        let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
+        let (stored, ..) = stored.into_parts();
+        let beside = Some(Box::new(Beside::Item(item)));
+        let rare = Some(Box::new(Rare { beside, ..Rare::default() }));
+        let page =
+            StoredPage { stored, ends: Ends::default(), rare, coding: AtomicBool::new(false) };
+        NewPage { page, head: Vec::new(), content: Bytes::new() }
+    }
+
+    fn laid_out(
+        stored: Stored,
+        plain: Plain,
+        coded: Vec<(Coding, Bytes)>,
+        kept: fn(Bytes) -> Plain,
+    ) -> (NewPage, HeaderMap) {
+        let Pieces { ends, head, content, elsewhere } = Pieces::of(&stored, &stored.headers, plain);
+        let coded = Coded::of(&stored, coded, kept);
+        let (stored, fields, internal) = stored.into_parts();
+        let beside = (!internal.is_empty()).then(|| Box::new(Beside::Internal(owned(&internal))));
+        let rare = Rare { coded, elsewhere, beside }.boxed();
+        let page = StoredPage { stored, ends, rare, coding: AtomicBool::new(false) };
+        (NewPage { page, head, content }, fields)
+    }
+
+    /// The length of the content as it came, in bytes, kept or not.
+    pub fn length(&self) -> usize {
+        match self.page.elsewhere() {
+            None => self.content.len(),
+            Some(Elsewhere::Apart(content)) => content.len(),
+            Some(Elsewhere::Nowhere(length)) => *length,
+        }
+    }
+
+    /// The same page without its content as it came, if that can be made again out of its codings.
+    pub fn without_plain(mut self) -> NewPage {
+        let OtherForms(coded) = self.page.forms();
+        let again = OtherForms(coded).undone(self.content.len());
+        if self.page.elsewhere().is_none()
+            && again.is_some_and(|again| again == self.content)
+            && let Some(rare) = &mut self.page.rare
+        {
+            rare.elsewhere = Some(Box::new(Elsewhere::Nowhere(self.content.len())));
+            self.content = Bytes::new();
+        }
+        self
+    }
+
+    /// Hands it to what stores it.
+    pub fn put<T>(self, put: impl FnOnce(New<'_, StoredPage>) -> T) -> T {
+        put(New { payload: self.page, bytes: &[&self.head, &self.content] })
+    }
+
+    /// The page without a store: to be sent, and no more.
+    pub fn apart(self) -> SharedPage {
+        self.put(Page::apart)
+    }
+}
+
+impl Rare {
+    /// A word, where there is nothing of it.
+    fn boxed(self) -> Option<Box<Rare>> {
+        let is_nothing =
+            self.coded.codings.is_empty() && self.elsewhere.is_none() && self.beside.is_none();
+        (!is_nothing).then(|| Box::new(self))
+    }
+}
+
+impl Coded {
+    /// Lays out the header sections of `stored` in these forms.
+    fn of(stored: &Stored, mut coded: Vec<(Coding, Bytes)>, kept: fn(Bytes) -> Plain) -> Coded {
+        coded.sort_by_key(|(_, content)| content.len());
+        let codings = coded.iter().map(|(coding, _)| *coding).collect();
+        let form = |(coding, content): (Coding, Bytes)| {
+            let mut headers = stored.headers.clone();
+            describe(&mut headers, coding);
+            Laid::of(stored, &headers, kept(content))
+        };
+        Coded { codings, forms: coded.into_iter().map(form).collect() }
+    }
+}
+
+/// The same fields in memory that holds nothing else.
+fn owned(fields: &HeaderMap) -> HeaderMap {
+    let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes());
+    fields
+        .iter()
+        .map(|(name, value)| (name.clone(), own(value).expect("what is a value stays one")))
+        .collect()
+}
