@@ -1,23 +1,65 @@
 //! `pagewell nginx-config`: what to put into nginx where it stays in front and reads pages over the
 //! memcached port.
 //!
-//! nginx looks under the request's URI as it came, which PHP has as `REQUEST_URI`. What is not stored, is no
-//! GET, or comes with a session goes to PHP. Nothing is written anywhere and nothing is asked of nginx.
+//! nginx looks under the request's URI as it came, which PHP has as `REQUEST_URI`; the host is no part of
+//! it, so that one host only is answered. What is not stored, is no GET, or comes with a session goes to
+//! PHP: to the script that was asked for, else to the front controller. Hidden files are those of Pagewell
+//! itself (`config::HIDDEN`). Nothing is written anywhere and nothing is asked of nginx: what it would
+//! refuse, or read as something else than was meant, is refused here (`value`).
 
+pub mod value;
+
+use crate::config::HIDDEN;
 use crate::options::NginxConfigArgs;
 
 /// The configuration for these addresses.
 pub fn text(args: &NginxConfigArgs) -> String {
-    let plain = |address: &str| address.trim_start_matches("tcp:").to_owned();
+    let name = &args.server_name;
     TEMPLATE
-        .replace("@MEMCACHED@", &plain(&args.memcached))
-        .replace("@PHP@", &plain(&args.php))
-        .replace("@ROOT@", &args.root.display().to_string())
+        .replace("@MEMCACHED@", &args.memcached)
+        .replace("@PHP@", &args.php)
+        .replace("@ROOT@", &args.root)
         .replace("@LISTEN@", &args.listen)
-        .replace("@SESSION@", &args.session_cookie)
+        .replace("@NAME@", &name.host)
+        .replace("@HOST@", &name.regex(&args.listen))
+        .replace("@HIDDEN@", &hidden())
+        .replace("@SESSION@", &cookies(&args.session_cookies))
+}
+
+/// What a `Cookie` line has that brings one of these; `*` in a name stands for anything.
+fn cookies(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| regex(name, "[^=;]*")).collect();
+    format!(r"(?:^|;)\s*(?:{})\s*=", names.join("|"))
+}
+
+/// A path with a part that is never served.
+fn hidden() -> String {
+    let names: Vec<String> = HIDDEN.iter().map(|name| regex(name, "[^/]*")).collect();
+    format!("/(?:{})(?:/|$)", names.join("|"))
+}
+
+/// A pattern with `*` as a regular expression, in which this is what `*` stands for.
+fn regex(pattern: &str, star: &str) -> String {
+    let mut regex = String::new();
+    for character in pattern.chars() {
+        match character {
+            '*' => regex.push_str(star),
+            plain if plain.is_ascii_alphanumeric() || matches!(plain, '-' | '_') => {
+                regex.push(plain);
+            }
+            // In a class of its own: nginx takes backslashes before quotes away.
+            '^' => regex.push_str(r"\^"),
+            special => regex.extend(['[', special, ']']),
+        }
+    }
+    regex
 }
 
 const TEMPLATE: &str = r#"# Inside http { }: nginx in front, pages out of Pagewell's memcached port, PHP behind.
+#
+# A page is stored under its address without the host: this memcached port belongs to one host, and
+# requests for others are refused, since what PHP makes for them would be everybody's. Another name of
+# the site: a server of its own that redirects here. Another site: a Pagewell of its own.
 
 upstream pagewell_memcached {
     server @MEMCACHED@;
@@ -26,24 +68,62 @@ upstream pagewell_memcached {
 
 server {
     listen @LISTEN@;
+    server_name @NAME@;
     root @ROOT@;
+
+    if ($http_host !~* "@HOST@") {
+        return 421;
+    }
+
+    # What renders: the script that was asked for, where there is one, else the front controller.
+    set $script /index.php;
+    set $info "";
+    set $asked "";
+    set $behind "";
+    set $inside "";
+    if ($uri ~* "^(?<file>.+?\.php)(?<rest>/.*)?$") {
+        set $asked $file;
+        set $behind $rest;
+    }
+    if ($uri ~ "/$") {
+        set $asked "${uri}index.php";
+    }
+    if (-f $document_root$asked) {
+        set $script $asked;
+        set $info $behind;
+    }
+    # A directory that has a script, without the slash.
+    if ($uri ~ "[^/]$") {
+        set $inside "${uri}/index.php";
+    }
+    if (-f $document_root$inside) {
+        rewrite "^(.*)$" $1/ permanent;
+    }
+
+    # Never served: dotfiles, backups, dumps, sources, keys.
+    location ~ "/\.(?!(?<=^/\.)well-known(?:/|$))" {
+        return 404;
+    }
+    location ~* "@HIDDEN@" {
+        return 404;
+    }
+
+    # Scripts are run, never shown.
+    location ~* "\.php(?:/|$)" {
+        try_files /.none @cached;
+    }
 
     location / {
         try_files $uri @cached;
     }
 
-    # Scripts are run, never shown.
-    location ~ \.php(/|$) {
-        try_files /.none @cached;
-    }
-
     location @cached {
         error_page 404 418 502 504 = @php;
-        if ($request_method !~ ^(GET|HEAD)$) {
+        if ($request_method !~ "^(?:GET|HEAD)$") {
             return 418;
         }
         # Whoever has a session gets pages of his own.
-        if ($cookie_@SESSION@) {
+        if ($http_cookie ~ "@SESSION@") {
             return 418;
         }
         set $memcached_key $request_uri;
@@ -53,9 +133,24 @@ server {
 
     location @php {
         include /etc/nginx/fastcgi_params;
-        fastcgi_param SCRIPT_FILENAME $document_root/index.php;
-        fastcgi_param SCRIPT_NAME /index.php;
+        fastcgi_param SCRIPT_FILENAME $document_root$script;
+        fastcgi_param SCRIPT_NAME $script;
+        fastcgi_param PATH_INFO $info;
         fastcgi_pass @PHP@;
     }
 }
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_cookies_are_matched_to_the_letter_but_for_the_star() {
+        assert_eq!(
+            cookies(&["SESS*".into(), "a.b^|$".into()]),
+            r"(?:^|;)\s*(?:SESS[^=;]*|a[.]b\^[|][$])\s*="
+        );
+        assert!(hidden().starts_with("/(?:[^/]*[.]bak|"), "{}", hidden());
+    }
+}

@@ -6,6 +6,7 @@ use crate::config::raw::{File, OneOrMany};
 use crate::config::shown::Flags;
 use crate::config::written::with_place;
 use crate::config::{Config, load, resolve};
+use crate::nginx_config::value;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -186,21 +187,29 @@ pub struct DoctorArgs {
 /// `pagewell nginx-config`
 #[derive(Args, Debug)]
 pub struct NginxConfigArgs {
-    /// The memcached port of Pagewell, as nginx writes it: address:port or unix:path
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:11211")]
+    /// The site's host, with its port where that is not the one at which nginx listens: requests for
+    /// others are refused, because a stored page is the same for all
+    #[arg(long, value_name = "HOST", value_parser = value::server_name)]
+    pub server_name: value::ServerName,
+    /// The memcached port of Pagewell: address:port or unix:path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:11211",
+          value_parser = value::asked)]
     pub memcached: String,
-    /// The FastCGI responder that renders what is not stored, as nginx writes it
-    #[arg(long, value_name = "ADDRESS", default_value = "unix:/run/php/php-fpm.sock")]
+    /// The FastCGI responder that renders what is not stored: address:port or unix:path
+    #[arg(long, value_name = "ADDRESS", default_value = "unix:/run/php/php-fpm.sock",
+          value_parser = value::asked)]
     pub php: String,
     /// The document root, with an index.php
-    #[arg(long, value_name = "DIR", default_value = "/var/www/html")]
-    pub root: PathBuf,
-    /// Where nginx listens
-    #[arg(long, value_name = "ADDRESS", default_value = "80")]
+    #[arg(long, value_name = "DIR", default_value = "/var/www/html", value_parser = value::root)]
+    pub root: String,
+    /// Where nginx listens: a port, address:port or unix:path
+    #[arg(long, value_name = "ADDRESS", default_value = "80", value_parser = value::listen)]
     pub listen: String,
-    /// The cookie of a session: whoever has it gets no stored page
-    #[arg(long, value_name = "NAME", default_value = "PHPSESSID")]
-    pub session_cookie: String,
+    /// A cookie of a session: whoever has it gets no stored page; * stands for anything, as in SESS*;
+    /// may be given several times
+    #[arg(long = "session-cookie", value_name = "NAME", default_value = "PHPSESSID",
+          value_parser = value::cookie)]
+    pub session_cookies: Vec<String>,
 }
 
 /// Where a running Pagewell is found.

@@ -1,11 +1,11 @@
 //! The memcached port of the real binary: what is stored there is dropped by changes like any page, and a
-//! render that began before a change is not stored after it. With plain connections, with PHP's own two
-//! extensions, and with a real nginx in front that has the printed configuration.
+//! render that began before a change is not stored after it. With plain connections, and with PHP's own two
+//! extensions. With a real nginx in front: `nginx_config`.
 
 mod common;
 
-use common::{Site, binary};
-use harness::{Address, Client, NginxConf, Pagewell, PhpFpm, PoolOptions, PrivateDir, nginx};
+use common::Site;
+use harness::{Client, Pagewell};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -181,70 +181,4 @@ fn php(script: &str, socket: &Path, argument: &str) -> String {
     let out = out.expect("php runs");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).expect("text")
-}
-
-const INDEX: &str = r"
-    $m = new Memcached;
-    $m->setOption(Memcached::OPT_COMPRESSION, false);
-    $m->addServer(getenv('STORE'), 0);
-    $lease = $m->get('pagewell:lease');
-    $uri = $_SERVER['REQUEST_URI'];
-    $page = 'rendered ' . $_SERVER['REQUEST_METHOD'] . ' ' . $uri;
-    if ($_SERVER['REQUEST_METHOD'] === 'GET' && !isset($_COOKIE['PHPSESSID'])) {
-        $m->set(str_replace('%', '%25', $uri), 'Pagewell-Page: tags=news lease=' . $lease . qq . $page);
-    }
-    echo $page;
-";
-
-#[test]
-fn nginx_answers_from_the_port_with_the_printed_configuration() {
-    let site = Site::new(&[]);
-    site.file("index.php", format!("<?php {}", INDEX.replace("qq", "\"\\n\"")));
-    site.file("style.css", "a file");
-    let (pagewell, socket) = start(&site);
-    let store = ("STORE".to_owned(), socket.display().to_string());
-    let options = PoolOptions { env: vec![store], ..PoolOptions::default() };
-    let fpm = PhpFpm::start(PrivateDir::temporary("fpm").expect("a directory"), &options)
-        .expect("php-fpm");
-    let conf = printed(&site, &socket, &Address::Unix(fpm.socket().to_owned()));
-    let nginx =
-        nginx::start(PrivateDir::temporary("nginx").expect("a directory"), &conf).expect("nginx");
-    let mut http = Client::new(Address::Tcp(nginx.address()));
-    let ask = |path: &str| {
-        let mut http = Client::new(Address::Tcp(nginx.address()));
-        http.get(path).expect("it answers").text()
-    };
-    for path in ["/news/4/", "/news/4/?page=2", "/s/a%20b/", "/index.php"] {
-        for _ in 0..3 {
-            assert_eq!(ask(path), format!("rendered GET {path}"));
-        }
-    }
-    assert_eq!(ask("/style.css"), "a file");
-    assert_eq!(fpm.requests(), 4, "{}", nginx.log());
-    let post = harness::Request::new("POST", "/news/4/").content(b"a=b");
-    assert_eq!(http.send(&post).expect("it answers").text(), "rendered POST /news/4/");
-    let signed_in = harness::Request::new("GET", "/news/4/").header("Cookie", "PHPSESSID=1");
-    assert_eq!(http.send(&signed_in).expect("it answers").text(), "rendered GET /news/4/");
-    assert_eq!(fpm.requests(), 6);
-    pagewell.invalidate(r#"{"tags":["news"]}"#).expect("it answers");
-    ask("/news/4/");
-    ask("/news/4/");
-    assert_eq!(fpm.requests(), 7);
-    // A page whose address has a `%` is dropped by that address.
-    ask("/s/a%20b/");
-    pagewell.invalidate(r#"{"urls":["/s/a%20b/"]}"#).expect("it answers");
-    ask("/s/a%20b/");
-    assert_eq!(fpm.requests(), 9);
-}
-
-/// What `pagewell nginx-config` prints, taken apart for the harness, which adds where nginx listens.
-fn printed(site: &Site, socket: &Path, php: &Address) -> NginxConf {
-    let mut command = Command::new(binary());
-    command.args(["nginx-config", "--memcached", &format!("unix:{}", socket.display())]);
-    command.args(["--php", &php.to_string(), "--root"]).arg(site.root());
-    let out = command.output().expect("it runs");
-    let text = String::from_utf8(out.stdout).expect("text");
-    let (http, server) = text.split_once("server {\n    listen 80;\n").expect("a server");
-    let server = server.trim_end().strip_suffix('}').expect("its end");
-    NginxConf { http: http.to_owned(), server: server.to_owned(), workers: 1 }
 }

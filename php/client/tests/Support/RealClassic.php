@@ -141,7 +141,7 @@ final class RealClassic
     /** The printed configuration, with the lines of the manual that say how changes are told; `?changes=…` says another way. */
     private function startNginx(string $root): void
     {
-        $print = [RealPagewell::binary(), 'nginx-config', '--memcached', "unix:{$this->directory}/memcached.sock", '--php', "unix:{$this->directory}/fpm.sock", '--root', $root];
+        $print = [RealPagewell::binary(), 'nginx-config', '--server-name', 'localhost', '--memcached', "unix:{$this->directory}/memcached.sock", '--php', "unix:{$this->directory}/fpm.sock", '--root', $root];
         $printed = (string) shell_exec(implode(' ', array_map('escapeshellarg', $print)));
         $manual = strtr(self::examples('nginx')[0], ['CHANGES control' => 'CHANGES $changes', '127.0.0.1:8081' => $this->admin()]);
         $lines = "{$manual}fastcgi_param NOTES {$this->directory}/notes;\nfastcgi_param STORE {$this->directory}/memcached.sock;\n";
