@@ -12,6 +12,7 @@
 
 pub mod codings;
 mod conditional;
+pub mod cookie_name;
 pub mod date;
 mod decide;
 mod directives;
@@ -39,6 +40,7 @@ pub mod validators;
 pub mod variants;
 
 pub use conditional::{Answer, answer, goes_with_not_modified, not_modified_fields};
+pub use cookie_name::CookieName;
 pub use decide::{Candidate, ForwardReason, Reuse, StaleBecause, Verdict, decide};
 pub use directives::{RequestDirectives, ResponseDirectives};
 pub use fields::Fields;

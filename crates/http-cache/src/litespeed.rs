@@ -15,10 +15,10 @@ pub use cookies::{LSC_COOKIE, LSC_COOKIES_MAX, LSC_COOKIES_MAX_BYTES};
 pub use purge::{
     PURGE_FIELDS, PURGE_ITEMS_MAX, Purge, PurgeUnreadable, Purged, Staleness, read_purges,
 };
-pub use vary::{VARY_FIELD, VARY_VALUE_FIELD, is_vary_cookie};
+pub use vary::{VARY_FIELD, VARY_VALUE_FIELD, is_vary_cookie, is_vary_reading};
 
 pub(crate) use cookies::shared_cookies;
-pub(crate) use vary::{VaryRefused, is_same_name, vary_of};
+pub(crate) use vary::{VaryRefused, vary_of};
 
 use crate::directives::ResponseDirectives;
 use crate::fields::{self, digits, trim};

@@ -6,10 +6,9 @@
 //! dropped, case and order only where the field's own grammar gives them no meaning. An absent field
 //! matches an absent one only. So it is with cookies, whose values are compared as they stand.
 
+use crate::cookie_name::CookieName;
 use crate::fields::{self, Fields, trim};
-use crate::litespeed::{
-    CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, is_same_name, vary_of,
-};
+use crate::litespeed::{CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, vary_of};
 use crate::policy::{FieldUse, Policy};
 use crate::rare::Emptiable;
 use crate::stored::allocated;
@@ -200,26 +199,29 @@ fn cookies_of(
 }
 
 /// The value of a cookie in a request; of several by the same name all, for which counts is the
-/// application's choice. Of a member of an array (`name[key]`) name and value. `None` when there is none.
+/// application's choice. Where the name is written otherwise (`name[key]`) the pair, behind a line feed,
+/// which no value has in it. `None` when there is none.
 fn cookie(name: &[u8], request: &dyn Fields) -> Option<Vec<u8>> {
     let mut found: Option<Vec<u8>> = None;
+    let name = CookieName::of(name);
     request.values("cookie", &mut |line| {
         for pair in line.split(|byte| *byte == b';').map(trim) {
-            let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-            let written = trim(&pair[..equals]);
-            if !is_same_name(written, name) {
+            let (written, value) = CookieName::of_pair(pair);
+            if !written.is_same(&name) {
                 continue;
             }
-            let value = match written.contains(&b'[') {
-                true => pair,
-                false => trim(pair.get(equals + 1..).unwrap_or_default()),
-            };
-            match &mut found {
-                None => found = Some(value.to_vec()),
+            let all = match &mut found {
+                None => found.insert(Vec::new()),
                 Some(all) => {
                     all.push(b';');
-                    all.extend_from_slice(value);
+                    all
                 }
+            };
+            if written.is_plain() {
+                all.extend_from_slice(trim(value.unwrap_or_default()));
+            } else {
+                all.push(b'\n');
+                all.extend_from_slice(pair);
             }
         }
     });

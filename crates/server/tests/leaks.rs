@@ -33,6 +33,9 @@ const VISITORS: [&str; 6] = [
     "eva0000000000000000000000000",
     "fay0000000000000000000000000",
 ];
+/// The cookies that hold a session, as it can be written: PHP takes the last four for one name.
+const SESSIONS: [&str; 5] =
+    ["PHPSESSID", "fe_typo_user", "fe.typo.user", "fe typo[user", "fe_typo_user[0]"];
 const PATHS: [&str; 8] = ["/", "/a", "/b", "/account", "/account/x.css", "/a?q=1", "/b/", "/a%2fb"];
 /// A record of the content; a range of twice as much has a whole one in it.
 const RECORD_BYTES: usize = 64;
@@ -71,6 +74,12 @@ fn known(head: &[String]) -> (By, String) {
         })
     };
     let find = |before: &str| head.iter().find_map(|line| value(line, before));
+    // As PHP reads names: of an array its first member will do.
+    let folded = |line: &String| line.replace("[0]", "").replace(['.', ' ', '['], "_");
+    let named = |line: &String| value(&folded(line), "fe_typo_user=");
+    if let Some(id) = head.iter().find_map(named) {
+        return (By::Session, id);
+    }
     for (by, before) in [
         (By::Session, "phpsessid="),
         (By::Password, "authorization: bearer "),
@@ -198,7 +207,10 @@ fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request 
         _ => Request::get(path),
     };
     request = match by {
-        By::Session => request.header("Cookie", &format!("_ga=1; PHPSESSID={me}")),
+        By::Session => {
+            let name = random.one(&SESSIONS);
+            request.header("Cookie", &format!("_ga=1; {name}={me}"))
+        }
         By::Password => request.header("Authorization", &format!("Bearer {me}")),
         By::Field => request.header("X-User", me),
         By::OtherCookie => request.header("Cookie", &format!("pref={me}")),

@@ -6,8 +6,10 @@
 
 mod common;
 
+use common::random::Random;
 use common::{Raw, Site, cache_status, client, counter, until};
 use harness::Request;
+use http_cache::CookieName;
 use std::os::unix::fs::symlink;
 
 /// Shows what a script sees, one line a variable.
@@ -175,6 +177,32 @@ fn a_script_sees_the_request_as_cgi_says() {
     for name in absent.iter().chain(&["CONTENT_LENGTH=", "CONTENT_TYPE=", "HTTP_CONNECTION="]) {
         assert!(!said.lines().any(|found| found.starts_with(name)), "{name} is in\n{said}");
     }
+}
+
+/// PHP's own reading is the oracle: whatever name a script finds a cookie by, it is one that was looked at.
+#[test]
+fn a_script_finds_no_cookie_by_a_name_that_was_not_looked_at() {
+    const PARTS: [&str; 14] =
+        ["a", "B", "_", "-", ".", " ", "[", "]", "[x]", "%5f", "%5B", "+", "%", "\t"];
+    let script = "<?php header('Cache-Control: no-store');
+        foreach (array_keys($_COOKIE) as $name) { echo $name, \"\\n\"; }";
+    let site = Site::new(&[("names.php", script)]);
+    let pagewell = site.serve("");
+    let mut client = client(&pagewell);
+    let mut random = Random::new(1);
+    let mut folded = 0;
+    for _ in 0..400 {
+        let parts = 1 + random.below(6);
+        let name: String = (0..parts).map(|_| random.one(&PARTS)).collect();
+        let request = Request::get("/names.php").header("Cookie", &format!("{name}=1"));
+        let said = client.send(&request).expect("an answer").text();
+        let readings = CookieName::of(name.as_bytes()).readings();
+        for found in said.lines() {
+            assert!(readings.iter().any(|one| one == found.as_bytes()), "{name:?}: {found:?}");
+            folded += u32::from(found != name);
+        }
+    }
+    assert!(folded > 50, "PHP has folded {folded} names");
 }
 
 /// What the plugins look for (docs/guide/litespeed.md): some in a param, some in a request field.

@@ -3,7 +3,7 @@
 //! sentence that says which rule, which key, and what would be right.
 
 use crate::agent::Agent;
-use crate::cookies::{CookieLists, Names, Unknown};
+use crate::cookies::{CookieLists, Names, Unknown, cookie_glob};
 use crate::duration::parse_duration;
 use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
@@ -79,7 +79,7 @@ impl SiteRules {
                 )));
             }
         };
-        let lists = CookieLists::new(&cookies.session, &cookies.ignore, unknown)
+        let mut lists = CookieLists::new(&cookies.session, &cookies.ignore, unknown)
             .map_err(|error| RuleError(format!("cookies: {error}")))?;
         let form = KeyForm::read(keys).map_err(|error| RuleError(format!("keys.{error}")))?;
         if rules.len() > RULES_MAX {
@@ -92,6 +92,10 @@ impl SiteRules {
             })
         };
         let rules = rules.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        for rule in &rules {
+            let added = lists.add_conditions(&rule.conditions.cookie);
+            added.map_err(|error| RuleError(format!("rule: {error}")))?;
+        }
         Ok(SiteRules {
             after_write: rules.iter().filter_map(|rule| rule.after_write_ms).max(),
             times: rules.iter().any(|rule| rule.server_timing.is_some()),
@@ -138,7 +142,7 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
     let ignored = ignored(&raw.ignore)?;
     let stores = raw.store.is_some() || !ignored.is_empty() || saturated.is_some();
     let globs = |words: &Words| {
-        let read = |word: &String| Glob::read(word, Star::Anything, Case::Ignored);
+        let read = |word: &String| cookie_glob(word);
         words.as_slice().iter().map(read).collect::<Result<Vec<_>, _>>()
     };
     Ok(Rule {
@@ -159,7 +163,9 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
         server_timing: raw.server_timing,
         vary_cookies: globs(&raw.vary_cookies)?,
         session_cookies: globs(&raw.session_cookie)?,
-        ignore_cookies: Names::read(raw.ignore_cookies.as_slice().iter().map(String::as_str))?,
+        ignore_cookies: Names::of_cookies(
+            raw.ignore_cookies.as_slice().iter().map(String::as_str),
+        )?,
         shared_with_sessions: raw.shared_with_sessions,
         device_classes: raw.device_classes,
         languages: raw.language.as_slice().iter().map(|word| word.as_str().into()).collect(),

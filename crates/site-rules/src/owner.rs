@@ -15,9 +15,9 @@
 //! other names and no cookie has a line feed in it. Everything is bounded.
 
 use crate::compile::SiteRules;
-use crate::cookies::{CookieKind, pairs};
-use crate::glob::{Case, Glob, Star};
-use http_cache::Fields;
+use crate::cookies::{CookieKind, cookie_glob, pairs};
+use crate::glob::Glob;
+use http_cache::{CookieName, Fields};
 
 /// The shortest value that tells an owner: what is shorter could be guessed, or be the same for many.
 pub const OWNER_VALUE_BYTES_MIN: usize = 16;
@@ -89,7 +89,7 @@ impl OwnerCookies {
     pub fn read(words: &[String]) -> Result<OwnerCookies, String> {
         let glob = |word: &String| match word.trim_matches('*').is_empty() {
             true => Err(format!("{word:?} fits any cookie: name those that hold a session")),
-            false => Glob::read(word, Star::Anything, Case::Ignored),
+            false => cookie_glob(word),
         };
         Ok(OwnerCookies { globs: words.iter().map(glob).collect::<Result<_, _>>()? })
     }
@@ -99,55 +99,42 @@ impl OwnerCookies {
     pub fn each(&self, fields: &dyn Fields, visit: &mut dyn FnMut(&[u8])) {
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
-                let Some(named) = self.named(pair.name) else { continue };
-                visit(&[&named.whole, &b"="[..], pair.value].concat());
-                if named.is_of_array() {
-                    visit(&[&named.base, &b"="[..], pair.value].concat());
+                for name in self.named(&pair.name).into_iter().flat_map(|named| named.readings) {
+                    visit(&[&name, &b"="[..], pair.value].concat());
                 }
             }
         });
     }
 
-    /// The name as PHP reads it, if it is one of these.
-    fn named(&self, name: &[u8]) -> Option<Named> {
-        let plain = |part: &[u8]| part.iter().map(|byte| as_php(*byte)).collect::<Vec<u8>>();
-        let bracket = name.iter().position(|byte| *byte == b'[').unwrap_or(name.len());
-        let named = Named { whole: plain(name), base: plain(&name[..bracket]) };
-        let fits =
-            |glob: &Glob| glob.fits(name) || glob.fits(&named.whole) || glob.fits(&named.base);
-        self.globs.iter().any(fits).then_some(named)
+    /// The name as it may be read, if one of the readings is one of these.
+    fn named(&self, name: &CookieName<'_>) -> Option<Named> {
+        let fits = |reading: &[u8]| self.globs.iter().any(|glob| glob.fits(reading));
+        name.any(fits).then(|| Named { readings: name.readings() })
     }
 
     /// Whether a line of Set-Cookie sets one of them.
     pub fn are_set_by(&self, line: &[u8]) -> bool {
-        pairs(line).next().is_some_and(|pair| self.named(pair.name).is_some())
+        pairs(line).next().is_some_and(|pair| self.named(&pair.name).is_some())
     }
 }
 
-/// A cookie's name as PHP may read it: with an opening bracket it is the member of an array, or, if none
-/// closes, a name with an underscore there.
-#[derive(PartialEq, Eq)]
+/// What a cookie's name may be read as; never nothing.
 struct Named {
-    whole: Vec<u8>,
-    base: Vec<u8>,
+    readings: Vec<Vec<u8>>,
 }
 
 impl Named {
-    fn is_of_array(&self) -> bool {
-        self.whole != self.base
+    /// The name, if nobody reads it otherwise.
+    fn only(&self) -> Option<&[u8]> {
+        match &self.readings[..] {
+            [only] => Some(only),
+            _ => None,
+        }
     }
 
-    /// Whether one may stand in the other's place for PHP.
+    /// Whether one may stand in the other's place.
     fn is_same(&self, other: &Named) -> bool {
-        self.whole == other.whole || self.base == other.base
-    }
-}
-
-/// A byte of a cookie's name as PHP reads it.
-fn as_php(byte: u8) -> u8 {
-    match byte {
-        b'.' | b' ' | b'[' => b'_',
-        byte => byte,
+        self.readings.iter().any(|one| other.readings.contains(one))
     }
 }
 
@@ -167,20 +154,19 @@ impl SiteRules {
         let mut refused = None;
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
-                if let Some(name) = named.named(pair.name) {
+                if let Some(name) = named.named(&pair.name) {
                     if names.iter().any(|known| known.is_same(&name)) {
                         refused = Some(NoOwner::Twice);
                     } else if names.len() == OWNER_COOKIES_MAX {
                         refused.get_or_insert(NoOwner::TooLong);
                     } else {
-                        let tells =
-                            !name.is_of_array() && pair.value.len() >= OWNER_VALUE_BYTES_MIN;
-                        if tells {
-                            cookies.push([&name.whole, &b"="[..], pair.value].concat());
+                        let is_long = pair.value.len() >= OWNER_VALUE_BYTES_MIN;
+                        if let Some(only) = name.only().filter(|_| is_long) {
+                            cookies.push([only, &b"="[..], pair.value].concat());
                         }
                         names.push(name);
                     }
-                } else if self.lists.kind(pair.name) == CookieKind::ScriptOnly {
+                } else if self.lists.kind(&pair.name) == CookieKind::ScriptOnly {
                     continue;
                 }
                 if key.len() + pair.written.len() > OWNER_KEY_BYTES_MAX {

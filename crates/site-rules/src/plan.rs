@@ -13,12 +13,12 @@
 
 use crate::agent::Agent;
 use crate::compile::SiteRules;
-use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown, pairs};
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, Unknown, pairs};
 use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
-use http_cache::{Fields, Policy, StoredFacts};
+use http_cache::{CookieName, Fields, Policy, StoredFacts};
 
 /// Among how many cookies those are looked for that a request is passed on for.
 const COOKIES_TOLD_MAX: usize = 64;
@@ -163,16 +163,18 @@ impl SiteRules {
             _ => return Vec::new(),
         };
         let rule = plan.rule.map(|at| &self.rules[at]);
-        let of_rule = |name: &[u8]| {
-            rule.is_some_and(|rule| rule.names_cookie(name) || rule.ignore_cookies.have(name))
+        let of_rule = |name: &CookieName<'_>| {
+            rule.is_some_and(|rule| {
+                rule.names_cookie(name) || rule.ignore_cookies.have_cookie(name)
+            })
         };
         let mut names: Vec<Box<str>> = Vec::new();
         fields.values("cookie", &mut |line| {
             for pair in pairs(line).take(COOKIES_TOLD_MAX) {
                 // Without a name the name would be the value.
                 let is_named = pair.written.contains(&b'=');
-                if is_named && self.lists.kind(pair.name) == kind && !of_rule(pair.name) {
-                    names.push(String::from_utf8_lossy(pair.name).into());
+                if is_named && self.lists.kind(&pair.name) == kind && !of_rule(&pair.name) {
+                    names.push(String::from_utf8_lossy(pair.name.written()).into());
                 }
             }
         });
@@ -222,16 +224,18 @@ impl SiteRules {
         let mut found = Found::default();
         view.fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
-                if pair.name == AFTER_WRITE_COOKIE.as_bytes() {
+                if pair.name.written() == AFTER_WRITE_COOKIE.as_bytes() {
                     let holds = || self.secret.holds(pair.value, view.host, now_ms);
                     found.wrote |= self.after_write.is_some() && holds();
                     continue;
                 }
                 match rule {
-                    Some(rule) if rule.names_session(pair.name) => found.named_session = true,
-                    Some(rule) if rule.names_cookie(pair.name) => {}
-                    Some(rule) if rule.ignore_cookies.have(pair.name) => found.withheld = true,
-                    _ => match self.lists.kind(pair.name) {
+                    Some(rule) if rule.names_session(&pair.name) => found.named_session = true,
+                    Some(rule) if rule.names_cookie(&pair.name) => {}
+                    Some(rule) if rule.ignore_cookies.have_cookie(&pair.name) => {
+                        found.withheld = true
+                    }
+                    _ => match self.lists.kind(&pair.name) {
                         CookieKind::Vary => found.vary = true,
                         CookieKind::Session => found.session = true,
                         CookieKind::Unknown => found.unknown = true,
@@ -245,11 +249,11 @@ impl SiteRules {
 
     /// Whether a cookie goes to the origin, and may select a variant, under a plan that asks the
     /// store.
-    pub(crate) fn counts(&self, plan: &Plan, name: &[u8]) -> bool {
+    pub(crate) fn counts(&self, plan: &Plan, name: &CookieName<'_>) -> bool {
         let rule = plan.rule.map(|at| &self.rules[at]);
         match rule {
             Some(rule) if rule.names_cookie(name) => true,
-            Some(rule) if rule.ignore_cookies.have(name) => false,
+            Some(rule) if rule.ignore_cookies.have_cookie(name) => false,
             _ if self.lists.kind(name) == CookieKind::Vary => true,
             Some(rule) if rule.shared_with_sessions => false,
             _ => {
@@ -311,7 +315,8 @@ impl SiteRules {
         for (name, globs) in [("session", &rule.session_cookies), ("cookie", &rule.vary_cookies)] {
             for glob in globs {
                 fields.values("cookie", &mut |line| {
-                    for pair in pairs(line).filter(|pair| glob.fits(pair.name)) {
+                    let fits = |pair: &Pair<'_>| pair.name.any(|reading| glob.fits(reading));
+                    for pair in pairs(line).filter(fits) {
                         part(name, pair.written);
                     }
                 });
@@ -332,8 +337,8 @@ impl SiteRules {
     /// with its other cookies.
     fn write_vary_cookies(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
         fields.values("cookie", &mut |line| {
-            for pair in pairs(line).filter(|pair| is_vary_cookie(pair.name)) {
-                if self.counts(plan, pair.name) {
+            for pair in pairs(line).filter(|pair| is_vary_cookie(&pair.name)) {
+                if self.counts(plan, &pair.name) {
                     key.extend_from_slice(VARY_PART);
                     key.extend_from_slice(pair.written);
                 }

@@ -144,7 +144,7 @@ impl SiteRules {
 
     /// What the cookies of a response say against storing it, whatever a rule makes of Set-Cookie.
     fn against_cookies(&self, headers: &HeaderMap) -> Option<Refusal> {
-        let of = |line: &'_ [u8]| pairs(line).next().map(|pair| self.lists.kind(pair.name));
+        let of = |line: &'_ [u8]| pairs(line).next().map(|pair| self.lists.kind(&pair.name));
         let kinds = |name| headers.get_all(name).iter().filter_map(move |v| of(v.as_bytes()));
         if kinds(SET_COOKIE.as_str()).any(|kind| kind == CookieKind::Vary) {
             return Some(Refusal::VaryCookieSet);

@@ -12,7 +12,7 @@ use crate::plan::Load;
 use crate::revise::Ignored;
 use crate::view::RequestView;
 use http::{HeaderMap, Method, StatusCode};
-use http_cache::{Fields, Policy};
+use http_cache::{CookieName, Fields, Policy};
 
 /// A rule as it is used.
 #[derive(Clone, Debug)]
@@ -47,12 +47,13 @@ impl Rule {
     }
 
     /// Whether the rule has the cookie of this name in the key.
-    pub(crate) fn names_cookie(&self, name: &[u8]) -> bool {
-        self.vary_cookies.iter().chain(&self.session_cookies).any(|glob| glob.fits(name))
+    pub(crate) fn names_cookie(&self, name: &CookieName<'_>) -> bool {
+        let mut globs = self.vary_cookies.iter().chain(&self.session_cookies);
+        globs.any(|glob| name.any(|reading| glob.fits(reading)))
     }
 
-    pub(crate) fn names_session(&self, name: &[u8]) -> bool {
-        self.session_cookies.iter().any(|glob| glob.fits(name))
+    pub(crate) fn names_session(&self, name: &CookieName<'_>) -> bool {
+        self.session_cookies.iter().any(|glob| name.any(|reading| glob.fits(reading)))
     }
 }
 
@@ -162,7 +163,8 @@ impl Named {
     fn fits_cookie(&self, fields: &dyn Fields) -> bool {
         let mut found = false;
         fields.values("cookie", &mut |line| {
-            found |= pairs(line).any(|pair| self.fits(pair.name, pair.value));
+            // As it is written: whatever else may be read as this name has the request passed on.
+            found |= pairs(line).any(|pair| self.fits(pair.name.whole(), pair.value));
         });
         found
     }

@@ -127,7 +127,7 @@ impl Fields for Planned<'_> {
         match (name, self.plan.device, self.plan.language) {
             // One visit a cookie: their combination is the same whichever cookies stood between.
             ("cookie", _, _) => self.fields.values("cookie", &mut |line| {
-                for pair in pairs(line).filter(|pair| self.rules.counts(&self.plan, pair.name)) {
+                for pair in pairs(line).filter(|pair| self.rules.counts(&self.plan, &pair.name)) {
                     visit(pair.written);
                 }
             }),

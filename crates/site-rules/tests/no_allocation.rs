@@ -20,7 +20,7 @@ fn a_plan_without_rules_allocates_nothing() {
     let rules = SiteRules::read(&[], &Keys::default(), &Cookies::default(), around).expect("rules");
     let browser: &[(&[u8], &[u8])] = &[
         (b"User-Agent", b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
-        (b"Cookie", b"_ga=GA1.1.2; _gid=3; theme=dark; CookieConsent=yes; pagewell-wrote=9.ab"),
+        (b"Cookie", b"_ga=GA1.1.2; _gid=3; theme=dark; CookieConsent=yes; _pk_ses.1.2=x; pagewell-wrote=9.ab"),
     ];
     let mut key = Vec::with_capacity(256);
     let before = allocations();

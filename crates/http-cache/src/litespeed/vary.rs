@@ -1,11 +1,12 @@
 //! `X-LiteSpeed-Vary`: further cookies that a page depends on, and the cookies that tell copies apart at
 //! any site that has them.
 //!
-//! A cookie's name is compared as PHP reads it, for which a dot, a space and an opening bracket are an
-//! underscore, and `name[key]` a member of the array `name`: a name written otherwise reaches the
-//! application as the same cookie, and would choose another page without being looked at here.
+//! A cookie's name counts as all that an application may read it as ([`CookieName`]): a name written
+//! otherwise reaches the application as the same cookie, and would choose another page without being
+//! looked at here.
 //! Invariant: bounded; a list that cannot be read is refused.
 
+use crate::CookieName;
 use crate::fields::{members, trim};
 use http::HeaderMap;
 
@@ -21,38 +22,15 @@ const MAGENTO_VARY: &[u8] = b"x-magento-vary";
 
 /// Whether a cookie of this name tells copies apart wherever it occurs: `_lscache_vary…` of LiteSpeed's
 /// plugins, `X-Magento-Vary`. In any case, for one copy too many is no harm.
-pub fn is_vary_cookie(name: &[u8]) -> bool {
-    let begins = |known: &[u8]| {
-        let part = name.get(..known.len());
-        part.is_some_and(|part| part.iter().zip(known).all(|(a, b)| folded(*a) == *b))
-    };
-    begins(LSCACHE_VARY) || (base(name).len() == MAGENTO_VARY.len() && begins(MAGENTO_VARY))
+pub fn is_vary_cookie(name: &CookieName<'_>) -> bool {
+    name.any(is_vary_reading)
 }
 
-fn folded(byte: u8) -> u8 {
-    as_php(byte).to_ascii_lowercase()
-}
-
-/// A byte of a cookie's name as PHP reads it.
-fn as_php(byte: u8) -> u8 {
-    match byte {
-        b'.' | b' ' | b'[' => b'_',
-        byte => byte,
-    }
-}
-
-/// The name without the key of an array's member. Without a closing bracket PHP takes it for a plain name.
-fn base(name: &[u8]) -> &[u8] {
-    let bracket = name.iter().position(|byte| *byte == b'[');
-    &name[..bracket.unwrap_or(name.len())]
-}
-
-/// Whether two cookie names are the same to PHP, or may be of one array.
-pub(crate) fn is_same_name(one: &[u8], other: &[u8]) -> bool {
-    let same = |one: &[u8], other: &[u8]| {
-        one.len() == other.len() && one.iter().zip(other).all(|(a, b)| as_php(*a) == as_php(*b))
-    };
-    same(one, other) || same(base(one), base(other))
+/// The same of one way of reading a name.
+pub fn is_vary_reading(name: &[u8]) -> bool {
+    let begins =
+        |known: &[u8]| name.get(..known.len()).is_some_and(|part| part.eq_ignore_ascii_case(known));
+    begins(LSCACHE_VARY) || (name.len() == MAGENTO_VARY.len() && begins(MAGENTO_VARY))
 }
 
 /// What `X-LiteSpeed-Vary` lists.
@@ -81,7 +59,8 @@ pub(crate) fn vary_of(headers: &HeaderMap, most: usize) -> Result<Vary, VaryRefu
             return Err(VaryRefused::Unreadable);
         }
         if word.eq_ignore_ascii_case(b"cookie") {
-            if !vary.cookies.iter().any(|known| is_same_name(known, name)) {
+            let read = CookieName::of(name);
+            if !vary.cookies.iter().any(|known| CookieName::of(known).is_same(&read)) {
                 vary.cookies.push(name.to_vec());
             }
         } else if word.eq_ignore_ascii_case(b"value") && vary.value.is_none() {
