@@ -86,6 +86,15 @@ impl OneHop {
     }
 }
 
+/// Whether `Connection` lists the field of this name (in lower case) as one of that connection.
+pub fn is_listed(all: &dyn Fields, name: &str) -> bool {
+    let mut is_listed = false;
+    all.values("connection", &mut |line| {
+        is_listed |= members(line).any(|member| member.eq_ignore_ascii_case(name.as_bytes()));
+    });
+    is_listed
+}
+
 /// In a message with so few fields each is looked at: that takes less than to have a name read and hashed
 /// that is most often not there.
 const FEW: usize = 16;

@@ -11,7 +11,7 @@
 
 use crate::access_log::{FILE, HIT, Outcome};
 use crate::codings;
-use crate::forward::AsSent;
+use crate::forward::AllAsSent;
 use crate::page::{Form, Laid, ReadPage, SharedPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::serve;
@@ -285,7 +285,8 @@ impl Hits {
             scheme: told_scheme.unwrap_or(self.scheme),
             host: host?,
             target: request.target,
-            fields: AsSent(request.lines),
+            // What `Connection` may say here names none.
+            fields: AllAsSent(request.lines),
             facts,
             has_cookies,
             after,
@@ -349,7 +350,7 @@ struct Asked<'a> {
     scheme: &'static str,
     host: &'a [u8],
     target: &'a str,
-    fields: AsSent<Lines<'a>>,
+    fields: AllAsSent<Lines<'a>>,
     facts: RequestFacts<'a>,
     has_cookies: bool,
     after: After,

@@ -6,7 +6,7 @@
 //! frames a message, routes it, speaks of its sender's rights or steers caches is dropped always:
 //! some software takes trailers for header fields, and would take them from anybody.
 
-use crate::forward::is_from_clients;
+use crate::forward::{is_plain, is_steering};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::fields;
 
@@ -68,11 +68,22 @@ pub fn announce(from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
+/// Those of a client that are passed on: none that an application could take for another.
+pub fn permitted_of_client(trailers: HeaderMap) -> HeaderMap {
+    let mut kept = permitted(trailers, &[]);
+    let odd: Vec<HeaderName> =
+        kept.keys().filter(|name| !is_plain(name.as_str())).cloned().collect();
+    for name in odd {
+        kept.remove(name);
+    }
+    kept
+}
+
 /// Those that are passed on.
 pub fn permitted(mut trailers: HeaderMap, internal: &[HeaderName]) -> HeaderMap {
     fields::remove_hop_by_hop(&mut trailers);
     let refused = |name: &HeaderName| {
-        let is_known = NEVER.contains(&name.as_str()) || !is_from_clients(name.as_str());
+        let is_known = NEVER.contains(&name.as_str()) || is_steering(name.as_str());
         is_known || internal.contains(name)
     };
     let refused: Vec<HeaderName> = trailers.keys().filter(|name| refused(name)).cloned().collect();
@@ -111,5 +122,8 @@ mod tests {
         ]);
         let kept = permitted(all, &[header::HeaderName::from_static("x-internal")]);
         assert_eq!(kept, fields(&[("x-checksum", "1"), ("grpc-status", "0")]));
+        let all = fields(&[("x-checksum", "1"), ("x_forwarded_for", "6.6.6.6"), ("x.sum", "1")]);
+        assert_eq!(permitted(all.clone(), &[]), all);
+        assert_eq!(permitted_of_client(all), fields(&[("x-checksum", "1")]));
     }
 }

@@ -9,7 +9,7 @@
 use crate::config::Limits;
 use crate::pace::{Pace, Verdict};
 use crate::request_head::Refusal;
-use crate::trailers::permitted;
+use crate::trailers::permitted_of_client;
 use bytes::Bytes;
 use http::Version;
 use http_body::{Body, Frame, SizeHint};
@@ -219,7 +219,7 @@ impl Upload {
             Some(Ok(frame)) => frame,
         };
         let frame = match frame.into_trailers() {
-            Ok(all) => return Poll::Ready(Some(Ok(Frame::trailers(permitted(all, &[]))))),
+            Ok(all) => return Poll::Ready(Some(Ok(Frame::trailers(permitted_of_client(all))))),
             Err(frame) => frame,
         };
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);

@@ -114,10 +114,10 @@ fn trailers_of_a_request_reach_the_origin() {
     let _client = Raw::with(
         &pagewell,
         "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\
-         Trailer: x-sum, x-forwarded-for\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\
-         X-Forwarded-For: 6.6.6.6\r\nX-Other: 1\r\n\r\n",
+         Trailer: x-sum, x-forwarded-for, x_real_ip\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\
+         X-Forwarded-For: 6.6.6.6\r\nX_Real_IP: 6.6.6.6\r\nX-Other: 1\r\n\r\n",
     );
     let (mut at_origin, head) = asked(&origin);
-    assert!(head.contains("trailer: x-sum, x-forwarded-for\r\n"), "{head}");
+    assert!(head.contains("trailer: x-sum, x-forwarded-for, x_real_ip\r\n"), "{head}");
     assert_eq!(asked_again(&mut at_origin), "2\r\nok\r\n0\r\nx-sum: 7\r\n\r\n");
 }
