@@ -130,7 +130,7 @@ fn links_may_lead_out_where_that_is_allowed() {
 fn a_script_sees_the_request_as_cgi_says() {
     let site = Site::new(&[("show.php", SHOW)]);
     let pagewell = site.serve("");
-    let port = pagewell.address().port().expect("a TCP port");
+    assert_ne!(pagewell.address().port(), Some(8080));
     let request = Request::get("/show.php/extra/%C3%A9?a=1&b=%2F")
         .header("Host", "News.Example:8080")
         .header("Cookie", "a=1")
@@ -160,7 +160,8 @@ fn a_script_sees_the_request_as_cgi_says() {
         "GATEWAY_INTERFACE=CGI/1.1".into(),
         format!("SERVER_SOFTWARE=pagewell/{version}"),
         "SERVER_NAME=news.example".into(),
-        format!("SERVER_PORT={port}"),
+        // The URL's, whichever port of ours was asked.
+        "SERVER_PORT=8080".into(),
         "SERVER_ADDR=127.0.0.1".into(),
         "REMOTE_ADDR=127.0.0.1".into(),
         "REQUEST_SCHEME=http".into(),
@@ -177,6 +178,22 @@ fn a_script_sees_the_request_as_cgi_says() {
     for name in absent.iter().chain(&["CONTENT_LENGTH=", "CONTENT_TYPE=", "HTTP_CONNECTION="]) {
         assert!(!said.lines().any(|found| found.starts_with(name)), "{name} is in\n{said}");
     }
+    let plain = Request::get("/show.php").header("Host", "news.example");
+    let said = client(&pagewell).send(&plain).expect("an answer").text();
+    assert!(said.lines().any(|line| line == "SERVER_PORT=80"), "{said}");
+}
+
+/// A script may tell by its port whether it is asked over TLS, as WordPress does.
+#[test]
+fn the_port_that_was_asked_is_in_no_page() {
+    let script = "<?php keep(); echo $_SERVER['SERVER_NAME'], ':', $_SERVER['SERVER_PORT'];";
+    let site = Site::new(&[("port.php", script)]);
+    let pagewell = site.serve("");
+    assert!(pagewell.address().port().is_some_and(|port| port > 1_000));
+    let ask = Request::get("/port.php").header("Host", "news.example");
+    let answer = client(&pagewell).send(&ask).expect("an answer");
+    assert_eq!(answer.text(), "news.example:80");
+    assert!(cache_status(&answer).ends_with("stored"), "{}", cache_status(&answer));
 }
 
 /// PHP's own reading is the oracle: whatever name a script finds a cookie by, it is one that was looked at.

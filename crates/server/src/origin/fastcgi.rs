@@ -214,10 +214,14 @@ impl FastCgi {
         let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
         let query = request.target.split_once('?').map_or("", |(_, query)| query);
-        let host_name =
-            request.host.rsplit_once(':').map_or(request.host.as_str(), |(name, port)| {
-                if port.bytes().all(|b| b.is_ascii_digit()) { name } else { &request.host }
-            });
+        let own_port = if request.scheme == "https" { 443 } else { 80 };
+        // Both as the URL has them, which is in the key: at which of our ports it was asked is not.
+        let (host_name, port) = match request.host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
+                (name, port.parse().unwrap_or(own_port))
+            }
+            _ => (request.host.as_str(), own_port),
+        };
         let made = cgi_params(
             &CgiRequest {
                 method: &request.method,
@@ -238,7 +242,7 @@ impl FastCgi {
                 server: ServerPlace {
                     name: host_name.as_bytes(),
                     addr: request.local.map(|local| local.ip()),
-                    port: request.local.map_or(80, |local| local.port()),
+                    port,
                     software: concat!("pagewell/", env!("CARGO_PKG_VERSION")),
                 },
             },
