@@ -56,7 +56,7 @@ pub(crate) fn read(command: &[u8], tokens: &Tokens<'_>, limits: Limits) -> Line 
         b"version" => return Line::of(Command::Version),
         b"quit" => return Line::of(Command::Quit),
         b"shutdown" => return Line::refused(Refusal::Shutdown),
-        _ => return Line::refused(Refusal::Unknown),
+        _ => return Line::unknown(tokens),
     };
     // Not so many words: said aloud, because `noreply` may be any of them.
     let is_unknown = matches!(&line, Line::Whole(Request { command: Command::Refused(refusal), .. })

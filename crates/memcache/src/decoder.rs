@@ -20,6 +20,8 @@ use bytes::{Buf, Bytes, BytesMut};
 pub const LINE_BYTES_MAX: usize = 256 << 10;
 /// The longest line of anything else: memcached's.
 const OTHER_LINE_BYTES_MAX: usize = 2_048;
+/// What the first request of a connection begins with that speaks the binary protocol.
+const BINARY: u8 = 0x80;
 /// Blanks that may go before a long `get`: memcached's.
 const BLANKS_MAX: usize = 100;
 
@@ -55,18 +57,39 @@ pub enum Step {
     /// A request.
     Request(Request),
     /// The connection is to be closed, without an answer.
-    Close(TooLong),
+    Close(NotSpoken),
 }
 
-/// A line was longer than may be.
+/// Why a connection is closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong;
+pub enum NotSpoken {
+    /// A line was longer than may be.
+    TooLong,
+    /// It begins as memcached's binary protocol does.
+    Binary,
+    /// A request of HTTP. What follows it is not to be taken for commands: whoever can have a server ask for an
+    /// address of his choice would write into the cache by it. memcached closes as well.
+    Http,
+}
+
+impl NotSpoken {
+    /// The reason's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotSpoken::TooLong => "line-too-long",
+            NotSpoken::Binary => "binary-protocol",
+            NotSpoken::Http => "http",
+        }
+    }
+}
 
 /// Takes requests out of a stream of bytes.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
     state: State,
+    /// Nothing has come yet.
+    is_new: bool,
 }
 
 #[derive(Debug)]
@@ -92,6 +115,8 @@ pub(crate) enum Line {
     Begun(Pending),
     /// A request whose value is still to come and of no interest: so many bytes.
     Spoiled(Request, usize),
+    /// Not for here.
+    Foreign(NotSpoken),
 }
 
 impl Line {
@@ -111,6 +136,15 @@ impl Line {
                 Line::Begun(Pending { request: Request { quiet, ..request }, value_bytes })
             }
             Line::Spoiled(request, bytes) => Line::Spoiled(Request { quiet, ..request }, bytes),
+            Line::Foreign(what) => Line::Foreign(what),
+        }
+    }
+
+    /// What a command that is none comes to.
+    pub(crate) fn unknown(tokens: &Tokens<'_>) -> Line {
+        match tokens.last().starts_with(b"HTTP/") {
+            true => Line::Foreign(NotSpoken::Http),
+            false => Line::refused(Refusal::Unknown),
         }
     }
 }
@@ -118,7 +152,7 @@ impl Line {
 impl Decoder {
     /// A decoder for a new connection.
     pub fn new(limits: Limits) -> Decoder {
-        Decoder { limits, state: State::Line }
+        Decoder { limits, state: State::Line, is_new: true }
     }
 
     /// Takes the next request from the front of `input`.
@@ -135,10 +169,16 @@ impl Decoder {
         if let State::Value(_) = self.state {
             return self.value(input);
         }
+        if let (true, Some(first)) = (self.is_new, input.first()) {
+            if *first == BINARY {
+                return Step::Close(NotSpoken::Binary);
+            }
+            self.is_new = false;
+        }
         let line = match cut_line(input) {
             Ok(Some(line)) => line,
             Ok(None) => return Step::More(1),
-            Err(too_long) => return Step::Close(too_long),
+            Err(why) => return Step::Close(why),
         };
         match self.understand(&line) {
             Line::Whole(request) => Step::Request(request),
@@ -150,6 +190,7 @@ impl Decoder {
                 self.state = State::Value(pending);
                 self.value(input)
             }
+            Line::Foreign(what) => Step::Close(what),
         }
     }
 
@@ -177,7 +218,7 @@ impl Decoder {
         let tokens = Tokens::of(line);
         match tokens.at(0) {
             // No command is shorter than two letters.
-            [] | [_] => Line::refused(Refusal::Unknown),
+            [] | [_] => Line::unknown(&tokens),
             [b'm', command] => meta::read(*command, &tokens, self.limits),
             b"get" | b"gets" | b"gat" | b"gats" | b"bget" => classic::read_get(&tokens, line),
             command => classic::read(command, &tokens, self.limits),
@@ -201,11 +242,11 @@ fn spoilt(pending: Pending) -> Request {
 }
 
 /// Takes a line from the front, without its end; `None` where there is none yet.
-fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, TooLong> {
+fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, NotSpoken> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
         let fits =
             input.len() <= OTHER_LINE_BYTES_MAX || (is_get(input) && input.len() <= LINE_BYTES_MAX);
-        return if fits { Ok(None) } else { Err(TooLong) };
+        return if fits { Ok(None) } else { Err(NotSpoken::TooLong) };
     };
     let mut line = input.split_to(end + 1);
     line.truncate(end);
@@ -214,7 +255,7 @@ fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, TooLong> {
         line.truncate(end - 1);
     }
     if line.len() > LINE_BYTES_MAX {
-        return Err(TooLong);
+        return Err(NotSpoken::TooLong);
     }
     Ok(Some(line.freeze()))
 }

@@ -228,6 +228,7 @@ pub(crate) fn store(
         Edited::Not(NotKept::Changed) => Stored::No,
         Edited::Not(NotKept::NoRoom) => Stored::Refused(Refusal::NoRoom),
         Edited::Not(NotKept::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
+        Edited::Not(NotKept::Encoded) => Stored::Refused(Refusal::EncodedPage),
     }
 }
 

@@ -180,6 +180,8 @@ pub enum NotKept {
     NoRoom,
     /// What it says about itself cannot be read.
     Unreadable,
+    /// It is a page, and compressed or no text: its flags are not 0.
+    Encoded,
 }
 
 impl NotKept {
@@ -189,6 +191,7 @@ impl NotKept {
             NotKept::Changed => "changed",
             NotKept::NoRoom => "no-room",
             NotKept::Unreadable => "unreadable",
+            NotKept::Encoded => "encoded",
         }
     }
 }

@@ -7,7 +7,7 @@
 //! No sockets, no clock, no logging. Times come in as [`Moment`]s. Everything is bounded: keys (250 bytes),
 //! command lines ([`LINE_BYTES_MAX`]), values ([`Limits::item_bytes_max`]).
 //! One departure: `ma` with `T` or `c` speaks of the item as it is now, where memcached 1.6.18 means the one
-//! just replaced if the number grew longer. Not there: the binary protocol, UDP, authentication, and memcached's own housekeeping (`slabs`, `lru`,
+//! just replaced if the number grew longer. Not there: the binary protocol (a connection that begins in it is closed), UDP, authentication, and memcached's own housekeeping (`slabs`, `lru`,
 //! `lru_crawler`, `watch`, `cache_memlimit`), which are answered with `ERROR`.
 
 #![forbid(unsafe_code)]
@@ -24,7 +24,7 @@ mod meta_execute;
 mod request;
 
 pub use answer::Answer;
-pub use decoder::{Decoder, LINE_BYTES_MAX, Limits, Step, TooLong};
+pub use decoder::{Decoder, LINE_BYTES_MAX, Limits, NotSpoken, Step};
 pub use execute::{Next, execute};
 pub use item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, NotKept, Page, Seen};
 pub use request::{

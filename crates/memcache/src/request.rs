@@ -284,6 +284,8 @@ pub enum Refusal {
     NoRoom,
     /// What a value says about itself cannot be read.
     UnreadablePage,
+    /// A page that is compressed, or no text.
+    EncodedPage,
 }
 
 impl Refusal {
@@ -316,6 +318,7 @@ impl Refusal {
             Refusal::TooLarge => "SERVER_ERROR object too large for cache",
             Refusal::NoRoom => "SERVER_ERROR out of memory storing object",
             Refusal::UnreadablePage => "CLIENT_ERROR unreadable page line",
+            Refusal::EncodedPage => "CLIENT_ERROR a page has flags 0: text, not compressed",
         }
     }
 }

@@ -34,8 +34,6 @@ use tokio::time::timeout;
 const BACKLOG: i32 = 4_096;
 /// How long nothing is accepted after the system refused (no descriptors left).
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
-/// What is said of an address that is taken.
-pub const TAKEN: &str = ": another program is listening there";
 
 /// A bound socket.
 pub enum Listener {
@@ -63,6 +61,15 @@ pub struct Passed(Vec<Bound>);
 pub struct Bound {
     socket: socket2::Socket,
     by: Binder,
+}
+
+/// Why something could not be opened.
+#[derive(Debug)]
+pub struct NotOpened {
+    /// For the operator.
+    pub sentence: String,
+    /// Whether somebody else has the address.
+    pub is_taken: bool,
 }
 
 /// Who has bound a socket.
@@ -181,8 +188,8 @@ impl Bound {
     /// Binds an address, or takes the socket that was handed over for it.
     ///
     /// # Errors
-    /// A sentence for the operator.
-    pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, String> {
+    /// The address is taken, is none of this machine's, or needs a right.
+    pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
         if let Some(bound) = passed.at(address) {
             let set = bound.socket.set_nonblocking(true);
             set.map_err(|error| format!("the socket handed over for {address}: {error}"))?;
@@ -194,16 +201,23 @@ impl Bound {
         };
         let bound = bound.map(|socket| Bound { socket, by: Binder::Us });
         bound.map_err(|error| {
+            let is_taken = error.kind() == io::ErrorKind::AddrInUse;
             let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => TAKEN,
+                io::ErrorKind::AddrInUse => ": another program is listening there",
                 io::ErrorKind::PermissionDenied => {
                     ": ports below 1024 need root or CAP_NET_BIND_SERVICE"
                 }
                 io::ErrorKind::AddrNotAvailable => ": this machine has no such address",
                 _ => "",
             };
-            format!("cannot listen on {address}{hint} ({error})")
+            NotOpened { sentence: format!("cannot listen on {address}{hint} ({error})"), is_taken }
         })
+    }
+}
+
+impl From<String> for NotOpened {
+    fn from(sentence: String) -> NotOpened {
+        NotOpened { sentence, is_taken: false }
     }
 }
 

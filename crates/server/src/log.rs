@@ -3,23 +3,37 @@
 //! answer fails because of it. A value that is more than one word stands in quotes, with its line ends
 //! written as `\n`: what others wrote cannot begin a line.
 
+use clap::ValueEnum;
 use std::fmt::Debug;
 use tracing::Level;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
+/// What is logged: this, and what weighs more.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum LogLevel {
+    /// What does not work.
+    Error,
+    /// What may come to hurt.
+    Warn,
+    /// What happens seldom and may be of interest.
+    #[default]
+    Info,
+    /// What helps to find a fault.
+    Debug,
+}
+
 /// Starts logging at `level`.
 ///
 /// # Errors
-/// The level is none.
-pub fn start(level: &str) -> Result<(), String> {
+/// It has been started before.
+pub fn start(level: LogLevel) -> Result<(), String> {
     let level = match level {
-        "error" => Level::ERROR,
-        "warn" => Level::WARN,
-        "info" => Level::INFO,
-        "debug" => Level::DEBUG,
-        other => return Err(format!("--log {other}: error, warn, info or debug")),
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
     };
     tracing_subscriber::fmt()
         .with_max_level(level)

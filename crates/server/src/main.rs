@@ -8,7 +8,7 @@ use clap::Parser;
 use pagewell::clock::Clock;
 use pagewell::config::Config;
 use pagewell::control::client;
-use pagewell::listen::{Passed, TAKEN};
+use pagewell::listen::{NotOpened, Passed};
 use pagewell::nginx_config;
 use pagewell::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InvalidateArgs,
@@ -124,7 +124,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     }
     // Before anything is opened.
     let mut passed = Passed::new(passed::take()?);
-    pagewell::log::start(&args.log)?;
+    pagewell::log::start(args.log)?;
     pagewell::panics::watch();
     let (config, _) = args.read()?;
     let reload = Reload::of(args)?;
@@ -134,8 +134,8 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         false => None,
     };
     let prepared = Prepared::open(&config, passed).map_err(|error| match args.take_over {
-        true => error,
-        false => taken(error, &config),
+        true => error.sentence,
+        false => told(error, &config),
     })?;
     // Before there is any other thread.
     privileges::drop_to(&standing, &config)?;
@@ -148,8 +148,9 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         .block_on(run(config, reload, prepared, predecessor))
 }
 
-/// What is said where an address is taken, perhaps by a Pagewell that should have been told instead.
-fn taken(error: String, config: &Config) -> String {
+/// What is said where something could not be opened: an address may be taken by a Pagewell that should have
+/// been told instead.
+fn told(error: NotOpened, config: &Config) -> String {
     let admin = config.admin.to_string();
     let health = ControlArgs { admin: admin.clone(), token_file: None };
     let answers = || {
@@ -161,11 +162,12 @@ fn taken(error: String, config: &Config) -> String {
             }
         })
     };
-    if !error.contains(TAKEN) || answers().is_err() {
-        return error;
+    let NotOpened { sentence, is_taken } = error;
+    if !is_taken || answers().is_err() {
+        return sentence;
     }
     format!(
-        "{error}\na Pagewell answers at {admin}: `pagewell reload` has it read its configuration again, \
+        "{sentence}\na Pagewell answers at {admin}: `pagewell reload` has it read its configuration again, \
          `pagewell serve --take-over` takes its place"
     )
 }

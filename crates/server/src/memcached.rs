@@ -106,7 +106,10 @@ fn step(
 ) -> After {
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
-        Step::Close(_) => After::Close,
+        Step::Close(why) => {
+            tracing::warn!(event = "memcached-closed", reason = why.as_str());
+            After::Close
+        }
         // Another process has the items now.
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
         Step::Request(request) => {

@@ -6,6 +6,7 @@ use crate::config::raw::{File, OneOrMany};
 use crate::config::shown::Flags;
 use crate::config::written::with_place;
 use crate::config::{Config, load, resolve};
+use crate::log::LogLevel;
 use crate::nginx_config::value;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -108,9 +109,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "WHERE")]
     pub access_log: Option<String>,
     /// What is logged: error, warn, info or debug
-    #[arg(long, value_name = "LEVEL", default_value = "info", hide_possible_values = true,
-          value_parser = ["error", "warn", "info", "debug"])]
-    pub log: String,
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t, hide_possible_values = true)]
+    pub log: LogLevel,
     /// Take over from the Pagewell that has its control interface at the same address, without a moment
     /// in which nobody serves; start as ever where there is none
     #[arg(long)]

@@ -8,7 +8,7 @@ use crate::codings::{self, Compressor};
 use crate::config::{Address, Config};
 use crate::control;
 use crate::database;
-use crate::listen::{self, Bound, Listener, Passed};
+use crate::listen::{self, Bound, Listener, NotOpened, Passed};
 use crate::memcached::{self, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
@@ -57,12 +57,11 @@ impl Prepared {
     /// opens the access log.
     ///
     /// # Errors
-    /// A sentence for the operator: an address is taken, a file cannot be read, a socket was handed over
-    /// that no address names.
-    pub fn open(config: &Config, mut passed: Passed) -> Result<Prepared, String> {
+    /// An address is taken, a file cannot be read, a socket was handed over that no address names.
+    pub fn open(config: &Config, mut passed: Passed) -> Result<Prepared, NotOpened> {
         let mut bind = |all: &[Address]| {
             let each = all.iter().map(|address| Bound::open(address, &mut passed));
-            each.collect::<Result<Vec<_>, String>>()
+            each.collect::<Result<Vec<_>, NotOpened>>()
         };
         let tls = match config.listen_tls.is_empty() {
             true => None,
@@ -104,7 +103,8 @@ impl Server {
     /// # Errors
     /// A sentence for the operator: an address is taken, PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
-        let prepared = Prepared::open(&config, Passed::default())?;
+        let prepared =
+            Prepared::open(&config, Passed::default()).map_err(|error| error.sentence)?;
         Server::start_with(config, clock, prepared, None).await
     }
 

@@ -58,6 +58,35 @@ fn php_fpm_killed_in_mid_render_is_started_again() {
 }
 
 #[test]
+fn php_fpm_whose_socket_is_taken_away_is_started_again() {
+    let site = Site::new(&[("waits.php", WAITS)]);
+    let pagewell = site.serve("");
+    site.note("go");
+    // The socket alone, and everything: who tidies up does not ask.
+    for is_all in [false, true] {
+        let master = php_master(&pagewell).expect("php-fpm runs");
+        let directory = directory_of(master);
+        match is_all {
+            true => std::fs::remove_dir_all(&directory).expect("it goes"),
+            false => std::fs::remove_file(directory.join("php.sock")).expect("it goes"),
+        }
+        pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
+        // Over connections that are kept it is reached meanwhile.
+        let another = || php_master(&pagewell).is_some_and(|now| now != master);
+        until("there is another one", another);
+        recovers(&site, &pagewell, "/waits.php");
+    }
+}
+
+/// Where a php-fpm that Pagewell has started has its configuration: its title says it.
+fn directory_of(master: u32) -> std::path::PathBuf {
+    let title = std::fs::read(format!("/proc/{master}/cmdline")).expect("it runs");
+    let title = String::from_utf8_lossy(&title).into_owned();
+    let file = title.split(['(', ')']).nth(1).expect("it names its configuration");
+    std::path::Path::new(file).parent().expect("it lies somewhere").to_owned()
+}
+
+#[test]
 fn a_child_killed_in_mid_render_is_an_error_and_not_a_page() {
     let site = Site::new(&[("waits.php", WAITS), ("half.php", WAITS_HALF_WAY)]);
     let pagewell = site.serve("");

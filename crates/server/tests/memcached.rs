@@ -98,6 +98,35 @@ fn a_render_that_began_before_a_change_is_not_stored_after_it() {
     assert_eq!(stats["memcached_stored"], 3);
 }
 
+/// Not even one with a key that is no text; and none that is not to be seen into.
+#[test]
+fn no_page_gets_round_a_change() {
+    let site = Site::new(&[]);
+    let (pagewell, socket) = start(&site);
+    let bytes = |said: &[u8]| {
+        let mut stream = UnixStream::connect(&socket).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time over zero");
+        stream.write_all(said).expect("it reads");
+        stream.write_all(b"quit\r\n").expect("it reads");
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).expect("it answers");
+        heard
+    };
+    assert_eq!(bytes(b"set /\xe4 0 0 1\r\nx\r\n"), b"STORED\r\n");
+    pagewell.invalidate(r#"{"prefixes":["/"]}"#).expect("it answers");
+    assert_eq!(bytes(b"get /\xe4\r\n"), b"END\r\n");
+    assert_eq!(bytes(b"set /\xe4 0 0 1\r\nx\r\n"), b"NOT_STORED\r\n");
+    let encoded = "CLIENT_ERROR a page has flags 0: text, not compressed\r\n";
+    assert_eq!(say(&socket, "set /z 48 0 1\r\nx\r\n"), encoded);
+    assert_eq!(say(&socket, "ms /z 1 F4\r\nx\r\n"), encoded);
+    assert_eq!(get(&socket, "/z"), None);
+    // What is no page may be anything.
+    assert_eq!(say(&socket, "set z 48 0 1\r\nx\r\n"), "STORED\r\n");
+    let binary = [&[0x80_u8, 0x0b][..], &[0; 22]].concat();
+    assert_eq!(bytes(&binary), b"");
+    assert!(pagewell.log().contains("binary-protocol"), "{}", pagewell.log());
+}
+
 #[test]
 fn to_delete_a_page_is_a_change() {
     let site = Site::new(&[]);

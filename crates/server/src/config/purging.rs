@@ -7,7 +7,7 @@ use super::resolve::{LoadError, read_token, wrong};
 use crate::networks::Networks;
 
 /// Who may purge without a token, unless the file says otherwise.
-const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
+pub(super) const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 
 /// Who may purge, and how.
 #[derive(Clone, Debug, Default)]

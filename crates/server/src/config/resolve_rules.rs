@@ -4,6 +4,7 @@
 //! What is wrong with a rule is found by the crate that knows rules; here is what takes a file or
 //! randomness: the secret that marks of visitors who have written are signed with.
 
+use super::purging::LOOPBACK;
 use super::raw::File;
 use super::resolve::{LoadError, wrong};
 use super::{Hosts, OtherHosts};
@@ -77,14 +78,15 @@ pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
     Ok(Hosts { canonical, aliases, others })
 }
 
-/// Reads the networks of trusted proxies.
+/// Reads the networks whose connections are not counted.
 /// Loopback, where nothing is said: what runs on the machine itself.
 pub(super) fn connections_exempt(file: &File) -> Result<Networks, LoadError> {
-    let loopback = || ["127.0.0.0/8", "::1"].map(str::to_owned).to_vec();
+    let loopback = || LOOPBACK.map(str::to_owned).to_vec();
     let named = file.connections_exempt.clone().unwrap_or_else(loopback);
     Networks::read(&named).or_else(|error| wrong("connections_exempt", error))
 }
 
+/// Reads the networks of trusted proxies.
 pub(super) fn trusted_proxies(file: &File) -> Result<Networks, LoadError> {
     Networks::read(&file.trusted_proxies).or_else(|error| wrong("trusted_proxies", error))
 }

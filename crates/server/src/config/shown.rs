@@ -2,6 +2,7 @@
 //! the flags say wins over the file, and the file over what holds anyway. Secrets are not shown.
 //! What counts is decided by `resolve`; here it is only told. What is no value is told behind a `#`.
 
+use super::purging::LOOPBACK;
 use super::secret::hidden;
 use super::table::{LIMITS, OPTIONS};
 use super::written::{Written, keys};
@@ -89,7 +90,7 @@ fn found_out(config: &Config, key: &str) -> Option<String> {
     };
     match key {
         "memory" => Some(format!("\"{}M\"", config.memory_bytes >> 20)),
-        "connections_exempt" | "purge.from" => Some("[\"127.0.0.0/8\", \"::1\"]".into()),
+        "connections_exempt" | "purge.from" => Some(format!("{LOOPBACK:?}")),
         "site.root" => Some(format!("{:?}", files?.root.display().to_string())),
         "site.hidden" => Some(format!("{:?}", files?.hidden)),
         "php.children" => Some(php?.children.to_string()),

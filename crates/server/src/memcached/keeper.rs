@@ -16,6 +16,7 @@ use crate::why::Cause;
 use bytes::Bytes;
 use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
 use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -42,8 +43,27 @@ pub struct Keeper {
 struct Flushed {
     /// Items with a `cas` up to this are gone.
     up_to: u64,
-    /// Items stored before this are gone, once it has come.
-    before: Option<Moment>,
+    /// Items stored before this are gone.
+    before: Moment,
+    /// The same, once it has come.
+    to_come: Option<Moment>,
+}
+
+impl Flushed {
+    fn has(&self, item: &Item, now: Moment) -> bool {
+        let has_come = self.to_come.filter(|at| *at <= now);
+        item.cas <= self.up_to || item.stored < self.before.max(has_come.unwrap_or_default())
+    }
+
+    /// Flushes at `at`, when the last `cas` is this. One that has come stays; one that has not is replaced.
+    fn flush(&mut self, at: Moment, now: Moment, cas: u64) {
+        let has_come = self.to_come.take().filter(|at| *at <= now);
+        self.before = self.before.max(has_come.unwrap_or_default());
+        match at <= now {
+            true => self.up_to = cas,
+            false => self.to_come = Some(at),
+        }
+    }
 }
 
 impl Keeper {
@@ -70,9 +90,7 @@ impl Keeper {
     fn visible<'p>(&self, page: &'p SharedPage, now: Moment) -> Option<&'p Item> {
         let item = page.payload().item()?;
         let flushed = *self.flushed.read().unwrap_or_else(PoisonError::into_inner);
-        let is_flushed = item.cas <= flushed.up_to
-            || flushed.before.is_some_and(|before| before <= now && item.stored < before);
-        (!page.is_marked() && !item.has_ended(now) && !is_flushed).then_some(item)
+        (!page.is_marked() && !item.has_ended(now) && !flushed.has(item, now)).then_some(item)
     }
 
     fn stripe(&self, key: &[u8]) -> MutexGuard<'_, ()> {
@@ -84,11 +102,13 @@ impl Keeper {
         self.cas.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The name of the page that a key stands for.
+    /// The name of the page that a key stands for: whatever begins with `/` is one.
     fn url(&self, key: &[u8]) -> Option<String> {
-        let key = std::str::from_utf8(key).ok().filter(|key| key.starts_with('/'))?;
+        if !key.starts_with(b"/") {
+            return None;
+        }
         // nginx writes a `%` of the URI like this in a key.
-        let written = key.replace("%25", "%");
+        let written = as_text(key).replace("%25", "%");
         Some(self.site.now().config.rules.form().normal(&written).page.into_owned())
     }
 
@@ -107,6 +127,11 @@ impl Keeper {
             Err(page_line::Unreadable) => return self.refused(old, NotKept::Unreadable),
         };
         let url = self.url(key);
+        if url.is_some() && item.flags != 0 {
+            // Nobody but its own client could make a page of it, and what it says about itself is not to be seen.
+            tracing::warn!(event = "memcached-encoded", key = %String::from_utf8_lossy(key), flags = item.flags);
+            return self.refused(old, NotKept::Encoded);
+        }
         let lease = match said.lease {
             Some(token) => self.leases.handed(token, now.0),
             None if url.is_some() || !said.tags.is_empty() => Some(self.leases.assumed(now.0)),
@@ -194,6 +219,16 @@ impl Keeper {
     }
 }
 
+/// A key as text. Bytes that are none are written as in a URL, as they would be in a request for the page.
+fn as_text(key: &[u8]) -> Cow<'_, str> {
+    let Err(_) = std::str::from_utf8(key) else { return String::from_utf8_lossy(key) };
+    let each = key.iter().map(|byte| match byte.is_ascii() {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    Cow::Owned(each.collect())
+}
+
 fn reason(refused: Refused) -> NotKept {
     match refused {
         Refused::TooLarge => NotKept::NoRoom,
@@ -243,11 +278,7 @@ impl Items for Keeper {
 
     fn flush(&self, at: Moment, now: Moment) {
         let mut flushed = self.flushed.write().unwrap_or_else(PoisonError::into_inner);
-        if at <= now {
-            flushed.up_to = self.cas.load(Ordering::Relaxed);
-        } else {
-            flushed.before = Some(at);
-        }
+        flushed.flush(at, now, self.cas.load(Ordering::Relaxed));
     }
 
     fn stats(&self, now: Moment) -> Vec<(&'static str, String)> {
@@ -271,5 +302,45 @@ impl Items for Keeper {
 
     fn version(&self) -> &str {
         VERSION
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(cas: u64, stored: u64) -> Item {
+        Item {
+            value: Bytes::new(),
+            flags: 0,
+            cas,
+            ends: None,
+            stored: Moment(stored),
+            stale: false,
+            won: false,
+            binary_key: false,
+            seen: Seen::new(Moment(stored)),
+        }
+    }
+
+    #[test]
+    fn what_a_flush_has_taken_does_not_come_back() {
+        let (old, new) = (item(1, 1_000), item(2, 5_000));
+        let mut flushed = Flushed::default();
+        flushed.flush(Moment(3_000), Moment(1_500), 1);
+        assert!(!flushed.has(&old, Moment(2_999)) && flushed.has(&old, Moment(3_000)));
+        // Another, far away, after the first has come.
+        flushed.flush(Moment(100_000), Moment(6_000), 2);
+        assert!(flushed.has(&old, Moment(6_000)) && !flushed.has(&new, Moment(6_000)));
+        // At once: the one that was still to come is called off.
+        flushed.flush(Moment(7_000), Moment(7_000), 2);
+        assert!(flushed.has(&new, Moment(7_000)));
+        assert!(!flushed.has(&item(3, 8_000), Moment(200_000)));
+    }
+
+    #[test]
+    fn a_key_of_any_bytes_is_text() {
+        assert_eq!(as_text("/ä b".as_bytes()), "/ä b");
+        assert_eq!(as_text(b"/\xe4/\xc3\xa4"), "/%E4/%C3%A4");
     }
 }

@@ -4,10 +4,13 @@
 //! as they come, trailers with content that is streamed, to clients who take them.
 
 use super::places::Places;
-use super::{Besides, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use super::{
+    Besides, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    log_failure,
+};
 use crate::config::Config;
 use crate::litespeed;
-use crate::reached::Limit;
+use crate::reached::{Limit, Reached};
 use crate::trailers::{self, Trailers};
 use crate::upload::UploadFailed;
 use ::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri};
@@ -93,6 +96,7 @@ impl HttpOrigin {
             RequestBody::Stream(upload) => Some(upload.flaw()),
         };
         let Besides { interims, trailers, .. } = request.besides.clone();
+        let url = format!("{}{}", request.host, request.target);
         request.reached.note();
         let mut outgoing = self.outgoing(request)?;
         if let Some(interims) = interims {
@@ -106,6 +110,7 @@ impl HttpOrigin {
         match tokio::time::timeout(wait, self.client.request(outgoing)).await {
             Err(_) => {
                 self.places.reached.note(Limit::OriginTimeout);
+                log_failure(&url, Failure::TimedOut, NO_ANSWER);
                 Err(Failure::TimedOut.into())
             }
             Ok(Err(error)) => {
@@ -115,12 +120,17 @@ impl HttpOrigin {
                 let failure = failure_of(&error);
                 if error.is_connect() && matches!(failure, Failure::TimedOut) {
                     self.places.reached.note(Limit::OriginConnectTimeout);
-                } else if error.is_connect() {
-                    tracing::warn!(event = "origin-refused", address = %self.authority, %error);
+                }
+                match error.is_connect() {
+                    true => {
+                        let error = innermost(&error);
+                        tracing::warn!(event = "origin-refused", address = %self.authority, error);
+                    }
+                    false => log_failure(&url, failure, &innermost(&error)),
                 }
                 Err(failure.into())
             }
-            Ok(Ok(response)) => Ok(Asked { response, place, trailers }),
+            Ok(Ok(response)) => Ok(Asked { response, place, trailers, url }),
         }
     }
 
@@ -132,6 +142,8 @@ impl HttpOrigin {
             wanted: asked.trailers,
             trailers: None,
             config: self.config.clone(),
+            url: asked.url,
+            reached: self.places.reached.clone(),
             _place: asked.place,
         };
         OriginResponse { status: head.status, headers: head.headers, body: OriginBody::Http(reply) }
@@ -180,6 +192,8 @@ struct Asked {
     response: ::http::Response<Incoming>,
     place: OwnedSemaphorePermit,
     trailers: Trailers,
+    /// Host and target, for the log.
+    url: String,
 }
 
 /// What became of asking for another protocol.
@@ -251,6 +265,12 @@ fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
     if error.is_connect() { Failure::Refused } else { Failure::HungUp }
 }
 
+/// What is at the bottom of an error, in its own words: those above it name the library's steps.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
 /// The content of a response on its way.
 pub struct Reply {
     body: Incoming,
@@ -259,6 +279,8 @@ pub struct Reply {
     /// Those that have come.
     trailers: Option<HeaderMap>,
     config: Arc<Config>,
+    url: String,
+    reached: Arc<Reached>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -279,11 +301,18 @@ impl Reply {
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
         loop {
             let frame = match tokio::time::timeout(self.wait, self.body.frame()).await {
-                Err(_) => return Some(Err(Failure::TimedOut)),
+                Err(_) => {
+                    self.reached.note(Limit::OriginTimeout);
+                    log_failure(&self.url, Failure::TimedOut, HALF_WAY);
+                    return Some(Err(Failure::TimedOut));
+                }
                 Ok(frame) => frame?,
             };
             match frame {
-                Err(_) => return Some(Err(Failure::HungUp)),
+                Err(error) => {
+                    log_failure(&self.url, Failure::HungUp, &innermost(&error));
+                    return Some(Err(Failure::HungUp));
+                }
                 Ok(frame) => match frame.into_data().map_err(Frame::into_trailers) {
                     Ok(piece) if piece.is_empty() => {}
                     Ok(piece) => return Some(Ok(piece)),

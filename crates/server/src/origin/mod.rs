@@ -7,6 +7,7 @@
 
 mod child;
 pub mod fastcgi;
+mod held;
 pub mod http;
 pub mod php_fpm;
 pub mod places;
@@ -104,6 +105,20 @@ pub enum Unsent {
 impl From<Failure> for Unsent {
     fn from(failure: Failure) -> Unsent {
         Unsent::Failed(failure)
+    }
+}
+
+/// What is said where the first line of an answer did not come, or nothing more behind it.
+const NO_ANSWER: &str = "no answer came";
+const HALF_WAY: &str = "the answer stopped half-way";
+
+/// Says in the log what came of a request at the origin: visitors are told that it is there.
+fn log_failure(url: &str, failure: Failure, reason: &str) {
+    match failure {
+        Failure::TimedOut => tracing::warn!(event = "origin-timed-out", url, reason),
+        Failure::InvalidResponse => tracing::error!(event = "origin-invalid", url, reason),
+        Failure::HungUp => tracing::error!(event = "origin-incomplete", url, reason),
+        Failure::Refused | Failure::Overloaded | Failure::Status(_) => {}
     }
 }
 

@@ -1,5 +1,5 @@
 //! A php-fpm of our own: finds the program, writes its configuration into a private directory,
-//! starts it, starts it again (with back-off) when it dies, and ends it with Pagewell.
+//! starts it, starts it again (with back-off) when it dies or its socket is gone, and ends it with Pagewell.
 //!
 //! php-fpm runs in a process group of its own, so that children whose master was killed can be
 //! ended with it, and is told by the kernel when Pagewell dies. All its children are
@@ -7,10 +7,11 @@
 //! not start the one that a new connection waits for.
 
 use super::child::end_with_us;
+use super::held::Held;
 use crate::config::OwnPhp;
 use crate::service::ENVIRONMENT;
 use std::fmt::Write as _;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -26,13 +27,15 @@ const WELL_AFTER: Duration = Duration::from_secs(10);
 const GIVES_WAY_BY: i32 = 300;
 /// How long php-fpm may take to open its socket.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often is seen to it that its socket is there: who tidies up below `/run` or `/tmp` may take it away, and
+/// a php-fpm that nobody can reach does not die of it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long its children may take to finish what they render when Pagewell ends.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A running php-fpm; ended by [`PhpFpm::stop`].
 pub struct PhpFpm {
     socket: PathBuf,
-    directory: PathBuf,
     stop: watch::Sender<bool>,
     watcher: tokio::task::JoinHandle<()>,
 }
@@ -43,26 +46,20 @@ impl PhpFpm {
     /// # Errors
     /// A sentence for the operator: the program is not there, or does not start, and what it said.
     pub async fn start(options: &OwnPhp) -> Result<PhpFpm, String> {
-        let binary = find_binary(options)?;
-        let directory = private_directory()?;
-        let socket = directory.join("php.sock");
-        let config = directory.join("php-fpm.conf");
-        let child = match first_start(options, &binary, &config, &socket).await {
-            Ok(child) => child,
-            Err(error) => {
-                let _ = std::fs::remove_dir_all(&directory);
-                return Err(error);
-            }
-        };
+        let (binary, directory) = (find_binary(options)?, Held::make()?);
+        let socket = directory.path().join("php.sock");
+        let text = configuration(options, &socket);
+        let own = Own { binary, directory, socket: socket.clone(), text };
+        let child = own.start().await?;
         tracing::info!(
             event = "php-fpm-started",
-            binary = %binary.display(),
+            binary = %own.binary.display(),
             pid = child.id(),
             children = options.children
         );
         let (stop, stopped) = watch::channel(false);
-        let watcher = tokio::spawn(watch_over(child, binary, config, socket.clone(), stopped));
-        Ok(PhpFpm { socket, directory, stop, watcher })
+        let watcher = tokio::spawn(watch_over(own, child, stopped));
+        Ok(PhpFpm { socket, stop, watcher })
     }
 
     /// The socket at which it answers.
@@ -74,25 +71,50 @@ impl PhpFpm {
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.watcher.await;
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Writes the configuration and starts php-fpm with it; one that does not come up is ended.
-async fn first_start(
-    options: &OwnPhp,
-    binary: &Path,
-    config: &Path,
-    socket: &Path,
-) -> Result<Child, String> {
-    std::fs::write(config, configuration(options, socket))
-        .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
-    let mut child = spawn(binary, config)?;
-    if let Err(error) = wait_for_socket(socket, &mut child, binary).await {
-        end_group(child.id());
-        return Err(error);
+/// What a php-fpm is started with, as often as it has to be.
+struct Own {
+    binary: PathBuf,
+    directory: Held,
+    socket: PathBuf,
+    /// The configuration file.
+    text: String,
+}
+
+impl Own {
+    /// Writes the configuration and starts php-fpm with it; one that does not come up is ended.
+    async fn start(&self) -> Result<Child, String> {
+        let config = self.directory.path().join("php-fpm.conf");
+        std::fs::write(&config, &self.text)
+            .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
+        let mut child = spawn(&self.binary, &config)?;
+        if let Err(error) = wait_for_socket(&self.socket, &mut child, &self.binary).await {
+            end_group(child.id());
+            return Err(error);
+        }
+        Ok(child)
     }
-    Ok(child)
+
+    /// Makes the directory again where it is gone, at the same place: the origin knows the socket by it.
+    fn restore(&mut self) -> Result<(), String> {
+        match self.directory.is_there() {
+            true => Ok(()),
+            false => self.directory.make_again(),
+        }
+    }
+
+    /// Ends when the socket is gone.
+    async fn is_gone(&self) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            if std::fs::symlink_metadata(&self.socket).is_err() {
+                return;
+            }
+        }
+    }
 }
 
 /// The program that was configured, or the newest that is in the path or the usual places.
@@ -129,44 +151,6 @@ fn version_in_name(name: &str) -> Option<Vec<u32>> {
     match rest {
         "" => Some(vec![u32::MAX]),
         version => version.split('.').map(|part| part.parse().ok()).collect(),
-    }
-}
-
-/// A directory that only we (and, below it, php-fpm's children by the socket's owner) can use.
-fn private_directory() -> Result<PathBuf, String> {
-    let base = ["/run/pagewell", "/run"].iter().map(PathBuf::from).chain([std::env::temp_dir()]);
-    let mut last = String::new();
-    for base in base {
-        remove_left_over(&base);
-        for attempt in 0..100u32 {
-            let name = format!("pagewell-{}-{attempt}", std::process::id());
-            let directory = base.join(name);
-            match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
-                Ok(()) => return Ok(directory),
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => {
-                    last = format!("{}: {e}", directory.display());
-                    break;
-                }
-            }
-        }
-    }
-    Err(format!("no private directory could be made for php-fpm's socket: {last}"))
-}
-
-/// Removes the directories of ours whose process is no more: it was killed before it could.
-fn remove_left_over(base: &Path) {
-    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let rest = name.to_str().and_then(|name| name.strip_prefix("pagewell-"));
-        let Some((pid, attempt)) = rest.and_then(|rest| rest.split_once('-')) else { continue };
-        let is_ours = pid.bytes().chain(attempt.bytes()).all(|byte| byte.is_ascii_digit())
-            && entry.metadata().is_ok_and(|found| {
-                found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()
-            });
-        if is_ours && !pid.is_empty() && !Path::new("/proc").join(pid).exists() {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
     }
 }
 
@@ -272,36 +256,31 @@ async fn wait_for_socket(socket: &Path, child: &mut Child, binary: &Path) -> Res
     }
 }
 
-/// Starts php-fpm again whenever it dies, until told to stop.
-async fn watch_over(
-    mut child: Child,
-    binary: PathBuf,
-    config: PathBuf,
-    socket: PathBuf,
-    mut stopped: watch::Receiver<bool>,
-) {
+/// Starts php-fpm again whenever it dies or cannot be reached any more, until told to stop.
+async fn watch_over(mut own: Own, mut child: Child, mut stopped: watch::Receiver<bool>) {
     let mut back_off = BACK_OFF.0;
     loop {
         let group = child.id();
         let since = tokio::time::Instant::now();
         let status = tokio::select! {
-            status = child.wait() => status,
+            status = child.wait() => status.map_or_else(|error| error.to_string(), |status| status.to_string()),
+            () = own.is_gone() => format!("its socket {} is gone", own.socket.display()),
             _ = stopped.changed() => return quit(child).await,
         };
         if since.elapsed() > WELL_AFTER {
             back_off = BACK_OFF.0;
         }
-        let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         tracing::error!(event = "php-fpm-died", status, again_in = ?back_off);
         end_group(group);
+        let _ = child.wait().await;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(back_off) => {}
                 _ = stopped.changed() => return,
             }
             back_off = (back_off * 2).min(BACK_OFF.1);
-            let started = match spawn(&binary, &config) {
-                Ok(mut new) => wait_for_socket(&socket, &mut new, &binary).await.map(|()| new),
+            let started = match own.restore() {
+                Ok(()) => own.start().await,
                 Err(error) => Err(error),
             };
             match started {

@@ -22,7 +22,7 @@ pub struct Places {
     waiting_max: usize,
     timeout: Duration,
     /// Limits that were reached at this origin.
-    pub reached: Reached,
+    pub reached: Arc<Reached>,
     /// Where content is waited for before it takes a place.
     pub room: Arc<Room>,
 }
@@ -36,7 +36,7 @@ impl Places {
             waiting: AtomicUsize::new(0),
             waiting_max: limits.origin_queue,
             timeout: limits.origin_queue_timeout,
-            reached: Reached::default(),
+            reached: Arc::default(),
             room: Arc::new(Room::new(limits.body_ahead, memory / ROOM_SHARE)),
         }
     }

@@ -1,0 +1,189 @@
+//! The private directory of a php-fpm of our own: made, held, and swept up where whoever held it was killed.
+//!
+//! It is held by a lock on the directory itself, which ends with the process, however that ends. A number in
+//! its name says whose it was, and is not enough: in another process namespace (a container that shares
+//! `/run`, a unit of its own) a process that lives is not to be seen.
+//!
+//! | the one who makes it | the one who sweeps | comes of it |
+//! |---|---|---|
+//! | makes, locks | looks | the lock is not to be had: it stays |
+//! | makes | locks, removes | the first finds it locked or gone, and makes another |
+//! | makes, opens | locks, removes, unlocks | the first has a lock on what is not there any more, sees so, and makes another |
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, metadata, read_dir, remove_dir_all};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// How many names are tried in one place.
+const ATTEMPTS: u32 = 100;
+
+/// A directory that only we (and, below it, php-fpm's children by the socket's owner) can use. It is removed
+/// with all that is in it when this is dropped.
+pub struct Held {
+    path: PathBuf,
+    /// Locked for as long as it is open.
+    lock: File,
+}
+
+impl Held {
+    /// Makes one where such things belong, and sweeps up what nobody holds any more.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn make() -> Result<Held, String> {
+        let base = ["/run/pagewell", "/run"].iter().map(PathBuf::from);
+        let mut last = String::new();
+        for base in base.chain([std::env::temp_dir()]) {
+            sweep(&base);
+            match Held::make_in(&base) {
+                Ok(held) => return Ok(held),
+                Err(error) => last = format!("{}: {error}", base.display()),
+            }
+        }
+        Err(format!("no private directory could be made for php-fpm's socket: {last}"))
+    }
+
+    fn make_in(base: &Path) -> io::Result<Held> {
+        for attempt in 0..ATTEMPTS {
+            let path = base.join(format!("pagewell-{}-{attempt}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            }
+            if let Some(lock) = locked(&path) {
+                return Ok(Held { path, lock });
+            }
+        }
+        Err(io::Error::new(ErrorKind::AlreadyExists, "all names are taken"))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it again where it was: it is gone.
+    ///
+    /// # Errors
+    /// A sentence for the operator: something else is there, or it cannot be made.
+    pub fn make_again(&mut self) -> Result<(), String> {
+        let made = DirBuilder::new().mode(0o700).create(&self.path);
+        made.map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let lock = locked(&self.path);
+        self.lock = lock.ok_or_else(|| format!("{} is somebody else's", self.path.display()))?;
+        Ok(())
+    }
+
+    /// Whether it is still there; somebody may have tidied up.
+    pub fn is_there(&self) -> bool {
+        is_at(&self.lock, &self.path)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.is_there() {
+            let _ = remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// The lock on a directory; none where somebody else has it, or the directory is not there any more.
+fn locked(path: &Path) -> Option<File> {
+    let lock = File::open(path).ok()?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+    is_at(&lock, path).then_some(lock)
+}
+
+/// Whether what is open is what lies at this path.
+fn is_at(open: &File, path: &Path) -> bool {
+    let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (open.metadata(), metadata(path)) {
+        (Ok(open), Ok(there)) => identity(open) == identity(there),
+        _ => false,
+    }
+}
+
+/// Removes the directories of ours that nobody holds: their process was killed before it could. Those of a
+/// process that is to be seen are left alone: a Pagewell from before there were locks may have it.
+fn sweep(base: &Path) {
+    for entry in read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix("pagewell-"));
+        let Some((pid, attempt)) = rest.and_then(|rest| rest.split_once('-')) else { continue };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let is_ours = is_number(pid)
+            && is_number(attempt)
+            && entry.metadata().is_ok_and(|found| {
+                found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()
+            });
+        if !is_ours || Path::new("/proc").join(pid).exists() {
+            continue;
+        }
+        if let Some(_lock) = locked(&entry.path()) {
+            let _ = remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    /// No process has this number (`/proc/sys/kernel/pid_max` is at most 2^22).
+    const NOBODY: &str = "pagewell-99999999-0";
+
+    fn place(name: &str) -> PathBuf {
+        let place = std::env::temp_dir().join(format!("held-{name}-{}", std::process::id()));
+        std::fs::create_dir(&place).unwrap();
+        place
+    }
+
+    #[test]
+    fn what_is_held_is_not_swept_up_and_goes_when_it_is_let_go_of() {
+        let base = place("lock");
+        let held = Held::make_in(&base).unwrap();
+        // As one in another process namespace sees it: held by a process that is not to be seen.
+        let seen = base.join(NOBODY);
+        std::fs::rename(held.path(), &seen).unwrap();
+        sweep(&base);
+        assert!(seen.exists());
+        assert!(!held.is_there());
+        std::fs::rename(&seen, held.path()).unwrap();
+        assert!(held.is_there());
+        let path = held.path().to_owned();
+        drop(held);
+        assert!(!path.exists());
+        remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn what_nobody_holds_is_swept_up_and_nothing_else() {
+        let base = place("sweep");
+        let mine = format!("pagewell-{}-0", std::process::id());
+        for name in [NOBODY, "pagewell-x-0", "pagewell-99999999-", &mine] {
+            std::fs::create_dir_all(base.join(name).join("below")).unwrap();
+        }
+        sweep(&base);
+        let mut left: Vec<_> =
+            read_dir(&base).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        let mut wanted = ["pagewell-99999999-", "pagewell-x-0", &mine].map(OsString::from);
+        wanted.sort();
+        assert_eq!(left, wanted);
+        remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_passed_over() {
+        let base = place("taken");
+        let (one, other) = (Held::make_in(&base).unwrap(), Held::make_in(&base).unwrap());
+        assert_ne!(one.path(), other.path());
+        drop((one, other));
+        remove_dir_all(base).unwrap();
+    }
+}
