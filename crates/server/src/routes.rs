@@ -2,7 +2,7 @@
 //!
 //! | the path | answered by |
 //! |---|---|
-//! | an existing file | the file; a `.php` file is run |
+//! | an existing file | the file; a script (`site.scripts`, `.php`) is run, and so is the front controller |
 //! | a directory | its `index.php` or `index.html`; without the slash at the end, a redirect to it |
 //! | `/script.php/extra` | the script, with `PATH_INFO` |
 //! | a dotfile (not `.well-known`), a hidden name, anything outside the root | 404 |
@@ -19,6 +19,7 @@ pub use resolved::Resolved;
 use crate::config::FilesConfig;
 use http_cache::Timestamp;
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::{Metadata, metadata};
 use std::path::{Path, PathBuf};
 
@@ -177,23 +178,23 @@ fn script_with_path_info(root: Root<'_>, clean: &str) -> Option<Script> {
     if !clean.as_bytes().contains(&b'.') {
         return None;
     }
-    let mut from = 0;
-    while let Some(found) = clean[from..].find(".php/") {
-        let end = from + found + ".php".len();
+    for (end, _) in clean.match_indices('/').skip(1) {
         let (name, path_info) = clean.split_at(end);
+        if !is_script(root.files, Path::new(name)) {
+            continue;
+        }
         let full = below(&root.files.root, name.trim_start_matches('/'));
         if let Some(there) = file_at(&full) {
             let filename = inside(root, &full, &there)?;
             return Some(Script { filename, name: name.into(), path_info: path_info.into() });
         }
-        from = end;
     }
     None
 }
 
 fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
-    for index in ["index.php", "index.html"] {
-        let file = full.join(index);
+    for index in FilesConfig::indexes(&root.files.scripts) {
+        let file = full.join(&index);
         let Some(there) = file_at(&file) else { continue };
         if !clean.ends_with('/') {
             // Built from what was asked, so that it stays encoded; one slash in front, so that it
@@ -207,13 +208,15 @@ fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
 
 fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) -> Route {
     let Some(filename) = inside(root, &full, there) else { return Route::NotFound };
-    match (is_php(&full), is_php(&filename)) {
-        (true, _) => {
-            Route::Script(Script { filename, name: name.into(), path_info: String::new() })
-        }
-        // A link with another name that leads to a script would show its source.
-        (false, true) => Route::NotFound,
-        (false, false) => Route::Static(filename),
+    let is_own =
+        || full.strip_prefix(&root.files.root) == Ok(Path::new(&root.files.front_controller));
+    if is_script(root.files, &full) || is_own() {
+        return Route::Script(Script { filename, name: name.into(), path_info: String::new() });
+    }
+    // A link with another name that leads to a script would show its source.
+    match is_script(root.files, &filename) || is_source(&filename) || is_source(&full) {
+        true => Route::NotFound,
+        false => Route::Static(filename),
     }
 }
 
@@ -238,8 +241,22 @@ fn below(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn is_php(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("php"))
+/// What is never shown, not even where it is not run: PHP under all its names, and what CGI runs.
+const SOURCES: [&str; 12] =
+    ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
+
+/// Whether a file is source by its name.
+fn is_source(path: &Path) -> bool {
+    let is_one = |extension: &OsStr| SOURCES.iter().any(|one| extension.eq_ignore_ascii_case(one));
+    path.extension().is_some_and(is_one)
+}
+
+/// Whether a file is run, and its text never shown.
+fn is_script(files: &FilesConfig, path: &Path) -> bool {
+    let is_one = |extension: &OsStr| {
+        files.scripts.iter().any(|script| extension.eq_ignore_ascii_case(script))
+    };
+    path.extension().is_some_and(is_one)
 }
 
 /// What is said of the file at this path, if there is one.
@@ -250,7 +267,7 @@ fn file_at(full: &Path) -> Option<Metadata> {
 /// The real path of what is there, if it lies in the root or may lie outside.
 fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Option<PathBuf> {
     // Files have a memory of their own, and there may be many.
-    let known = root.resolved.filter(|_| is_php(full));
+    let known = root.resolved.filter(|_| is_script(root.files, full));
     if let Some((resolved, now)) = known
         && let Some(real) = resolved.get(full, there, now)
     {
@@ -296,6 +313,9 @@ mod tests {
             ".well-known/acme/x",
             "composer.json",
             "page.php~",
+            "view.phtml",
+            "old.php5",
+            "hello.pl",
             "sp ace.txt",
         ] {
             fs::write(site.join(file), "x").unwrap();
@@ -307,6 +327,7 @@ mod tests {
             root: site.canonicalize().unwrap(),
             front_controller: "index.php".into(),
             hidden: crate::config::HIDDEN.iter().map(|s| s.to_string()).collect(),
+            scripts: vec!["php".into()],
             allow_symlinks: false,
         };
         Root(config, dir)
@@ -340,6 +361,23 @@ mod tests {
     }
 
     #[test]
+    fn scripts_are_what_the_configuration_says() {
+        let mut root = root("scripts");
+        root.0.scripts = vec!["pl".into()];
+        root.0.front_controller = "hello.pl".into();
+        fs::write(root.0.root.join("sub/run.pl"), "x").unwrap();
+        fs::remove_file(root.0.root.join("index.php")).unwrap();
+        let to = |path| route(&root.0, path);
+        assert_eq!(script(to("/hello.pl")), ("/hello.pl".into(), "".into()));
+        assert_eq!(script(to("/")), ("/hello.pl".into(), "".into()));
+        assert_eq!(script(to("/news/4/")), ("/hello.pl".into(), "".into()));
+        assert_eq!(script(to("/sub/run.pl/a.pl/b")), ("/sub/run.pl".into(), "/a.pl/b".into()));
+        // Nobody runs it, and nobody is shown it.
+        assert_eq!(to("/tool.php"), Route::NotFound);
+        assert_eq!(script(to("/tool.php/a")), ("/hello.pl".into(), "".into()));
+    }
+
+    #[test]
     fn what_is_never_served() {
         let root = root("hidden");
         for path in [
@@ -349,6 +387,9 @@ mod tests {
             "/DUMP.SQL",
             "/composer.json",
             "/page.php~",
+            "/view.phtml",
+            "/old.php5",
+            "/hello.pl",
             "/link.txt",
             "/source.txt",
             "/sub/.well-known/x",

@@ -7,9 +7,10 @@
 mod common;
 
 use common::random::Random;
-use common::{Raw, Site, cache_status, client, counter, until};
-use harness::Request;
+use common::{Raw, Site, cache_status, client, counter, is_hit, until};
+use harness::{FcgiWrap, PrivateDir, Request};
 use http_cache::CookieName;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
 /// Shows what a script sees, one line a variable.
@@ -53,6 +54,39 @@ fn paths_find_their_script() {
         let response = client.get(path).expect("an answer");
         assert_eq!((response.status, response.header("location")), (301, Some(to)), "{path}");
     }
+}
+
+/// Any program over FastCGI: here Perl, by fcgiwrap.
+#[test]
+fn scripts_need_not_be_php() {
+    let script =
+        "#!/usr/bin/perl\nprint \"Content-Type: text/plain\\nCache-Control: max-age=60\\n\\n\";
+        print \"$ENV{SCRIPT_NAME}|\", $ENV{PATH_INFO} // '-', \"|$ENV{REQUEST_URI}\";\n";
+    let site = Site::new(&[("app.pl", script), ("sub/run.pl", script), ("style.css", "x")]);
+    for name in ["app.pl", "sub/run.pl"] {
+        let all_may = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(site.root().join(name), all_may).expect("it is ours");
+    }
+    let dir = PrivateDir::temporary("fcgiwrap").expect("a directory");
+    let fcgiwrap = FcgiWrap::start(dir, 2).expect("fcgiwrap starts");
+    let at = fcgiwrap.socket().display();
+    let file = site.at("perl.toml");
+    let config = format!("[site]\nfront_controller = \"app.pl\"\n[php]\nat = \"unix:{at}\"\n");
+    std::fs::write(&file, config).expect("a file can be written");
+    let pagewell = site.serve_with_args(&["--config", &file.display().to_string()]);
+    let mut client = client(&pagewell);
+    for (path, said) in [
+        ("/", "/app.pl||/"),
+        ("/news/4/?a=b", "/app.pl||/news/4/?a=b"),
+        ("/app.pl", "/app.pl||/app.pl"),
+        ("/sub/run.pl/a/b", "/sub/run.pl|/a/b|/sub/run.pl/a/b"),
+        ("/style.css", "x"),
+    ] {
+        let response = client.get(path).expect("an answer");
+        let text = response.text().replace('-', "");
+        assert_eq!((response.status, text.as_str()), (200, said), "{path}: {}", pagewell.log());
+    }
+    assert!(is_hit(&client.get("/news/4/?a=b").expect("an answer")));
 }
 
 #[test]

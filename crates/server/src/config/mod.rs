@@ -228,8 +228,18 @@ pub struct FilesConfig {
     pub front_controller: String,
     /// File names that are never served, as patterns with `*`.
     pub hidden: Vec<String>,
+    /// What the names of scripts end with, without the dot: they are run, and never shown.
+    pub scripts: Vec<String>,
     /// Whether symbolic links may lead out of the root.
     pub allow_symlinks: bool,
+}
+
+impl FilesConfig {
+    /// The files that answer for their directory, in the order in which they are looked for.
+    pub fn indexes(scripts: &[String]) -> Vec<String> {
+        let of_scripts = scripts.iter().map(|script| format!("index.{script}"));
+        of_scripts.chain(["index.html".to_owned()]).collect()
+    }
 }
 
 /// What renders the pages.
@@ -256,6 +266,8 @@ pub struct OwnPhp {
     pub ini: Vec<(String, String)>,
     /// Whom the children run as when Pagewell was started by root.
     pub user: String,
+    /// What the names of scripts end with: nothing else is run.
+    pub scripts: Vec<String>,
 }
 
 /// The bounds on everything that comes in. Units are in the names.
@@ -346,6 +358,7 @@ pub const HIDDEN: &[&str] = &[
     "*.sql",
     "*.sql.gz",
     "*.sqlite",
+    "*.sqlite3",
     "*.db",
     "*.ini",
     "*.log",
@@ -373,16 +386,16 @@ pub const HIDDEN: &[&str] = &[
     "LocalSettings.php",
 ];
 
-/// The document root for `dir`: itself when it has an index, else its `public`, `web`, `htdocs` or
-/// `pub`.
+/// The document root for `dir`: itself when it has one of these files (an index, the front controller), else
+/// its `public`, `web`, `htdocs` or `pub`.
 ///
 /// # Errors
 /// A sentence that says what was looked for and where.
-pub fn find_root(dir: &Path) -> Result<PathBuf, String> {
+pub fn find_root(dir: &Path, indexes: &[String]) -> Result<PathBuf, String> {
     let tried = ["", "public", "web", "htdocs", "pub"].map(|below| dir.join(below));
     let mut unknown = None;
     for candidate in tried {
-        match has_index(&candidate) {
+        match has_index(&candidate, indexes) {
             Ok(false) => {}
             Ok(true) => {
                 return candidate
@@ -396,18 +409,19 @@ pub fn find_root(dir: &Path) -> Result<PathBuf, String> {
         (Some(why), _) => Err(why),
         (None, false) => Err(format!("there is no directory {}", dir.display())),
         (None, true) => Err(format!(
-            "no index.php or index.html in {}, nor in its public, web, htdocs or pub",
+            "no {} in {}, nor in its public, web, htdocs or pub",
+            indexes.join(" or "),
             dir.display()
         )),
     }
 }
 
-/// Whether a directory has an index.
+/// Whether a directory has one of these files.
 ///
 /// # Errors
 /// It cannot be told: the directory may not be searched.
-fn has_index(dir: &Path) -> Result<bool, String> {
-    for index in ["index.php", "index.html"].map(|name| dir.join(name)) {
+fn has_index(dir: &Path, indexes: &[String]) -> Result<bool, String> {
+    for index in indexes.iter().map(|name| dir.join(name)) {
         match index.metadata() {
             Ok(found) if found.is_file() => return Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {

@@ -119,6 +119,8 @@ pub struct Site {
     pub front_controller: Option<String>,
     #[serde(deserialize_with = "some_words")]
     pub hidden: Option<Vec<String>>,
+    #[serde(deserialize_with = "some_words")]
+    pub scripts: Option<Vec<String>>,
     pub allow_symlinks: Option<bool>,
     pub host: Option<String>,
     #[serde(deserialize_with = "words")]

@@ -307,9 +307,13 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         return Ok(SiteConfig { origin, files: None });
     }
     let dir = files.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    let root = super::find_root(&dir).or_else(|e| wrong("site.root", e))?;
-    let front_controller = match files.front_controller.as_deref() {
-        None => "index.php".to_owned(),
+    let scripts = scripts(files)?;
+    let own = files.front_controller.as_deref().map(|script| script.trim_start_matches('/'));
+    let mut indexes = FilesConfig::indexes(&scripts);
+    indexes.extend(own.map(str::to_owned));
+    let root = super::find_root(&dir, &indexes).or_else(|e| wrong("site.root", e))?;
+    let front_controller = match own {
+        None => format!("index.{}", scripts[0]),
         Some(script) => front_controller(&root, script)?,
     };
     let files = FilesConfig {
@@ -319,14 +323,35 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
             Some(patterns) => patterns.clone(),
             None => HIDDEN.iter().map(|&pattern| pattern.to_owned()).collect(),
         },
+        scripts,
         allow_symlinks: files.allow_symlinks.unwrap_or(false),
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
 }
 
-/// The script that answers what is no file: below the root, with or without a slash before it.
-fn front_controller(root: &Path, script: &str) -> Result<String, LoadError> {
-    let below = script.trim_start_matches('/');
+/// What the names of scripts end with, at least one, without dots: as it is written, and as the front controller
+/// has it.
+fn scripts(site: &raw::Site) -> Result<Vec<String>, LoadError> {
+    let mut scripts = Vec::new();
+    for written in site.scripts.as_deref().unwrap_or(&[".php".to_owned()]) {
+        let name = written.strip_prefix('.').unwrap_or(written);
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            let example =
+                format!("{written:?}: write what names end with, such as \".php\" or \".pl\"");
+            return wrong("site.scripts", example);
+        }
+        scripts.push(name.to_ascii_lowercase());
+    }
+    let own = site.front_controller.as_deref().map(Path::new).and_then(Path::extension);
+    scripts.extend(own.and_then(|own| own.to_str()).map(str::to_ascii_lowercase));
+    match scripts.is_empty() {
+        true => wrong("site.scripts", "name at least one, such as \".php\""),
+        false => Ok(scripts),
+    }
+}
+
+/// The script that answers what is no file, below the root.
+fn front_controller(root: &Path, below: &str) -> Result<String, LoadError> {
     match root.join(below).is_file() {
         true => Ok(below.to_owned()),
         false => {
@@ -358,6 +383,7 @@ fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
         env: pairs(&php.env, "php.env")?,
         ini: pairs(&php.ini, "php.ini")?,
         user: php.user.clone().unwrap_or("www-data".into()),
+        scripts: scripts(&file.site)?,
     }))
 }
 

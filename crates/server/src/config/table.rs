@@ -228,7 +228,13 @@ pub const OPTIONS: &[OptionRow] = &[
         "site.front_controller",
         "",
         "index.php",
-        "The script, below the root, that answers every path that is no file. It has to be there.",
+        "The script, below the root, that answers every path that is no file. It has to be there. What its name ends with counts as one of `scripts`.",
+    ),
+    row(
+        "site.scripts",
+        "",
+        ".php",
+        "What the names of scripts end with, one or a list: such files are run by the responder and their text is never shown. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
     ),
     row(
         "site.hidden",

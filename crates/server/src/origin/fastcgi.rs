@@ -10,10 +10,13 @@
 
 use super::places::Places;
 use super::socket::Socket;
-use super::{Ended, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent};
+use super::{
+    Ended, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    log_failure,
+};
 use crate::config::{Address, Config};
 use crate::litespeed;
-use crate::reached::Limit;
+use crate::reached::{Limit, Reached};
 use crate::request_head::Refusal;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -131,7 +134,7 @@ impl FastCgi {
         }
 
         let flaw = content.flaw();
-        let reply = Box::new(Reply::new(&self.config, request, after, self.idle.clone(), place));
+        let reply = Box::new(Reply::new(self, request, after, place));
         let exchanged = self.exchange(request, &start, content, reply).await;
         let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
             (Ok(exchanged), _) => exchanged,
@@ -141,6 +144,9 @@ impl FastCgi {
                 // Where nothing was sent, it was not reached at all.
                 if timed_out && request.reached.may_have() {
                     self.places.reached.note(Limit::OriginTimeout);
+                }
+                if let Unsent::Failed(failure @ (Failure::TimedOut | Failure::HungUp)) = unsent {
+                    log_failure(&request.url(), failure, NO_ANSWER);
                 }
                 return Err(unsent);
             }
@@ -345,17 +351,18 @@ pub struct Reply {
     asked: (&'static str, String, String),
     wait: Duration,
     head_bytes: usize,
+    reached: Arc<Reached>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Reply {
     fn new(
-        config: &Config,
+        of: &FastCgi,
         request: &OriginRequest,
         after: AfterRequest,
-        idle: Arc<Idle>,
         place: OwnedSemaphorePermit,
     ) -> Reply {
+        let config = &of.config;
         Reply {
             line: Line::Gone,
             reader: ResponseReader::new(),
@@ -366,12 +373,13 @@ impl Reply {
             declared: None,
             framing: ContentFraming::of(&request.method, StatusCode::OK),
             after,
-            idle,
+            idle: of.idle.clone(),
             stderr: Vec::new(),
             fatal: PhpFatalWatch::default(),
             asked: (request.scheme, request.host.clone(), request.target.clone()),
             wait: config.limits.origin_timeout,
             head_bytes: config.limits.origin_header_bytes,
+            reached: of.places.reached.clone(),
             _place: place,
         }
     }
@@ -445,7 +453,10 @@ impl Reply {
         }
         loop {
             match self.event().await {
-                Err(failure) => return Some(Err(failure)),
+                Err(failure) => {
+                    self.note(failure);
+                    return Some(Err(failure));
+                }
                 Ok(Event::Stdout(bytes)) => {
                     self.received += bytes.len() as u64;
                     return Some(Ok(bytes));
@@ -454,6 +465,17 @@ impl Reply {
                 Ok(Event::End(_)) => return self.end().await.err().map(Err),
             }
         }
+    }
+
+    /// Counts and logs what became of an answer of which something had come.
+    fn note(&self, failure: Failure) {
+        match failure {
+            Failure::TimedOut => self.reached.note(Limit::OriginTimeout),
+            Failure::HungUp => {}
+            // Said where it was found.
+            _ => return,
+        }
+        log_failure(&self.url(), failure, HALF_WAY);
     }
 
     /// See [`OriginBody::ended`]. PHP ends a request that died of a fatal error like any other; the

@@ -96,7 +96,7 @@ impl HttpOrigin {
             RequestBody::Stream(upload) => Some(upload.flaw()),
         };
         let Besides { interims, trailers, .. } = request.besides.clone();
-        let url = format!("{}{}", request.host, request.target);
+        let url = request.url();
         request.reached.note();
         let mut outgoing = self.outgoing(request)?;
         if let Some(interims) = interims {

@@ -59,6 +59,13 @@ pub struct OriginRequest {
     pub reached: Reached,
 }
 
+impl OriginRequest {
+    /// What is asked for, for the log.
+    fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.host, self.target)
+    }
+}
+
 /// Whether a request may have reached the origin: from then on what it does there may have been done,
 /// whether or not an answer comes. Shared by who sends it and who waits for the answer.
 #[derive(Clone, Debug, Default)]

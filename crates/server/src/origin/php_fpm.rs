@@ -162,9 +162,10 @@ fn configuration(options: &OwnPhp, socket: &Path) -> String {
          [pagewell]\nlisten = {}\nlisten.mode = 0600\nlisten.backlog = 4096\n\
          pm = static\npm.max_children = {}\n\
          catch_workers_output = yes\ndecorate_workers_output = no\nclear_env = yes\n\
-         security.limit_extensions = .php\n",
+         security.limit_extensions = .{}\n",
         socket.display(),
         options.children,
+        options.scripts.join(" ."),
     );
     if root {
         let _ = writeln!(text, "user = {}", options.user);
