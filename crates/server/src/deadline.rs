@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep};
 
 /// A time limit on waiting. The timer is neither set nor asked anew for every wait, which would cost
@@ -33,7 +34,8 @@ impl Deadline {
             timer.as_mut().reset(at);
         }
         self.wakes = Some(cx.waker().clone());
-        while timer.as_mut().poll(cx).is_ready() {
+        // Of a task that has done its share for now tokio would not set it, and nobody asks again.
+        while Pin::new(&mut unconstrained(timer.as_mut())).poll(cx).is_ready() {
             if Instant::now() >= at {
                 return Poll::Ready(());
             }
@@ -55,5 +57,26 @@ impl Deadline {
     /// Whether it is being waited.
     pub fn is_begun(&self) -> bool {
         self.since.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use tokio::task::coop::{consume_budget, has_budget_remaining};
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn the_timer_is_set_though_the_task_has_done_its_share() {
+        let mut deadline = Deadline::default();
+        let passed = poll_fn(|cx| {
+            while !deadline.is_begun() && has_budget_remaining() {
+                let _ = pin!(consume_budget()).poll(cx);
+            }
+            deadline.poll(Duration::from_millis(10), cx)
+        });
+        assert!(timeout(Duration::from_secs(60), passed).await.is_ok(), "nobody was woken");
     }
 }
