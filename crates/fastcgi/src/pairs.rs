@@ -4,7 +4,7 @@
 //! longer one four, with the highest bit set. Both parts are plain bytes, no terminator.
 //! Not here: how pairs are cut into records ([`crate::params`]), or which names may be sent.
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{Buf, Bytes};
 
 /// A name and its value, sharing the buffer they were decoded from.
 pub type Pair = (Bytes, Bytes);
@@ -32,14 +32,14 @@ pub(crate) fn len_encoded(name_len: usize, value_len: usize) -> usize {
 }
 
 /// Appends one pair. Lengths must be below 2³¹ bytes, which [`crate::Params`] sees to.
-pub fn encode(name: &[u8], value: &[u8], out: &mut impl BufMut) {
+pub fn encode(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     encode_lengths(name.len(), value.len(), out);
-    out.put_slice(name);
-    out.put_slice(value);
+    out.extend_from_slice(name);
+    out.extend_from_slice(value);
 }
 
 /// Appends how a pair begins whose parts are so long.
-pub(crate) fn encode_lengths(name_len: usize, value_len: usize, out: &mut impl BufMut) {
+pub(crate) fn encode_lengths(name_len: usize, value_len: usize, out: &mut Vec<u8>) {
     encode_length(name_len, out);
     encode_length(value_len, out);
 }
@@ -74,11 +74,11 @@ fn length_len(len: usize) -> usize {
     if len < 128 { 1 } else { 4 }
 }
 
-fn encode_length(len: usize, out: &mut impl BufMut) {
+fn encode_length(len: usize, out: &mut Vec<u8>) {
     if len < 128 {
-        out.put_u8(len as u8);
+        out.push(len as u8);
     } else {
-        out.put_u32(len as u32 | 0x8000_0000);
+        out.extend_from_slice(&(len as u32 | 0x8000_0000).to_be_bytes());
     }
 }
 

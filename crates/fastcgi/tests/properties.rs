@@ -241,11 +241,11 @@ proptest! {
     #[test]
     fn pairs_that_decode_encode_to_their_meaning(bytes in vec(any::<u8>(), 0..60)) {
         if let Ok(decoded) = pairs::decode_all(Bytes::from(bytes)) {
-            let mut again = BytesMut::new();
+            let mut again = Vec::new();
             for (name, value) in &decoded {
                 pairs::encode(name, value, &mut again);
             }
-            prop_assert_eq!(pairs::decode_all(again.freeze()).unwrap(), decoded);
+            prop_assert_eq!(pairs::decode_all(Bytes::from(again)).unwrap(), decoded);
         }
     }
 

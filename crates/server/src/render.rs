@@ -29,7 +29,7 @@ use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
-use crate::origin::{OriginRequest, OriginResponse, Reached, RequestBody, Unsent};
+use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::page::{ReadPage, SharedPage, StoredPage, dependencies, marked};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
@@ -40,8 +40,8 @@ use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Failure, FieldUse, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict,
-    make_conditional, may_use_stale_on,
+    Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
+    may_use_stale_on,
 };
 use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
 use site_rules::{Owner, Plan, Planned};
@@ -407,26 +407,6 @@ impl Render {
             }
             _ if response.status == StatusCode::NOT_MODIFIED => Attempt::Unconditionally(self),
             _ => self.responded(response, &sent).await,
-        }
-    }
-
-    /// What is asked of the origin, with these lines.
-    fn request(&self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
-        let Ask { target, visitor, version, .. } = &self.ask;
-        OriginRequest {
-            method: Method::GET,
-            target: target.path_and_query.clone(),
-            host: target.host.clone(),
-            scheme: target.scheme,
-            headers,
-            body: RequestBody::Empty,
-            peer: visitor.peer,
-            local: visitor.local,
-            script,
-            version: *version,
-            besides: visitor.besides.clone(),
-            litespeed: FieldUse::Ignore,
-            reached: Reached::default(),
         }
     }
 

@@ -148,7 +148,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     // Nearly all differ in the first letter or the last.
     let differs = |of_pattern: Option<&u8>, of_name: Option<&u8>| match (of_pattern, of_name) {
         (Some(b'*') | None, _) | (_, None) => false,
-        (Some(one), Some(other)) => !one.eq_ignore_ascii_case(other),
+        // Letters differ in case by one bit; what else differs by it is compared below.
+        (Some(one), Some(other)) => (one ^ other) & !0x20 != 0,
     };
     if differs(pattern.first(), name.first()) || differs(pattern.last(), name.last()) {
         return false;

@@ -4,14 +4,15 @@
 
 use super::{Ask, Render, Right};
 use crate::body::ResponseBody;
-use crate::origin::OriginResponse;
+use crate::origin::{OriginRequest, OriginResponse, Reached, RequestBody};
+use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
 use crate::why::shown::cut;
 use crate::why::{Content, Outcome, Rendered};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
-use http_cache::{ForwardReason, Stored, StoredFacts};
+use http_cache::{FieldUse, ForwardReason, Stored, StoredFacts};
 use page_store::Lease;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -58,6 +59,26 @@ impl Render {
     ) -> Box<Render> {
         let is_for_nobody = answer.is_none();
         Box::new(Render { site: site.clone(), ask, right, answer, is_for_nobody, began_ms: None })
+    }
+
+    /// What is asked of the origin, with these lines.
+    pub(super) fn request(&self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
+        let Ask { target, visitor, version, .. } = &self.ask;
+        OriginRequest {
+            method: Method::GET,
+            target: target.path_and_query.clone(),
+            host: target.host.clone(),
+            scheme: target.scheme,
+            headers,
+            body: RequestBody::Empty,
+            peer: visitor.peer,
+            local: visitor.local,
+            script,
+            version: *version,
+            besides: visitor.besides.clone(),
+            litespeed: FieldUse::Ignore,
+            reached: Reached::default(),
+        }
     }
 
     /// Remembers for a while that requests for this page need not wait for each other.
