@@ -10,6 +10,7 @@ use crate::config::Limits;
 use crate::database::Waited;
 use crate::exchange::Visitor;
 use crate::heard::{self, Patience};
+use crate::in_hand;
 use crate::litespeed;
 use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
@@ -297,6 +298,10 @@ pub async fn send_following(
     site: &Arc<Site>,
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
+    let hand = match heard::may_say(site) {
+        true => Some(in_hand::begin(site).await),
+        false => None,
+    };
     request.litespeed = site.config.dialects.litespeed;
     let method = request.method.clone();
     let (spent, trace) = (request.besides.spent.clone(), request.besides.trace.clone());
@@ -320,6 +325,9 @@ pub async fn send_following(
             Ok(response) => {
                 let place = || format!("{}://{}{}", request.scheme, request.host, request.target);
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
+                if let Some(hand) = hand {
+                    in_hand::end(site, hand).await;
+                }
                 return Ok(response);
             }
             unsent => return unsent,

@@ -28,10 +28,13 @@ pub enum Patience {
 
 /// Whether the head is waited for though nobody asks any more.
 pub fn is_heard(site: &Site, patience: Patience) -> bool {
-    patience == Patience::ToTheHead
-        || site.config.dialects.litespeed == FieldUse::Obey
-        // A response that signs somebody out ends his copies.
-        || site.config.private.is_some()
+    patience == Patience::ToTheHead || may_say(site)
+}
+
+/// Whether a response to a safe request may say that something has changed.
+pub fn may_say(site: &Site) -> bool {
+    // A response that signs somebody out ends his copies.
+    site.config.dialects.litespeed == FieldUse::Obey || site.config.private.is_some()
 }
 
 /// Sends a safe request that is passed on, and takes in what its response says to have changed.

@@ -24,6 +24,7 @@ pub mod heard;
 pub mod hits;
 pub mod http2;
 pub mod in_flight;
+pub mod in_hand;
 pub mod listen;
 pub mod litespeed;
 pub mod log;

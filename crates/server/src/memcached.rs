@@ -114,7 +114,13 @@ fn step(
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
-            match execute(&request, keeper, limits, now, answer) {
+            let next = execute(&request, keeper, limits, now, answer);
+            if keeper.site().is_unheard() {
+                // Nothing is acknowledged that the process with the pages was not told.
+                answer.clear();
+                return After::Close;
+            }
+            match next {
                 Next::Go => After::Go,
                 Next::Close => After::Close,
             }

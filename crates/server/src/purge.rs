@@ -10,6 +10,7 @@
 use crate::body::{Content, ResponseBody};
 use crate::config::{Hosts, OtherHosts};
 use crate::exchange::Visitor;
+use crate::in_hand;
 use crate::litespeed;
 use crate::page::{ReadPage, StoredPage};
 use crate::purger;
@@ -107,7 +108,13 @@ pub async fn answer(
     let peer = visitor.peer.map(|peer| cut(&peer.ip().to_string()));
     let by = Cause::Purge { method: cut(method.as_str()), peer };
     // A task of its own: it is carried out, whether or not its sender waits.
-    match tokio::spawn(carry_out(sites, purge, by)).await {
+    let carried_out = async move {
+        let hands = in_hand::begin_all(sites.iter()).await;
+        let done = carry_out(&sites, purge, by).await;
+        in_hand::end_all(sites.iter(), hands).await;
+        done
+    };
+    match tokio::spawn(carried_out).await {
         Ok(Ok(done)) => told(method, done, taken),
         Ok(Err(Busy)) => {
             let text = "too many searches for expressions wait already; send tags or addresses";
@@ -148,11 +155,11 @@ fn sites(door: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
     if meant.is_empty() { vec![site.clone()] } else { meant }
 }
 
-async fn carry_out(sites: Vec<Arc<Site>>, purge: Purge, by: Cause) -> Result<Done, Busy> {
+async fn carry_out(sites: &[Arc<Site>], purge: Purge, by: Cause) -> Result<Done, Busy> {
     let purge = Arc::new(purge);
     let mut done = Done::default();
     for site in sites {
-        let searches = purge.hard.iter().chain(&purge.soft).any(|one| needs_search(&site, one));
+        let searches = purge.hard.iter().chain(&purge.soft).any(|one| needs_search(site, one));
         let _place = match searches {
             true => {
                 let _waiting = site.searches.waiting.try_acquire().map_err(|_| Busy)?;

@@ -222,52 +222,110 @@ impl Server {
     }
 
     /// Stops in good order; bounded by the configured time.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.leaving.abort();
+        // Not while it gives its place away; and it may have done so just now.
+        if (&mut self.leaving).await.is_ok() {
+            return self.finish().await;
+        }
         self.doorway.close();
         let door = self.site.now();
         let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
         self.phase.send_replace(Phase::Stopping);
-        // It ends when the calls in hand have been answered.
-        let control = self.control;
-        if !drained(&door, async { drop(control.await) }).await {
-            let left = self.site.counters.connections.get();
-            tracing::warn!(event = "drain-ended", connections = left);
-        }
-        for (site, last) in door.all_or(None).zip(last) {
-            if let Some(last) = last {
-                snapshot::write_last(site, last).await;
+        self.drain(&door).await;
+        let ends = self.close(&door);
+        for ((site, last), end) in door.all_or(None).zip(last).zip(&ends) {
+            match (end, last) {
+                (End::AllHeard, Some(last)) => snapshot::write_last(site, last).await,
+                (End::AllHeard, None) => {}
+                (End::NotAll, _) => snapshot::forget(site),
             }
         }
+        say_over(&door, &ends);
         end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
     /// Ends after another process has taken over: what is in hand is finished, within the configured time.
-    pub async fn finish(self) {
+    pub async fn finish(mut self) {
         self.doorway.close();
         let door = self.site.now();
-        let before = async {
-            if let Some(following) = self.following {
-                following.ended().await;
-            }
-            // It ends when the calls in hand have been answered.
-            let _ = self.control.await;
-        };
-        drained(&door, before).await;
-        if let Some(successor) = door.successor() {
-            successor.over();
-        }
+        self.drain(&door).await;
         self.phase.send_replace(Phase::Ended);
         // Those who have not asked for anything since are told so.
         let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
+        // Without a word the other process drops every page when this one has ended, and its php-fpm with it.
+        say_over(&door, &self.close(&door));
         end(&self.site, self.writing, self.exporting, self.php).await;
+    }
+
+    /// Waits until nothing is in hand any more, here and in the process whose place was taken; bounded. Where
+    /// something cannot be acknowledged any more it is not waited for.
+    async fn drain(&mut self, door: &Arc<Site>) {
+        let all = async {
+            no_connections(door).await;
+            // It ends when the calls in hand have been answered.
+            let _ = (&mut self.control).await;
+            if let Some(following) = &mut self.following {
+                following.ended().await;
+            }
+            // Some have no visitor any more.
+            while in_hand(door) > 0 {
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        };
+        let drained = tokio::select! {
+            drained = tokio::time::timeout(door.limits.drain, all) => drained.is_ok(),
+            () = unheard(door) => false,
+        };
+        let (connections, in_hand) = (door.counters.connections.get(), in_hand(door));
+        // Who kept his connection to a process that has handed over is told so in the end.
+        if !drained && (in_hand > 0 || !door.is_leaving()) {
+            tracing::warn!(event = "drain-ended", connections, in_hand);
+        }
+    }
+
+    /// From now on nothing is begun that could tell of a change; what is known of each site's.
+    fn close(&self, door: &Arc<Site>) -> Vec<End> {
+        let all_told = self.following.as_ref().is_none_or(Following::has_ended);
+        let of_site = |site: &Arc<Site>| {
+            let is_idle = site.in_hand.close() == 0;
+            match is_idle && all_told && !site.is_unheard() {
+                true => End::AllHeard,
+                false => End::NotAll,
+            }
+        };
+        door.all_or(None).map(of_site).collect()
     }
 }
 
-/// Waits until the last connection has ended, and `besides`; false where that takes too long.
-async fn drained(door: &Arc<Site>, besides: impl Future<Output = ()>) -> bool {
-    let all = async { tokio::join!(no_connections(door), besides) };
-    tokio::time::timeout(door.limits.drain, all).await.is_ok()
+/// What is known of a site's changes, once nothing is begun any more that could tell of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// There will be none that was not heard.
+    AllHeard,
+    /// Something is still in hand: there may be one of which nobody will hear.
+    NotAll,
+}
+
+/// Tells the process that has taken over that this was all, where that is so.
+fn say_over(door: &Arc<Site>, ends: &[End]) {
+    if let Some(successor) = door.successor()
+        && !ends.contains(&End::NotAll)
+    {
+        successor.over();
+    }
+}
+
+/// What may still tell of a change, at all sites.
+fn in_hand(door: &Arc<Site>) -> usize {
+    door.all_or(None).map(|site| site.in_hand.count()).sum()
+}
+
+/// Waits until there is something that cannot be acknowledged.
+async fn unheard(door: &Arc<Site>) {
+    while !door.all_or(None).any(|site| site.is_unheard()) {
+        tokio::time::sleep(DRAIN_LOOK).await;
+    }
 }
 
 async fn no_connections(door: &Arc<Site>) {
@@ -302,13 +360,20 @@ async fn take_place(
     stopped: &Told,
 ) -> Result<Option<Following>, String> {
     let placed = match predecessor {
-        Some(predecessor) => Some(predecessor.take_place().await?),
+        Some(predecessor) => {
+            // What is wrong here must not cost the other one's memory.
+            database::check::before_following(&door.config).await?;
+            Some(predecessor.take_place().await?)
+        }
         None => None,
     };
     for site in door.all_or(None) {
         start_site(site, stopped).await?;
     }
-    placed.map(|placed| placed.serve(door)).transpose()
+    match placed {
+        Some(placed) => placed.serve(door).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The same sockets once more, for a process that takes over.

@@ -11,6 +11,7 @@ use crate::codings;
 use crate::config::{Config, FilesConfig, Limits};
 use crate::counters::Counters;
 use crate::database::{Feed, Unheard};
+use crate::in_hand::InHand;
 use crate::memcached::Leases;
 use crate::origin::Origin;
 use crate::page::StoredPage;
@@ -107,6 +108,8 @@ pub struct Live {
     pub reload: OnceLock<Reload>,
     /// Whether another process has the pages, and who that is.
     leaving: Leaving,
+    /// What may still tell of a change.
+    pub in_hand: Arc<InHand>,
     /// Which reading of the configuration counts; none any more where another process has the pages.
     reading: AtomicU64,
     /// The site by that reading. Guards that one value.
@@ -229,6 +232,7 @@ impl Live {
             leases,
             clock,
             reload: OnceLock::new(),
+            in_hand: Arc::default(),
             reading: AtomicU64::new(0),
             leaving: Leaving::default(),
             current: Mutex::new(Weak::new()),
@@ -346,24 +350,27 @@ impl Site {
         self.leaving.successor()
     }
 
-    /// Tells the successor of a change, where there is one. Where it cannot be told, nothing that was left
-    /// for it may be used.
+    /// Whether something was changed that the process with the pages was not told: nothing is acknowledged
+    /// any more.
+    pub fn is_unheard(&self) -> bool {
+        self.leaving.is_unheard()
+    }
+
+    /// Tells the successor of a change, where there is one. Where it cannot be told and has not served yet, it
+    /// never will, and nothing that was left for it may be used. Where it has served, the pages are its own,
+    /// or those of whoever came after it: the change must not be acknowledged.
     fn hand_on(&self, targets: &[Target<'_>], strength: Strength) {
         if !self.is_leaving() {
             return;
         }
-        let told = match self.successor() {
-            Some(successor) => {
-                let (host, mut told) = (self.config.hosts.canonical.as_deref(), Handed::Lost);
-                // It answers when it serves, and before that tasks may have to end which wait for this
-                // thread.
-                off_the_way(&mut || told = successor.change(host, targets, strength));
-                told
-            }
-            None => Handed::Lost,
-        };
-        if let (Handed::Lost, Some(snapshots)) = (told, &self.snapshots) {
-            snapshots.start_over();
+        let Some(successor) = self.successor() else { return };
+        let (host, mut told) = (self.config.hosts.canonical.as_deref(), Handed::Lost);
+        // It answers when it serves, and before that tasks may have to end which wait for this thread.
+        off_the_way(&mut || told = successor.change(host, targets, strength));
+        match (told, &self.snapshots) {
+            (Handed::Lost, _) if successor.has_served() => self.leaving.unheard(),
+            (Handed::Lost, Some(snapshots)) => snapshots.start_over(),
+            (Handed::Applied, _) | (Handed::Lost, None) => {}
         }
     }
 
@@ -400,7 +407,7 @@ impl Site {
 
 /// Does what takes long: the thread's other tasks are handed to another thread first, so that nobody's hit waits
 /// for it.
-fn off_the_way(touch: &mut dyn FnMut()) {
+pub fn off_the_way(touch: &mut dyn FnMut()) {
     let runtime = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match runtime {
         Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(touch),

@@ -14,6 +14,7 @@ use crate::body::{Content, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::Visitor;
 use crate::forward;
+use crate::in_hand;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
 use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
@@ -150,6 +151,7 @@ pub async fn pass(
     };
     let trace = visitor.besides.trace.as_ref();
     let asked = traces::in_request(site, &mut outgoing.headers, trace);
+    let hand = in_hand::begin(site).await;
     let switched = origin.switch(outgoing).await;
     if let Some(asked) = asked {
         asked.ended(switched.as_ref().ok().map(Switch::status));
@@ -163,6 +165,7 @@ pub async fn pass(
                 &head.headers,
                 &response.headers,
             );
+            in_hand::end(site, hand).await;
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status)
         }

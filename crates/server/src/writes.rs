@@ -7,6 +7,7 @@ use crate::database::{self, Waited};
 use crate::exchange::{Visitor, view_of};
 use crate::forward::{AsSent, send_following};
 use crate::heard;
+use crate::in_hand;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::private;
 use crate::site::Site;
@@ -42,6 +43,7 @@ async fn write(
     visitor: Visitor,
     head: http::request::Parts,
 ) -> Result<(OriginResponse, Waited), Unsent> {
+    let hand = in_hand::begin(&site).await;
     let reached = outgoing.reached.clone();
     let sent = send_following(&site, &mut outgoing).await;
     // Without an answer too: who can tell what was written?
@@ -53,6 +55,7 @@ async fn write(
                 let (nothing, failed) = (HeaderMap::new(), StatusCode::BAD_GATEWAY);
                 invalidate(&site, (&head.method, &target), failed, &nothing);
             }
+            in_hand::end(&site, hand).await;
             return Err(unsent);
         }
     };
@@ -66,6 +69,7 @@ async fn write(
     // The mark is for the page's host, by whichever alias the visitor came.
     let target = site.shared(&target).unwrap_or(target);
     mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
+    in_hand::end(&site, hand).await;
     Ok((response, waited))
 }
 

@@ -4,6 +4,8 @@
 mod common;
 #[path = "take_over/database.rs"]
 mod database;
+#[path = "take_over/in_hand.rs"]
+mod in_hand;
 
 use common::{BOUND, Raw, Site, binary, cache_status, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, PrivateDir, Request, Signal, Wait, cpu};
@@ -369,7 +371,7 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
     let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
     let stream = name.connect().expect("it listens").expect("somebody");
     let mut stream = BufReader::new(stream);
-    assert!(said(&mut stream, "pagewell take-over 1").contains("\"sockets\":[false,false]"));
+    assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
     // Behind the two sockets' own bytes.
     assert!(said(&mut stream, "prepared").ends_with("free\n"));
     // It answers nobody now, and here it has died.
@@ -385,6 +387,32 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
     assert_eq!(truth(&ask(&next).text()), 3);
     until("it remembers", || is_hit(&ask(&next)));
     assert_eq!(counter(&next, "snapshot_pages"), 0);
+}
+
+#[test]
+fn a_new_process_that_dies_while_it_waits_costs_nothing() {
+    let story = Story::new();
+    let first = story.serve();
+    let ask = |pagewell: &Pagewell| client(pagewell).get("/page.php").expect("an answer");
+    until("the page is stored", || is_hit(&ask(&first)));
+    // A disk that is slow by far: whoever writes to it waits for a reader.
+    let pipe = story.site.at("snapshots").join("site.snapshot.new");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+    assert!(made.success());
+    let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
+    let stream = name.connect().expect("it listens").expect("somebody");
+    let mut stream = BufReader::new(stream);
+    assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
+    stream.get_mut().write_all(b"prepared\n").expect("said");
+    let mut disk = fs::File::open(&pipe).expect("it writes");
+    // It is about to be written, and here the new process has died.
+    drop(stream);
+    std::io::copy(&mut disk, &mut std::io::sink()).expect("a pipe");
+    until("it is said", || first.log().contains("take-over-refused"));
+    assert!(is_hit(&ask(&first)), "{}", first.log());
+    let next = story.take_over(&first);
+    ended(first);
+    assert_eq!(ask(&next).status, 200);
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub use live::STREAMS;
 use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
+use crate::in_hand;
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told};
 use crate::reload::{Changed, NotReloaded, Reloaded};
@@ -328,13 +329,8 @@ async fn call(
         }
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
-            let (site, call) = (site.clone(), read_json(request).await?);
-            // Dropping a million pages takes a while: not where visitors are served.
-            let done =
-                tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
-            done.await
-                .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
-                .map(Answer::Json)
+            let call = read_json(request).await?;
+            invalidate(site, call, peer).await.map(Answer::Json)
         }
         ("/v1/reload", &Method::POST) => {
             let Nothing {} = read_json(request).await?;
@@ -353,6 +349,22 @@ async fn call(
             None => ControlError::NotFound,
         }),
     }
+}
+
+/// Carries out a call to invalidate, whether or not its caller waits.
+async fn invalidate(
+    door: &Arc<Site>,
+    call: Invalidate,
+    peer: Option<SocketAddr>,
+) -> Result<serde_json::Value, ControlError> {
+    let hands = in_hand::begin_all(door.all_or(None)).await;
+    let site = door.clone();
+    // Dropping a million pages takes a while: not where visitors are served.
+    let done =
+        tokio::task::spawn_blocking(move || (invalidate::invalidate(&site, &call, peer), hands));
+    let (told, hands) = done.await.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
+    in_hand::end_all(door.all_or(None), hands).await;
+    told
 }
 
 /// A call that says no more than its path.

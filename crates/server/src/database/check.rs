@@ -4,7 +4,7 @@
 //! A check does all that following does, up to the first event of the stream: so it finds out by trying
 //! whether the account may, and nothing is changed by it. Not here: what is printed where.
 
-use super::source::{self, Aim, Stream};
+use super::source::{self, Aim, Stream, Then};
 use crate::config::{Config, Database, DatabaseServer};
 use std::sync::Arc;
 
@@ -24,6 +24,37 @@ pub async fn all(config: &Config) -> Result<Vec<String>, String> {
         }
     }
     if errors.is_empty() { Ok(warnings) } else { Err(errors.join("\n")) }
+}
+
+/// Looks whether the databases of a configuration can be followed as they are set up, before anybody gives up his
+/// place for that. One that cannot be reached is no reason not to.
+///
+/// # Errors
+/// One can be reached, and its rules or its settings do not fit: a sentence for the operator.
+pub async fn before_following(config: &Config) -> Result<(), String> {
+    let others = config.other_sites.iter().flat_map(|site| site.databases.iter());
+    let all: Vec<_> = config.databases.iter().chain(others).cloned().collect();
+    // One may take its time; not one after the other.
+    let asked: Vec<_> = all
+        .into_iter()
+        .map(|database| {
+            tokio::spawn(async move {
+                let wrong = |why: &dyn std::fmt::Display| {
+                    Err(format!("{}, {}: {why}", database.server.place, database.name))
+                };
+                match source::connect(&database, Aim::Check).await {
+                    Ok(connected) => connected.fits.or_else(|why| wrong(&why)),
+                    Err(broken) if broken.then == Then::Unusable => wrong(&broken.text),
+                    Err(_) => Ok(()),
+                }
+            })
+        })
+        .collect();
+    for one in asked {
+        // A panic has been logged, and is met again when it is followed.
+        one.await.unwrap_or(Ok(()))?;
+    }
+    Ok(())
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {

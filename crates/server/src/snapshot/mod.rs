@@ -19,7 +19,7 @@ mod page;
 mod write;
 
 pub use load::{Loading, begin};
-pub use write::{Begun, begin_last, run, write_last, write_now};
+pub use write::{Begun, begin_last, forget, run, write_last, write_now};
 
 use crate::config;
 use files::Files;
@@ -27,7 +27,7 @@ use journal::Open;
 use page_snapshot::Name;
 use page_store::Target;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a site has of snapshots.
 pub struct Snapshots {
@@ -35,8 +35,8 @@ pub struct Snapshots {
     files: Files,
     /// None: no snapshot could be relied on, so nothing is noted.
     journal: Mutex<Option<Open>>,
-    /// Held by whoever writes a snapshot.
-    writing: tokio::sync::Mutex<()>,
+    /// Held by whoever writes a snapshot, until he has ended: his task may be given up before.
+    writing: Arc<tokio::sync::Mutex<()>>,
     /// Whether what was left is put in: before, a snapshot would leave out what is still to come.
     loaded: AtomicBool,
     /// Whether there is something that nobody may rely on and that could not be removed.
@@ -49,7 +49,7 @@ impl Snapshots {
     /// Nothing is read or written before [`begin`].
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
-        let (journal, writing) = (Mutex::new(None), tokio::sync::Mutex::new(()));
+        let (journal, writing) = (Mutex::new(None), Arc::default());
         let [loaded, unremoved, taken_up] = [(); 3].map(|()| AtomicBool::new(false));
         Snapshots { config, files, journal, writing, loaded, unremoved, taken_up }
     }
@@ -86,8 +86,8 @@ impl Snapshots {
     }
 
     /// Waits until no snapshot is being written; none is begun while the guard is held.
-    pub async fn pause(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.writing.lock().await
+    pub async fn pause(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.writing.clone().lock_owned().await
     }
 
     /// Another process goes on with what is there: the journal is closed, and the directory let go of. No

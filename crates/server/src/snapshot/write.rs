@@ -107,9 +107,9 @@ pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Tol
 }
 
 /// Writes a snapshot at once, for another process, while visitors are served.
-pub async fn write_now(site: &Arc<Site>) {
+pub async fn write_now(site: &Arc<Site>, stop: Told) {
     if let Some(snapshots) = &site.snapshots {
-        write_one(site, snapshots, || false).await;
+        write_one(site, snapshots, move || stop.borrow().is_leaving()).await;
     }
 }
 
@@ -118,12 +118,16 @@ async fn write_one(
     snapshots: &Snapshots,
     is_over: impl Fn() -> bool + Send + 'static,
 ) {
-    let _writing = snapshots.writing.lock().await;
+    let writing = snapshots.pause().await;
     snapshots.remove_what_is_left();
     match begin(site, snapshots) {
         Ok(begun) => {
             let own = site.clone();
-            let write = move || write(&own, begun, Some(PAUSE), &is_over);
+            // With what is held: it goes on where this task is given up.
+            let write = move || {
+                let _writing = writing;
+                write(&own, begun, Some(PAUSE), &is_over)
+            };
             // A panic has been logged.
             let _ = tokio::task::spawn_blocking(write).await;
         }
@@ -140,7 +144,7 @@ pub fn begin_last(site: &Arc<Site>) -> Option<Begun> {
 /// Writes it, when nobody is served any more, within the time that there is for it.
 pub async fn write_last(site: &Arc<Site>, begun: Begun) {
     let Some(snapshots) = &site.snapshots else { return };
-    let _writing = snapshots.writing.lock().await;
+    let _writing = snapshots.pause().await;
     let (time_is_up, over) = watch::channel(false);
     let own = site.clone();
     let write = tokio::task::spawn_blocking(move || {
@@ -156,6 +160,16 @@ pub async fn write_last(site: &Arc<Site>, begun: Begun) {
         time_is_up.send_replace(true);
         // It looks at that after every batch.
         let _ = write.await;
+    }
+}
+
+/// Something may still change at the origin of which nobody will hear: nothing that is there may be relied on.
+/// Where another process has the pages it is told otherwise.
+pub fn forget(site: &Site) {
+    let Some(snapshots) = &site.snapshots else { return };
+    if !site.successor().is_some_and(|successor| successor.has_served()) {
+        let why = "something was still in hand";
+        snapshots.forget(&mut snapshots.journal(), "in-hand", &why);
     }
 }
 

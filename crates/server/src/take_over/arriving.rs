@@ -17,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// How long the old process may take for its part: it writes a snapshot.
 const LEAVING: Duration = Duration::from_secs(600);
@@ -91,26 +91,29 @@ fn greet(stream: UnixStream, user: Option<u32>, passed: &mut Passed) -> io::Resu
 pub struct Placed(Predecessor);
 
 impl Placed {
-    /// Says that this process serves, and takes in what the other one still changes.
+    /// Says that this process is ready, waits until it may serve, and takes in what the other one still
+    /// changes.
     ///
     /// # Errors
-    /// It has ended: a sentence for the operator.
-    pub fn serve(self, door: &Arc<Site>) -> Result<Following, String> {
+    /// It has ended, or goes on itself: a sentence for the operator.
+    pub async fn serve(self, door: &Arc<Site>) -> Result<Following, String> {
         let Placed(Predecessor { stream, pid }) = self;
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(gone)?));
         // Any answer says so.
         answer(&writer, Answer { number: 0, waited: Waited::No }).map_err(gone)?;
         let (ended, is_over) = watch::channel(false);
+        let (may, told) = oneshot::channel();
         let (door, handle) = (door.clone(), Handle::current());
         let follow = move || {
-            follow(stream, &writer, &door, &handle);
+            follow(stream, &writer, &door, &handle, may);
             ended.send_replace(true);
         };
         std::thread::Builder::new()
             .name("predecessor".into())
             .spawn(follow)
             .map_err(|error| format!("no thread for the old process ({error})"))?;
+        told.await.map_err(|_| "the old process has ended, or goes on itself".to_owned())?;
         tracing::info!(event = "taken-over", pid);
         Ok(Following(is_over))
     }
@@ -121,21 +124,31 @@ pub struct Following(watch::Receiver<bool>);
 
 impl Following {
     /// Waits until it has nothing any more.
-    pub async fn ended(mut self) {
+    pub async fn ended(&mut self) {
         let _ = self.0.wait_for(|is_over| *is_over).await;
+    }
+
+    /// Whether that is so: it has said so, or has ended without a word, and every page was dropped.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        *self.0.borrow()
     }
 }
 
-/// Takes in what it changes, until it says that this was all.
+/// Takes in what it changes, until it says that this was all. Tells `may` when this process may serve.
 fn follow(
     mut stream: UnixStream,
     writer: &Arc<Mutex<UnixStream>>,
     door: &Arc<Site>,
     handle: &Handle,
+    may: oneshot::Sender<()>,
 ) {
+    let mut may = Some(may);
     loop {
         let Numbered { number, host, frame } = match Numbered::read(&mut stream) {
             Ok(told) => told,
+            // Nobody was answered from memory, and nobody will be.
+            Err(_) if may.is_some() => return,
             Err(error) => {
                 // What it has changed last is not known.
                 tracing::error!(event = "predecessor-lost", %error);
@@ -146,12 +159,22 @@ fn follow(
         let site = site(door, &host);
         match frame {
             Frame::Over => return,
+            Frame::Serve => {
+                if let Some(may) = may.take() {
+                    // Who waits for it may have been given up.
+                    let _ = may.send(());
+                }
+            }
             Frame::Change { strength, names } => {
                 let targets: Vec<Target<'_>> = names.iter().map(|name| name.target()).collect();
                 match site {
                     Some(site) => change([site].into_iter(), &targets, strength),
                     // Nobody knows which pages were its.
                     None => change(door.all_or(None), &[Target::Everything], Strength::Drop),
+                }
+                if door.all_or(None).any(|site| site.is_unheard()) {
+                    // It is not acknowledged: the process that has the pages now was not told.
+                    return;
                 }
                 // A connection that has ended is noticed above.
                 let _ = answer(writer, Answer { number, waited: Waited::Applied });

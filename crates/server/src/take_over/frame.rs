@@ -25,6 +25,8 @@ pub enum Frame {
     },
     /// Waits until the databases' changes are applied, as far as they are committed.
     Barrier,
+    /// From now on the new process may answer from memory: this one does not take its place back.
+    Serve,
     /// There will be no more.
     Over,
 }
@@ -93,6 +95,7 @@ impl Numbered {
             Frame::Barrier => 1,
             Frame::Change { strength: Strength::Drop, .. } => 2,
             Frame::Change { strength: Strength::Mark, .. } => 3,
+            Frame::Serve => 4,
         };
         body.push(kind);
         body.extend(self.number.to_le_bytes());
@@ -164,6 +167,7 @@ fn parse(mut body: &[u8]) -> Option<Numbered> {
         1 => Frame::Barrier,
         2 => Frame::Change { strength: Strength::Drop, names },
         3 => Frame::Change { strength: Strength::Mark, names },
+        4 => Frame::Serve,
         _ => return None,
     };
     Some(Numbered { number: u64::from_le_bytes(*number), host, frame })
@@ -224,7 +228,7 @@ mod tests {
             Target::OwnerTag { owner: b"me", tag: b"cart" },
             Target::OwnerUrl { owner: b"me", url: b"/cart" },
         ];
-        let frames = [change(Strength::Mark, &targets), Frame::Barrier, Frame::Over];
+        let frames = [change(Strength::Mark, &targets), Frame::Barrier, Frame::Serve, Frame::Over];
         for (number, frame) in (7..).zip(frames) {
             let told = Numbered { number, host: "a.example".into(), frame };
             let bytes = told.bytes();

@@ -70,6 +70,12 @@ impl Doorway {
                 }
             };
             // The name is free for the new process.
+            self.write_snapshots().await;
+            if !socket::is_there(&stream) {
+                let error = "it has ended while the snapshot was written";
+                tracing::warn!(event = "take-over-refused", error);
+                continue;
+            }
             if self.hand_over(stream).await {
                 tracing::info!(event = "handed-over", pid = peer.pid);
                 return Left { pid: peer.pid };
@@ -115,13 +121,17 @@ impl Doorway {
         Ok((stream, peer))
     }
 
+    /// Writes what the other side begins with, while visitors are served.
+    async fn write_snapshots(&self) {
+        for site in self.site.now().all_or(None).filter(|site| !site.is_leaving()) {
+            snapshot::write_now(site, self.phase.subscribe()).await;
+        }
+    }
+
     /// Gives up our place; false where the other side has failed to take it.
     async fn hand_over(&self, stream: UnixStream) -> bool {
         let door = self.site.now();
         let sites: Vec<Arc<Site>> = door.all_or(None).cloned().collect();
-        for site in sites.iter().filter(|site| !site.is_leaving()) {
-            snapshot::write_now(site).await;
-        }
         let successor = Arc::new(Successor::new(stream));
         self.phase.send_replace(Phase::Held);
         sites.iter().for_each(|site| site.leave(successor.clone()));
@@ -139,9 +149,8 @@ impl Doorway {
         });
         let is_free = started.is_ok() && successor.begin(FREE).is_ok();
         let serves = is_free && matches!(tokio::time::timeout(BEGINNING, told).await, Ok(Ok(())));
-        if !serves {
-            successor.over();
-        }
+        // It may have said so just now.
+        let serves = serves || successor.give_up();
         self.phase.send_replace(if serves { Phase::Left } else { Phase::Serving });
         serves
     }

@@ -9,14 +9,15 @@
 //! | 3 | writes a snapshot, while visitors are served | waits |
 //! | 4 | accepts nobody any more; answers nothing from memory from now on; tells every change to the new one as well | waits |
 //! | 5 | databases are not followed any more, the journal is closed, the directory let go of; says so | waits |
-//! | 6 | changes wait for the new one | reads snapshot and journal, follows the databases, takes changes in, serves |
+//! | 6 | changes wait for the new one | reads snapshot and journal, follows the databases, takes changes in, says that it is ready, and serves when it is told that it may |
 //! | 7 | finishes what it has in hand, says that this was all | takes changes in until then |
 //!
 //! Visitors who come between 4 and 6 wait in the kernel's queue. Invariant: nobody answers from memory
 //! unless every change that was acknowledged before has been applied to that memory; so never both at once.
 //! If the new one fails before 6 is done, the old one accepts again, and passes everything on: never from
-//! memory, for it has let go of the databases. If the old one ends before it has said that this was all, the
-//! new one drops every page.
+//! memory, for it has let go of the databases. If the old one ends before it has said that this was all (it
+//! may only with nothing in hand: `in_hand`), the new one drops every page. If the new one is gone after it was
+//! told that it may serve, the old one acknowledges no change any more.
 
 mod arriving;
 mod frame;
@@ -33,7 +34,7 @@ pub use successor::{Handed, Leaving, Successor};
 pub const HANDED_OVER: &str = "handed-over";
 
 /// What both sides say first: another version is not understood.
-const GREETING: &str = "pagewell take-over 1";
+const GREETING: &str = "pagewell take-over 2";
 /// The new process is ready to serve.
 const PREPARED: &str = "prepared";
 /// The old one has let go of everything.

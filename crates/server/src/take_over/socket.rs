@@ -8,7 +8,7 @@ use crate::config::Address;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -123,6 +123,16 @@ pub fn expect(stream: &UnixStream, line: &str) -> io::Result<()> {
     }
 }
 
+/// Whether the other side still has its end open.
+#[must_use]
+pub fn is_there(stream: &UnixStream) -> bool {
+    let mut byte = [0; 1];
+    match recv(stream, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((_, count)) => count > 0,
+        Err(error) => error == rustix::io::Errno::AGAIN,
+    }
+}
+
 /// Sends a descriptor.
 ///
 /// # Errors
@@ -178,6 +188,9 @@ mod tests {
         assert_eq!(received.local_addr().expect("bound"), address);
         assert!(expect(&other, "something else").is_err());
         assert_eq!(check(&other, None).expect("our own").pid as u32, std::process::id());
+        assert!(is_there(&one));
+        drop(other);
+        assert!(!is_there(&one));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 use super::frame::{self, Answer, Frame, Numbered};
 use crate::database::Waited;
+use crate::site::off_the_way;
 use page_store::{Strength, Target};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -32,6 +33,17 @@ pub enum Handed {
     Lost,
 }
 
+/// Whether the new process answers from memory. Decided once, by whichever comes first: its word that it is
+/// ready, or the end of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serves {
+    NotYet,
+    /// It does, or has.
+    Yes,
+    /// It never will: it waits to be told that it may.
+    Never,
+}
+
 /// Who waits for an answer.
 enum Waiting {
     Here(mpsc::SyncSender<Waited>),
@@ -44,6 +56,7 @@ pub struct Successor {
     /// What waits to be written until the new process may have it; none from then on.
     writer: Mutex<Option<Vec<u8>>>,
     waiting: Mutex<Option<HashMap<u64, Waiting>>>,
+    serves: Mutex<Serves>,
     last: AtomicU64,
 }
 
@@ -54,7 +67,8 @@ impl Successor {
         // It can always be set (socket(7)).
         let _ = stream.set_write_timeout(Some(PATIENCE));
         let writer = Mutex::new(Some(Vec::new()));
-        Successor { stream, writer, waiting, last: AtomicU64::new(0) }
+        let serves = Mutex::new(Serves::NotYet);
+        Successor { stream, writer, waiting, serves, last: AtomicU64::new(0) }
     }
 
     /// Says this line, and then what it was to be told meanwhile: nobody is told anything before.
@@ -68,12 +82,16 @@ impl Successor {
         (&self.stream).write_all(&all)
     }
 
-    /// Reads answers until the connection ends; then nobody waits any more. Calls `serves` with the first, by
-    /// which the new process says that it serves. Blocks.
+    /// Reads answers until the connection ends; then nobody waits any more. With the first the new process
+    /// says that it is ready: it is told that it may serve, and `serves` is called. Blocks.
     pub fn listen(&self, serves: impl FnOnce()) {
         let mut serves = Some(serves);
         while let Ok(answer) = Answer::read(&mut &self.stream) {
             if let Some(serves) = serves.take() {
+                if self.decide(Serves::Yes) == Serves::Never {
+                    break;
+                }
+                self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Serve });
                 serves();
                 continue;
             }
@@ -104,13 +122,35 @@ impl Successor {
     /// Waits until the databases' changes are applied there.
     pub async fn barrier(&self, host: Option<&str>) -> Waited {
         let (who, answer) = oneshot::channel();
-        match self.tell(host, Frame::Barrier, Waiting::InATask(who)) {
-            Some(()) => answer.await.unwrap_or(Waited::Late),
+        let (mut who, mut told) = (Some(who), None);
+        // It may have to wait for what others write.
+        off_the_way(&mut || {
+            told =
+                who.take().and_then(|who| self.tell(host, Frame::Barrier, Waiting::InATask(who)));
+        });
+        match told {
+            Some(()) => match tokio::time::timeout(PATIENCE, answer).await {
+                Ok(Ok(waited)) => waited,
+                Ok(Err(_)) | Err(_) => Waited::Late,
+            },
             None => Waited::Late,
         }
     }
 
-    /// There is nothing more to tell.
+    /// It is not waited for any more; whether it serves all the same.
+    pub fn give_up(&self) -> bool {
+        self.decide(Serves::Never) == Serves::Yes || {
+            self.cut();
+            false
+        }
+    }
+
+    /// Whether it answers from memory, or has.
+    pub fn has_served(&self) -> bool {
+        *self.serves() == Serves::Yes
+    }
+
+    /// There is nothing more to tell: nothing is in hand any more that could change anything.
     pub fn over(&self) {
         let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
         self.cut();
@@ -132,11 +172,25 @@ impl Successor {
         (&self.stream).write_all(&numbered.bytes()).map_err(|_| self.cut()).ok()
     }
 
+    /// Decides whether it serves, where that is open; what was decided.
+    fn decide(&self, serves: Serves) -> Serves {
+        let mut decided = self.serves();
+        if *decided == Serves::NotYet {
+            *decided = serves;
+        }
+        *decided
+    }
+
     /// Nobody is told anything any more, and nobody waits.
     fn cut(&self) {
+        self.decide(Serves::Never);
         // It may be cut already.
         let _ = self.stream.shutdown(Shutdown::Both);
         *self.waiting() = None;
+    }
+
+    fn serves(&self) -> MutexGuard<'_, Serves> {
+        self.serves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Option<HashMap<u64, Waiting>>> {
@@ -148,6 +202,8 @@ impl Successor {
 #[derive(Default)]
 pub struct Leaving {
     is: AtomicBool,
+    /// Whether it was not told of a change, though it may have answered from memory since.
+    unheard: AtomicBool,
     successor: Mutex<Option<Arc<Successor>>>,
 }
 
@@ -155,6 +211,16 @@ impl Leaving {
     /// They are.
     pub fn is(&self) -> bool {
         self.is.load(Ordering::Acquire)
+    }
+
+    /// It was not told of a change.
+    pub fn unheard(&self) {
+        self.unheard.store(true, Ordering::Release);
+    }
+
+    /// Whether there was such a change.
+    pub fn is_unheard(&self) -> bool {
+        self.unheard.load(Ordering::Acquire)
     }
 
     /// To whom they went last.

@@ -151,6 +151,25 @@ fn what_the_database_changes_counts_whoever_follows_it() {
 }
 
 #[test]
+fn rules_that_do_not_fit_the_database_cost_no_page() {
+    let database = database();
+    let mut story = story(&database, kept);
+    let first = story.serve();
+    stored(&first, "/page.php");
+    story.config = story.config.replace("truth:{id}", "truth:{idd}");
+    let failed = story.next(&first).output().expect("it runs");
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(failed.status.code() == Some(1) && said.contains("idd"), "{said}");
+    until("it is said", || first.log().contains("take-over-refused"));
+    let request = Request::new("GET", "/page.php").header("Host", "a.test");
+    assert!(is_hit(&client(&first).send(&request).expect("an answer")), "{}", first.log());
+    story.config = story.config.replace("truth:{idd}", "truth:{id}");
+    let next = story.take_over(&first);
+    until("the page is put in", || counter(&next, "snapshot_pages") == 1);
+    ended(first);
+}
+
+#[test]
 fn nor_is_anything_missed_where_no_page_comes_along() {
     let database = database();
     again_and_again(&story(&database, |_| String::new()), &database, false);

@@ -1,0 +1,103 @@
+//! What is in hand that may tell of a change: requests whose answers may say what has changed, with a visitor
+//! or without (decision 0031), purges, calls of the control interface. A process that ends waits for them; only
+//! when there are none, and none can begin any more, it may say that this was all: to the process that has
+//! taken over, or to the next one by a snapshot (decision 0062).
+//!
+//! Invariant: who is told that a change has happened was told while his [`Hand`] was held, or before
+//! [`end`] gave it back. So after [`InHand::close`] has found none, no change is acknowledged.
+
+use crate::site::Site;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Nothing is begun any more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// How much there is.
+#[derive(Default)]
+pub struct InHand(AtomicUsize);
+
+/// Something that is in hand until this is dropped.
+pub struct Hand(Arc<InHand>);
+
+impl InHand {
+    /// One more; none where nothing is begun any more.
+    fn begin(self: &Arc<InHand>) -> Option<Hand> {
+        let before = self.0.fetch_add(1, Ordering::AcqRel);
+        // Where it is refused it takes back what it has added.
+        let hand = Hand(self.clone());
+        (before & CLOSED == 0).then_some(hand)
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// From now on nothing is begun. Returns how much is still in hand; nothing: there will be no change.
+    pub fn close(&self) -> usize {
+        self.0.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Begins something that may tell of a change at this site. Where nothing is begun any more this never
+/// returns: who asked is cut off with the end of the process, and nothing was done.
+pub async fn begin(site: &Site) -> Hand {
+    match site.in_hand.begin() {
+        Some(hand) => hand,
+        None => pending().await,
+    }
+}
+
+/// The same for several sites.
+pub async fn begin_all(sites: impl Iterator<Item = &Arc<Site>>) -> Vec<Hand> {
+    let mut hands = Vec::new();
+    for site in sites {
+        hands.push(begin(site).await);
+    }
+    hands
+}
+
+/// It has ended, and who asked may be told. Where it has changed something that the process which has taken
+/// over was not told, this never returns: it is not acknowledged.
+pub async fn end<T>(site: &Site, hands: T) {
+    if site.is_unheard() {
+        pending::<()>().await;
+    }
+    drop(hands);
+}
+
+/// The same for several sites, a hand for each.
+pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) {
+    if sites.into_iter().any(|site| site.is_unheard()) {
+        pending::<()>().await;
+    }
+    drop(hands);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_closed_with_nothing_in_hand_stays_so() {
+        let in_hand = Arc::new(InHand::default());
+        let one = in_hand.begin().expect("it is open");
+        let other = in_hand.begin().expect("it is open");
+        drop(one);
+        assert_eq!((in_hand.count(), in_hand.close()), (1, 1));
+        assert!(in_hand.begin().is_none());
+        drop(other);
+        assert_eq!((in_hand.count(), in_hand.close()), (0, 0));
+        assert!(in_hand.begin().is_none());
+        assert_eq!(in_hand.count(), 0);
+    }
+}
