@@ -11,6 +11,7 @@
 
 mod compressed;
 pub mod event;
+mod landmark;
 pub mod position;
 pub mod reader;
 mod refusal;
@@ -21,6 +22,7 @@ mod transactions;
 pub mod value;
 pub mod wire;
 
+pub use landmark::{Landmark, Proof, Proving};
 pub use refusal::Refusal;
 pub use table::{Column, ColumnKind, Table};
 pub use transactions::{

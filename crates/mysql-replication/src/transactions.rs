@@ -26,12 +26,12 @@ use crate::event::{
     Event, EventBody, EventReader, GtidEvent, Header, Inner, Payload, QueryEvent, Rows, TableMap,
     XaPhase, next_event,
 };
+use crate::landmark::{Landmark, Track};
 use crate::position::{FilePosition, Gtid, Position, Start};
 use crate::schema::TableShape;
 use crate::statement::{self, Named, Verb};
 use crate::table::Table;
 use crate::wire::packet::Packet;
-use crate::wire::response::ServerError;
 use bytes::Bytes;
 use group::Group;
 use prepared::Prepared;
@@ -105,6 +105,7 @@ pub struct Transactions<W> {
     open: Option<Group>,
     prepared: Prepared,
     position: Position,
+    track: Track,
 }
 
 impl<W: Watch> Transactions<W> {
@@ -120,7 +121,25 @@ impl<W: Watch> Transactions<W> {
             open: None,
             prepared: Prepared::new(limits.prepared_bytes),
             position: Position::at(start),
+            track: Track::default(),
         }
+    }
+
+    /// By what the log is known again at the position; none before the server has named a file.
+    #[must_use]
+    pub fn landmark(&self) -> Option<&Landmark> {
+        self.track.landmark()
+    }
+
+    /// The landmark of what was read before, where a stream goes on.
+    pub fn go_on(&mut self, landmark: Landmark) {
+        self.track.go_on(landmark);
+    }
+
+    /// Whether the server has begun to read its log.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.track.has_begun()
     }
 
     /// How far whole transactions were handed out.
@@ -148,14 +167,12 @@ impl<W: Watch> Transactions<W> {
         match payload.first() {
             Some(0) => {}
             Some(0xfe) => return Ok(Step::Ended),
-            Some(0xff) => {
-                let error = ServerError::read(payload).unwrap_or_default();
-                return Err(StreamRefused::Server(error));
-            }
+            Some(0xff) => return Err(StreamRefused::said(packet)),
             Some(_) => return Err(Refusal::UnexpectedPacket.into()),
             None => return Err(Refusal::Truncated.into()),
         }
         let bytes = payload.slice(1..);
+        self.track.came(&bytes);
         let event = if packet.is_whole() {
             self.events.read(&bytes)
         } else {
@@ -173,16 +190,22 @@ impl<W: Watch> Transactions<W> {
         Ok(match body {
             EventBody::Format(format) => {
                 self.known.clear();
+                let place = self.position.file.as_ref();
+                self.track.begins(header, format.created_seconds, place)?;
                 // The server was started anew: what was open was never committed.
                 if format.created_seconds != 0 { self.abandon(header) } else { Step::Nothing }
             }
             EventBody::Rotate(place) => {
                 let step = self.abandon(header);
+                self.track.rotated(header, self.position.file.as_ref(), &place);
                 self.rotate(place);
                 step
             }
             EventBody::Heartbeat => {
                 self.pass(header);
+                if self.open.is_none() {
+                    self.track.is_idle(self.position.file.as_ref());
+                }
                 Step::Heartbeat
             }
             EventBody::Gtid(gtid) => {
@@ -435,7 +458,7 @@ impl<W: Watch> Transactions<W> {
                 Inner::Head(bytes) => Ok(self.events.read_head(&bytes)?),
             };
             let event = event.map(|mut event| {
-                event.header.end = outer.end;
+                (event.header.end, event.header.len) = (outer.end, outer.len);
                 event
             });
             // One in the other is none of the format.
@@ -456,6 +479,7 @@ impl<W: Watch> Transactions<W> {
         if let Some(place) = &mut self.position.file {
             place.offset = widened(place.offset, header.end);
         }
+        self.track.ended(header, self.position.file.as_ref());
         let (server_id, seconds) = (header.server_id, header.seconds);
         Step::Transaction(Transaction { gtid, server_id, seconds, ending, changes })
     }

@@ -5,6 +5,8 @@
 //! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
 //! time; what is only soon true is asked for again within a bound.
 
+#[path = "database/begun_anew.rs"]
+mod begun_anew;
 #[path = "database/certificates.rs"]
 mod certificates;
 #[path = "database/command.rs"]
@@ -14,6 +16,8 @@ mod common;
 mod elsewhere;
 #[path = "database/faults.rs"]
 mod faults;
+#[path = "database/not_visible.rs"]
+mod not_visible;
 #[path = "database/paper.rs"]
 mod paper;
 #[path = "database/proxy.rs"]

@@ -256,10 +256,7 @@ fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
     stored(&pagewell, path);
-    // Every commit waits for a standby that there is not: it is in the log, and nobody sees it.
-    paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    paper.sql("SELECT pg_reload_conf()");
-    until("commits wait", || paper.sql("SHOW synchronous_standby_names").trim() == "nobody");
+    commits_wait(&paper);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
         let waiting = Waiting(&paper);
@@ -275,6 +272,41 @@ fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     assert_eq!(get(&pagewell, path).text(), "title=new");
     stored(&pagewell, path);
     assert_eq!(get(&pagewell, path).text(), "title=new");
+}
+
+/// For a standby that there is not: they are in the log, and nobody sees them.
+fn commits_wait(paper: &Paper) {
+    paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    paper.sql("SELECT pg_reload_conf()");
+    until("commits wait", || paper.sql("SHOW synchronous_standby_names").trim() == "nobody");
+}
+
+#[test]
+fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+    let paper = Paper::new();
+    let path = "/show.php?id=1";
+    // Publication and slot are made.
+    drop(paper.serve(""));
+    commits_wait(&paper);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
+        let waiting = Waiting(&paper);
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        until("it is in the log", || paper.sql(waits).trim() == "1");
+        // Nothing of it will be sent.
+        let pagewell = paper.site.serve(&paper.config("settle = \"0s\"", RULES));
+        until("it is followed", || pagewell.log().contains("database-followed"));
+        for _ in 0..20 {
+            let page = get(&pagewell, path);
+            assert_eq!(page.text(), "title=one", "nobody sees it yet");
+            assert!(!is_hit(&page), "{} {}", cache_status(&page), pagewell.log());
+        }
+        drop(waiting);
+        writer.join().expect("it is committed");
+        shows(&pagewell, path, "title=new");
+        stored(&pagewell, path);
+        assert_eq!(get(&pagewell, path).text(), "title=new");
+    });
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::Refusal;
 use crate::event::Rows;
 use crate::position::Gtid;
 use crate::table::Table;
+use crate::wire::packet::Packet;
 use crate::wire::response::ServerError;
 use std::fmt;
 use std::sync::Arc;
@@ -162,15 +163,23 @@ pub enum StreamRefused {
     Server(ServerError),
     /// An event that cannot be read, and without which nothing can.
     Event(Refusal),
+    /// The log that was read is there no more, and another goes on in its place: changes were missed.
+    Replaced,
 }
 
 impl StreamRefused {
+    /// What a packet says that is an error.
+    pub(crate) fn said(packet: &Packet) -> StreamRefused {
+        StreamRefused::Server(ServerError::read(&packet.payload).unwrap_or_default())
+    }
+
     /// Its name, as in logs and counters.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             StreamRefused::Server(error) => error.kind().as_str(),
             StreamRefused::Event(refusal) => refusal.as_str(),
+            StreamRefused::Replaced => "log-replaced",
         }
     }
 }
@@ -180,6 +189,9 @@ impl fmt::Display for StreamRefused {
         match self {
             StreamRefused::Server(error) => error.fmt(f),
             StreamRefused::Event(refusal) => refusal.fmt(f),
+            StreamRefused::Replaced => {
+                f.write_str("another log goes on in the place of the one read")
+            }
         }
     }
 }

@@ -86,6 +86,15 @@ impl Rows {
         let value = self.rows.get(row)?.get(column)?.as_ref()?;
         Some(String::from_utf8_lossy(value).into_owned())
     }
+
+    /// Of rows of names and values (`SHOW STATUS`, `SHOW VARIABLES`) the value of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<String> {
+        let is_it =
+            |row: &usize| self.text(*row, 0).is_some_and(|own| own.eq_ignore_ascii_case(name));
+        let row = (0..self.rows.len()).find(is_it)?;
+        self.text(row, 1)
+    }
 }
 
 /// Why a statement gave no rows.

@@ -139,11 +139,17 @@ pub(super) fn count_lag(site: &Site, lag: Duration) {
 }
 
 /// Asks the database whenever somebody wants to know.
-pub async fn run(feed: Arc<Feed>, mut questions: Questions) {
+pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
     let mut kept = Kept::default();
     let mut asking = Vec::new();
+    let mut before = Before::default();
     while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {
-        match kept.ask(&feed, async |session| session.committed().await).await {
+        before.look(&feed);
+        match kept.ask(&feed, |session| Box::pin(session.committed())).await {
+            Ok(position) if before.is_taken_back(&feed, &position) => {
+                feed.doubt(&site, before.generation);
+                asking.clear();
+            }
             Ok(position) => {
                 for ask in asking.drain(..) {
                     // Who has given up does not mind.
@@ -158,5 +164,40 @@ pub async fn run(feed: Arc<Feed>, mut questions: Questions) {
                 tokio::time::sleep(PAUSE).await;
             }
         }
+    }
+}
+
+/// What was known before a question was put. Whatever was sent, or said before, was committed then, and the
+/// answer has to have it; else the log was begun anew (`RESET MASTER`), and its numbers mean nothing
+/// any more. A stream does not notice: the server waits at its end until the new log is longer.
+///
+/// Checked against: applied up to 9 → the log begun anew, and 4 written → asked: 4 → an answer to a
+/// write of which nothing was sent. Looked at in the other order a transaction that comes in between
+/// would be missing.
+#[derive(Default)]
+struct Before {
+    /// The following that it belongs to.
+    generation: u64,
+    applied: Option<Position>,
+    /// What the database has said last.
+    said: Option<Position>,
+}
+
+impl Before {
+    fn look(&mut self, feed: &Feed) {
+        let generation = feed.generation();
+        if generation != self.generation {
+            *self = Before { generation, applied: None, said: None };
+        }
+        self.applied = feed.applied.borrow().clone();
+    }
+
+    /// Whether something is missing from `committed`. It is kept for the next time.
+    fn is_taken_back(&mut self, feed: &Feed, committed: &Position) -> bool {
+        let is_lost = self.applied.as_ref().is_some_and(|own| own.is_lost_by(committed));
+        let said = self.said.replace(committed.clone());
+        let is_taken_back = said.is_some_and(|said| said.is_taken_back_by(committed));
+        // Of a following that has ended meanwhile the next one looks at what it goes on from.
+        (is_lost || is_taken_back) && feed.generation() == self.generation
     }
 }

@@ -4,7 +4,7 @@
 //! A check does all that following does, up to the first event of the stream: so it finds out by trying
 //! whether the account may, and nothing is changed by it. Not here: what is printed where.
 
-use super::source::{self, Aim, Stream, Then};
+use super::source::{self, Aim, Left, Stream, Then};
 use crate::config::{Config, Database, DatabaseServer};
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
     connected.fits.map_err(|error| error.to_string())?;
     // A slot of PostgreSQL has one reader, which may be the Pagewell that runs.
     if matches!(connected.stream, Stream::MariaDb(_)) {
-        let begun = connected.stream.start(&connected.committed).await;
+        let begun = connected.stream.start(&connected.committed, Left::Never).await;
         begun.map_err(|broken| broken.text)?;
         connected
             .stream

@@ -15,8 +15,10 @@
 //! after the change was applied. Not here: what a stream is made of (`source`).
 
 use super::Feed;
-use super::settle::{Entry, Waiting};
-use super::source::{self, Aim, Broken, Connected, Position, Read, Stream, Then, Transaction};
+use super::settle::{Entry, Opening, Waiting};
+use super::source::{
+    self, Aim, Broken, Connected, Left, Mark, Position, Read, Stream, Then, Transaction,
+};
 use crate::site::Site;
 use crate::why::Cause;
 use change_feed::Touched;
@@ -91,7 +93,7 @@ impl Follower {
     }
 
     async fn follow(&self, connected: Connected) -> Broken {
-        let Connected { mut stream, committed, server, fits, warnings } = connected;
+        let Connected { mut stream, committed, mark, server, fits, warnings } = connected;
         let feed = &self.feed;
         source::say_if_wrong(&feed.config, &fits);
         for (event, why) in warnings {
@@ -102,12 +104,17 @@ impl Follower {
             self.gap("another-server");
         }
         let mut resumed = feed.progress().resume(&server);
-        if resumed.as_ref().is_some_and(|from| from.is_lost_by(&committed)) {
+        if resumed.as_ref().is_some_and(|from| from.position.is_lost_by(&committed)) {
             self.gap("position-ahead");
             resumed = feed.progress().resume(&server);
         }
         let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
-        if let Err(broken) = stream.start(&resumed.unwrap_or_else(|| committed.clone())).await {
+        let (from, left) = match resumed {
+            None => (committed.clone(), Left::Never),
+            Some(from) if is_another => (from.position, Left::Elsewhere),
+            Some(from) => (from.position, Left::Here(from.landmark)),
+        };
+        if let Err(broken) = stream.start(&from, left).await {
             return broken;
         }
         let mut is_behind = true;
@@ -117,6 +124,9 @@ impl Follower {
                 Ok(read) => read,
                 Err(broken) => return broken,
             };
+            if feed.is_doubted() {
+                return taken_back();
+            }
             self.site.counters.database_events.add();
             let has_moved = match read {
                 Read::Transaction(transaction) => {
@@ -124,8 +134,8 @@ impl Follower {
                     true
                 }
                 Read::Moved => {
-                    if let Some(position) = stream.position() {
-                        feed.progress().advance(position);
+                    if let Some(reached) = stream.reached() {
+                        feed.progress().advance(reached);
                     }
                     true
                 }
@@ -134,21 +144,24 @@ impl Follower {
             let Some(applied) = stream.position() else { continue };
             if is_behind && applied.has_all(&committed) {
                 is_behind = false;
-                feed.progress().advance(applied.clone());
+                if let Some(reached) = stream.reached() {
+                    feed.progress().advance(reached);
+                }
                 feed.applied.send_replace(Some(applied.clone()));
-                self.followed(&applied, log).await;
+                self.followed(&applied, log, mark.clone()).await;
             } else if !is_behind && has_moved {
                 feed.applied.send_replace(Some(applied.clone()));
             }
             if let Some(opened) = feed.gate.open_at(&applied) {
                 tracing::info!(event = "database-caught-up", database = feed.config.name);
-                self.settle_by_time(opened).await;
+                // What was committed meanwhile has been opened, change by change, and comes before it.
+                self.let_in(opened, None).await;
             }
         }
     }
 
     /// The database is followed: the gate opens, if it was closed.
-    async fn followed(&self, applied: &Position, log: Log) {
+    async fn followed(&self, applied: &Position, log: Log, mark: Option<Mark>) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
         if log == Log::Another {
@@ -156,14 +169,14 @@ impl Follower {
             let _ = self.entries.send(Entry::Elsewhere).await;
         }
         if let Some(opened) = self.feed.gate.open() {
-            self.settle_by_time(opened).await;
+            self.let_in(opened, mark).await;
         }
     }
 
-    /// For a gate: how that is seen to be visible, only a transaction would say.
-    async fn settle_by_time(&self, opened: Opened) {
+    /// Of a gate that was opened: pages are let in when all that the mark stands for is visible.
+    async fn let_in(&self, opened: Opened, mark: Option<Mark>) {
         self.feed.progress().opened();
-        let waiting = Waiting { opened, mark: None, since: Instant::now() };
+        let waiting = Waiting { opened, mark, what: Opening::Gate, since: Instant::now() };
         let _ = self.entries.send(Entry::Change(waiting)).await;
     }
 
@@ -177,18 +190,25 @@ impl Follower {
             let opened = open(&self.site, self.feed.name(), touched).await;
             counters.database_changes.add();
             counters.database_apply_us.set(began.elapsed().as_micros() as u64);
-            let waiting = Waiting { opened, mark, since: Instant::now() };
+            let what = Opening::Transaction;
+            let waiting = Waiting { opened, mark, what, since: Instant::now() };
             // The receiver ends with the server.
             let _ = self.entries.send(Entry::Change(waiting)).await;
         }
         let mut progress = self.feed.progress();
-        if let Some(position) = stream.position() {
-            progress.advance(position);
+        if let Some(reached) = stream.reached() {
+            progress.advance(reached);
         }
         if let Some(server) = server {
             progress.is_now(server);
         }
     }
+}
+
+/// The database has said that it has not committed what it has sent.
+fn taken_back() -> Broken {
+    let text = "the server has not committed what it has sent: its log was begun anew";
+    Broken { name: "position-ahead", text: text.into(), then: Then::Gap }
 }
 
 async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> Opened {

@@ -5,6 +5,10 @@
 
 use super::Feed;
 use super::source::{Failed, Session};
+use std::pin::Pin;
+
+/// An answer that is on its way.
+pub type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + Send + 'a>>;
 
 /// The connection, if there is one, and which following of the database it belongs to.
 #[derive(Default)]
@@ -20,7 +24,7 @@ impl Kept {
     pub async fn ask<T>(
         &mut self,
         feed: &Feed,
-        question: impl AsyncFn(&mut Session) -> Result<T, Failed>,
+        question: impl for<'a> Fn(&'a mut Session) -> Asking<'a, T>,
     ) -> Result<T, Failed> {
         let now = feed.generation();
         if let Some((generation, mut session)) = self.session.take()

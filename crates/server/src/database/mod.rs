@@ -64,6 +64,8 @@ pub struct Feed {
     gate: Gate,
     /// How often the stream has broken.
     generation: AtomicU64,
+    /// The following whose log the database has taken back, counted from one; 0: none.
+    doubted: AtomicU64,
     /// Tasks that follow it.
     tasks: watch::Sender<usize>,
 }
@@ -82,6 +84,7 @@ impl Feed {
             questions: Mutex::new(Some(questions)),
             gate: Gate::default(),
             generation: AtomicU64::new(0),
+            doubted: AtomicU64::new(0),
             tasks: watch::Sender::new(0),
         }
     }
@@ -152,6 +155,17 @@ impl Feed {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Something is missing from what the database says that it has committed, and it was sent in this
+    /// following: every page goes, and whoever follows begins anew when it looks next.
+    fn doubt(&self, site: &Site, generation: u64) {
+        self.doubted.store(generation + 1, Ordering::Release);
+        self.gate.close(site, self.name());
+    }
+
+    fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Acquire) == self.generation() + 1
+    }
+
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -195,7 +209,7 @@ async fn start_one(site: &Arc<Site>, feed: &Arc<Feed>, stop: &Told) -> Result<()
         tokio::spawn(until(Running::new(feed), stop.clone(), task));
     };
     spawn(Box::pin(settle::run(site.clone(), feed.clone(), waiting)));
-    spawn(Box::pin(barrier::run(feed.clone(), questions)));
+    spawn(Box::pin(barrier::run(site.clone(), feed.clone(), questions)));
     spawn(Box::pin(gate::watch(site.clone(), feed.clone())));
     spawn(Box::pin(gate::measure(site.clone(), feed.clone())));
     spawn(Box::pin(follower.run(first.ok())));

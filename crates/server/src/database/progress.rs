@@ -9,7 +9,7 @@
 //!
 //! Lock: that of [`Progress`], never held across an `await`; no other is taken under it.
 
-use super::source::{Bookmark, Position};
+use super::source::{Bookmark, Position, Reached};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Progress {
     /// What is applied, and whose it is; none: nothing is known, and the gate is closed.
-    applied: Option<Position>,
+    applied: Option<Reached>,
     server: Option<Arc<str>>,
     /// For each change that is open, in the order of the stream, what was applied before it.
-    open: VecDeque<Option<Position>>,
+    open: VecDeque<Option<Reached>>,
     snapshots: Kept,
 }
 
@@ -56,7 +56,7 @@ pub enum Forgotten {
 
 impl Progress {
     /// Where to take the stream up at this server; none: nothing is known.
-    pub fn resume(&mut self, server: &Arc<str>) -> Option<Position> {
+    pub fn resume(&mut self, server: &Arc<str>) -> Option<Reached> {
         self.server = Some(server.clone());
         self.applied.clone()
     }
@@ -73,12 +73,12 @@ impl Progress {
 
     /// Whether what is applied means the same to another server.
     pub fn is_anywhere(&self) -> bool {
-        self.applied.as_ref().is_some_and(Position::is_anywhere)
+        self.applied.as_ref().is_some_and(|applied| applied.position.is_anywhere())
     }
 
-    /// Counts all up to `position` as applied.
-    pub fn advance(&mut self, position: Position) {
-        self.applied = Some(position);
+    /// Counts all up to here as applied.
+    pub fn advance(&mut self, reached: Reached) {
+        self.applied = Some(reached);
     }
 
     /// The server has another name, and what has changed with that is applied.
@@ -111,7 +111,7 @@ impl Progress {
     /// A snapshot is begun here: what comes after is needed if it is written.
     pub fn begin_snapshot(&mut self) -> Option<Bookmark> {
         let bookmark = self.bookmark()?;
-        self.snapshots.begun = Some(bookmark.position.clone());
+        self.snapshots.begun = Some(bookmark.reached.position.clone());
         Some(bookmark)
     }
 
@@ -130,7 +130,7 @@ impl Progress {
         if !kept.are_written {
             return Forgotten::UpTo(applied.clone());
         }
-        let settled = self.bookmark().map(|bookmark| bookmark.position);
+        let settled = self.bookmark().map(|bookmark| bookmark.reached.position);
         let needed = [&settled, &kept.in_place, &kept.begun].into_iter().flatten();
         let first =
             needed.fold(applied, |first, other| if first.has_all(other) { other } else { first });
@@ -152,18 +152,18 @@ impl Progress {
 
     /// What is applied and settled; none: nothing is known.
     pub fn bookmark(&self) -> Option<Bookmark> {
-        let position = match self.open.front() {
+        let reached = match self.open.front() {
             Some(before) => before.clone()?,
             None => self.applied.clone()?,
         };
-        Some(Bookmark { server: self.server.clone()?, position })
+        Some(Bookmark { server: self.server.clone()?, reached })
     }
 
     /// Begins where another process has been. Nothing happens once anything is applied.
     pub fn begin_at(&mut self, bookmark: Bookmark) {
         if self.applied.is_none() {
-            self.snapshots.in_place = Some(bookmark.position.clone());
-            self.applied = Some(bookmark.position);
+            self.snapshots.in_place = Some(bookmark.reached.position.clone());
+            self.applied = Some(bookmark.reached);
             self.server = Some(bookmark.server);
         }
     }
@@ -173,12 +173,16 @@ impl Progress {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Position {
-        text.parse::<Bookmark>().expect("a bookmark").position
+    fn at(text: &str) -> Reached {
+        text.parse::<Bookmark>().expect("a bookmark").reached
+    }
+
+    fn here(lsn: u64) -> Reached {
+        at(&format!("postgres 7/1 0/{lsn:X}"))
     }
 
     fn place(lsn: u64) -> Position {
-        at(&format!("postgres 7/1 0/{lsn:X}"))
+        here(lsn).position
     }
 
     #[test]
@@ -186,21 +190,21 @@ mod tests {
         let up_to = |lsn| Forgotten::UpTo(place(lsn));
         let mut progress = Progress::default();
         progress.resume(&"7/1".into());
-        progress.advance(place(10));
+        progress.advance(here(10));
         assert_eq!(progress.forget(&place(10), 100), up_to(10), "nobody writes snapshots");
         progress.keep_for_snapshots();
         // What is open would be before the next snapshot.
         progress.opened();
-        progress.advance(place(20));
+        progress.advance(here(20));
         assert_eq!(progress.forget(&place(20), 100), up_to(10));
         progress.settled();
         assert_eq!(progress.forget(&place(20), 100), up_to(20));
         // One is begun, and another that comes to nothing.
         assert!(progress.begin_snapshot().is_some());
-        progress.advance(place(30));
+        progress.advance(here(30));
         assert_eq!(progress.forget(&place(30), 100), up_to(20));
         progress.end_snapshot(Became::Written);
-        progress.advance(place(40));
+        progress.advance(here(40));
         progress.begin_snapshot();
         progress.end_snapshot(Became::Nothing);
         assert_eq!(progress.forget(&place(40), 100), up_to(20));
@@ -209,7 +213,7 @@ mod tests {
         assert_eq!(progress.forget(&place(41), 100), up_to(40));
         // Too much, said once.
         assert_eq!(progress.forget(&place(141), 100), Forgotten::Released(place(141)));
-        progress.advance(place(150));
+        progress.advance(here(150));
         assert_eq!(progress.forget(&place(150), 100), up_to(150));
         // A gap needs nothing of before, and what was open then is not told.
         progress.opened();
@@ -222,7 +226,7 @@ mod tests {
         let mut progress = Progress::default();
         progress.keep_for_snapshots();
         progress.begin_at("postgres 7/1 0/A".parse().expect("a bookmark"));
-        progress.advance(place(50));
+        progress.advance(here(50));
         assert_eq!(progress.forget(&place(50), 100), Forgotten::UpTo(place(10)));
     }
 

@@ -14,6 +14,7 @@ use super::{mariadb, postgres};
 use crate::config::{Database, DatabaseKind, DatabaseServer};
 use change_feed::schema::Schema;
 use change_feed::{CheckError, Touched};
+use mysql_replication::Landmark;
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Standing};
 use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
@@ -71,10 +72,17 @@ impl Position {
     }
 
     /// Whether a server that has committed this much has lost some of what it once sent: its log is
-    /// another one. MariaDB says so only after the first packets of the stream; PostgreSQL, before.
+    /// another one. MariaDB counts a transaction as committed before it sends it. MySQL counts it later, so
+    /// what it sends may be more; PostgreSQL says so itself when a stream begins.
     #[must_use]
     pub fn is_lost_by(&self, committed: &Position) -> bool {
-        matches!(self, Position::MariaDb(_)) && !committed.has_all(self)
+        matches!(self, Position::MariaDb(_) | Position::Place(_)) && !committed.has_all(self)
+    }
+
+    /// The same, where this is what the server itself has said of itself before.
+    #[must_use]
+    pub fn is_taken_back_by(&self, committed: &Position) -> bool {
+        !matches!(self, Position::Postgres(_)) && !committed.has_all(self)
     }
 }
 
@@ -89,22 +97,51 @@ impl fmt::Display for Position {
     }
 }
 
+/// How far a stream is read, and by what its log is known again there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// How far.
+    pub position: Position,
+    /// MariaDB, MySQL: what stands in the log before it, where that is known.
+    pub landmark: Option<Landmark>,
+}
+
+/// How a stream was left that is to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Not at all: it begins where the server is.
+    Never,
+    /// At another server, whose transactions this one has replicated.
+    Elsewhere,
+    /// At this server; by what its log is known again, if that is known.
+    Here(Option<Landmark>),
+}
+
+/// What stands before a landmark in a bookmark's text; no position has it at its end.
+const LANDMARK: &str = " ~";
+
 /// A position, and the server whose it is: what a stream is taken up by, also by another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bookmark {
     /// What the server says it is; without a space.
     pub server: Arc<str>,
     /// How far.
-    pub position: Position,
+    pub reached: Reached,
 }
 
 impl fmt::Display for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.position {
-            Position::MariaDb(list) => write!(f, "mariadb {} {list}", self.server),
-            Position::MySql(set) => write!(f, "mysql {} {set}", self.server),
-            Position::Place(place) => write!(f, "place {} {place}", self.server),
-            Position::Postgres(place) => write!(f, "postgres {} {place}", self.server),
+        let (server, position) = (&self.server, &self.reached.position);
+        let kind = match position {
+            Position::MariaDb(_) => "mariadb",
+            Position::MySql(_) => "mysql",
+            Position::Place(_) => "place",
+            Position::Postgres(_) => "postgres",
+        };
+        write!(f, "{kind} {server} {position}")?;
+        match &self.reached.landmark {
+            Some(landmark) => write!(f, "{LANDMARK}{landmark}"),
+            None => Ok(()),
         }
     }
 }
@@ -115,7 +152,12 @@ impl FromStr for Bookmark {
     fn from_str(text: &str) -> Result<Bookmark, NoBookmark> {
         let mut words = text.splitn(3, ' ');
         let mut word = || words.next().ok_or(NoBookmark);
-        let (kind, server, position) = (word()?, word()?, word()?);
+        let (kind, server, rest) = (word()?, word()?, word()?);
+        // A landmark is the last word, and has neither of the two characters.
+        let (position, landmark) = match rest.rsplit_once(LANDMARK) {
+            Some((position, text)) => (position, Some(text.parse().map_err(|_| NoBookmark)?)),
+            None => (rest, None),
+        };
         let position = match kind {
             "mariadb" => Position::MariaDb(position.parse().map_err(|_| NoBookmark)?),
             "mysql" => Position::MySql(position.parse().map_err(|_| NoBookmark)?),
@@ -123,7 +165,7 @@ impl FromStr for Bookmark {
             "postgres" => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
             _ => return Err(NoBookmark),
         };
-        Ok(Bookmark { server: server.into(), position })
+        Ok(Bookmark { server: server.into(), reached: Reached { position, landmark } })
     }
 }
 
@@ -140,6 +182,12 @@ pub enum Mark {
     MySql(MySqlGtid),
     /// PostgreSQL: its number.
     Xid(u32),
+    /// MariaDB: all up to here, of which the place in the log is not known.
+    Gtids(GtidList),
+    /// MySQL: all of these.
+    MySqlAll(GtidSet),
+    /// PostgreSQL: all that had begun by then.
+    Begun(Snapshot),
 }
 
 /// How far everybody sees who asks from now on.
@@ -147,6 +195,8 @@ pub enum Mark {
 pub enum Seen {
     /// MariaDB: all that is in the log up to here.
     Place(FilePosition),
+    /// MariaDB: the same, and which transactions that are.
+    Gtids(FilePosition, GtidList),
     /// MySQL: these.
     MySql(GtidSet),
     /// PostgreSQL: which transactions have finished.
@@ -154,15 +204,19 @@ pub enum Seen {
 }
 
 impl Seen {
-    /// Whether a transaction is visible.
+    /// Whether a transaction, or all that a mark stands for, is visible.
     #[must_use]
     pub fn shows(&self, mark: &Mark) -> bool {
+        let has = |standing| matches!(standing, Standing::Same | Standing::Ahead);
         match (self, mark) {
-            (Seen::Place(seen), Mark::Place(mark)) => {
-                matches!(seen.compare(mark), Standing::Same | Standing::Ahead)
+            (Seen::Place(seen) | Seen::Gtids(seen, _), Mark::Place(mark)) => {
+                has(seen.compare(mark))
             }
+            (Seen::Gtids(_, seen), Mark::Gtids(mark)) => has(seen.compare(mark)),
             (Seen::MySql(seen), Mark::MySql(mark)) => seen.has(mark),
+            (Seen::MySql(seen), Mark::MySqlAll(mark)) => has(seen.compare(mark)),
             (Seen::Snapshot(seen), Mark::Xid(xid)) => seen.has_finished(*xid),
+            (Seen::Snapshot(seen), Mark::Begun(before)) => seen.has_finished_all_of(before),
             _ => false,
         }
     }
@@ -192,7 +246,7 @@ pub enum Read {
 /// A connection for questions.
 pub enum Session {
     /// To MariaDB.
-    MariaDb(mariadb::Session),
+    MariaDb(Box<mariadb::Session>),
     /// To PostgreSQL.
     Postgres(Box<postgres::Connection>),
 }
@@ -205,7 +259,10 @@ impl Session {
     pub async fn open(config: &Database) -> Result<Session, Failed> {
         let server = &config.server;
         match &server.kind {
-            DatabaseKind::MariaDb => mariadb::Session::open(server).await.map(Session::MariaDb),
+            DatabaseKind::MariaDb => {
+                let opened = mariadb::Session::open(server).await;
+                opened.map(|session| Session::MariaDb(Box::new(session)))
+            }
             DatabaseKind::Postgres(_) => {
                 let opened = postgres::Connection::open(server, Purpose::Statements).await;
                 opened.map(|connection| Session::Postgres(Box::new(connection)))
@@ -224,13 +281,13 @@ impl Session {
         }
     }
 
-    /// How far everybody sees; none if the database cannot say.
+    /// How far everybody sees, in the words of this mark; none if the database cannot say.
     ///
     /// # Errors
     /// As [`committed`](Self::committed).
-    pub async fn visible(&mut self) -> Result<Option<Seen>, Failed> {
+    pub async fn visible(&mut self, mark: &Mark) -> Result<Option<Seen>, Failed> {
         match self {
-            Session::MariaDb(session) => session.visible().await,
+            Session::MariaDb(session) => session.visible(mark).await,
             Session::Postgres(connection) => postgres::visible(connection).await,
         }
     }
@@ -247,6 +304,8 @@ pub struct Connected {
     pub server: Arc<str>,
     /// What it had committed before its schema was read.
     pub committed: Position,
+    /// By what all of that is known to be visible; none: nothing can show it.
+    pub mark: Option<Mark>,
     /// Whether the rules fit the schema.
     pub fits: Result<(), CheckError>,
     /// What works, and would work better set up otherwise.
@@ -305,13 +364,13 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Asks for everything after `from`.
+    /// Asks for everything after `from`, where it was left.
     ///
     /// # Errors
     /// Why there is no stream.
-    pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
+    pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
         match self {
-            Stream::MariaDb(stream) => stream.start(from).await,
+            Stream::MariaDb(stream) => stream.start(from, left).await,
             Stream::Postgres(stream) => stream.start(from).await,
         }
     }
@@ -335,6 +394,17 @@ impl Stream {
             Stream::MariaDb(stream) => stream.position(),
             Stream::Postgres(stream) => Some(stream.position()),
         }
+    }
+
+    /// The same, with what the log is known by there.
+    #[must_use]
+    pub fn reached(&self) -> Option<Reached> {
+        let position = self.position()?;
+        let landmark = match self {
+            Stream::MariaDb(stream) => stream.landmark(),
+            Stream::Postgres(_) => None,
+        };
+        Some(Reached { position, landmark })
     }
 }
 
@@ -449,13 +519,22 @@ mod tests {
             "mariadb 1 ",
             "place 7 bin.000002:1234",
             "postgres 7/1/ab 16/B374D848",
+            "mariadb 1 0-1-7 ~62696e:5f3a:4:",
+            "mariadb 1  ~62696e:5f3a:4:",
+            "place 7 a ~b.000002:1234 ~62696e:5f3a:4:",
         ] {
             let read: Bookmark = text.parse().expect("a bookmark");
             assert_eq!(read.to_string(), text);
         }
-        for wrong in
-            ["", "mariadb", "mariadb 1", "mariadb 1 x", "oracle 1 0-1-7", "postgres 1 0-1-7"]
-        {
+        for wrong in [
+            "",
+            "mariadb",
+            "mariadb 1",
+            "mariadb 1 x",
+            "oracle 1 0-1-7",
+            "postgres 1 0-1-7",
+            "mariadb 1 0-1-7 ~x",
+        ] {
             assert!(wrong.parse::<Bookmark>().is_err(), "{wrong}");
         }
     }

@@ -3,8 +3,9 @@
 
 use super::certificates::certificates;
 use super::common::until;
+use super::paper::run;
+use super::{MariaDb, PrivateDir, common, config_by};
 use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, stored};
-use super::{PrivateDir, common};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -52,23 +53,53 @@ fn over_tls_the_certificate_counts_as_far_as_asked() {
     }
 }
 
+/// A second server, which replicates what is at this port; `logs` is whether that is in its own log.
+fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
+    let account = "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'secret';
+         GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'";
+    paper.database.sql(account).expect("an account");
+    let logs = format!("--log-slave-updates={}", u8::from(logs));
+    let second = logging(None, &["--server-id=2", &logs]);
+    let begin = format!(
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica',
+         MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos; START SLAVE;"
+    );
+    second.sql(&begin).expect("it replicates");
+    second
+}
+
+/// It would be followed, and nothing would ever come: what it replicates is not in its log.
+#[test]
+fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let second = replica(&paper, port, false);
+    let last = paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    until("it has it all", || second.sql("SELECT @@gtid_slave_pos").is_ok_and(|at| at == last));
+    let socket = second.socket().display();
+    let url = format!("mysql://follower:secret@localhost/paper?socket={socket}");
+    let root = format!("{RULES}\n[site]\nroot = {:?}", paper.site.root());
+    for state in ["START SLAVE", "STOP SLAVE"] {
+        second.sql(state).expect("it runs");
+        for more in ["", "&position=file"] {
+            let config = config_by(&format!("{url}{more}"), "", &root);
+            let file = paper.site.config(&config, "").display().to_string();
+            let (text, good) = run(&["check", "--config", &file]);
+            assert!(!good && text.contains("log_slave_updates"), "{text}");
+            let args = ["--memory", "64M", "--config", &file];
+            let error = Pagewell::start(common::binary(), &args).expect_err("it does not start");
+            assert!(error.to_string().contains("log_slave_updates"), "{error}");
+        }
+    }
+    second.sql("RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = ''").expect("it is no replica");
+    let file = paper.site.config(&config_by(&url, "", &root), "").display().to_string();
+    let (text, good) = run(&["check", "--config", &file]);
+    assert!(good, "{text}");
+}
+
 #[test]
 fn after_a_failover_it_goes_on_at_the_other_server() {
     let (mut paper, port) = Paper::over_tcp(&[]);
-    paper
-        .database
-        .sql(
-            "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'secret';
-              GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'",
-        )
-        .expect("an account");
-    let second = logging(None, &["--server-id=2", "--log-slave-updates=1"]);
-    second
-        .sql(&format!(
-            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica',
-             MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos; START SLAVE;"
-        ))
-        .expect("it replicates");
+    let second = replica(&paper, port, true);
     let pagewell = paper.serve("lag_max = \"60s\"");
     let path = "/show.php?id=1";
     paper.sql("UPDATE news SET title = 'first' WHERE id = 1");

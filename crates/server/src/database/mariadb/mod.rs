@@ -18,16 +18,19 @@ mod touch;
 pub use stream::{Stream, connect};
 pub use touch::Tables;
 
-use super::source::{Failed, Position, Seen};
+use super::source::{Failed, Mark, Position, Seen};
 use crate::config::DatabaseServer;
 use change_feed::schema::Schema;
 use connection::Connection;
+use mysql_replication::position::{FilePosition, GtidList};
 use naming::Naming;
 
 /// A connection for questions.
 pub struct Session {
     connection: Connection,
     naming: Naming,
+    /// Which transactions everybody sees, at the place that was asked about last.
+    seen: Option<(FilePosition, Option<GtidList>)>,
 }
 
 impl Session {
@@ -38,7 +41,7 @@ impl Session {
     pub async fn open(server: &DatabaseServer) -> Result<Session, Failed> {
         let mut connection = Connection::open(server).await?;
         let naming = Naming::of(&mut connection, server).await?;
-        Ok(Session { connection, naming })
+        Ok(Session { connection, naming, seen: None })
     }
 
     /// What is committed.
@@ -49,12 +52,20 @@ impl Session {
         self.naming.committed(&mut self.connection).await
     }
 
-    /// Up to where everybody sees.
+    /// Up to where everybody sees, in the words of this mark. Where that is a list of transactions, it is
+    /// asked for once for each place: as long as a commit waits, the place is the same.
     ///
     /// # Errors
     /// Why it could not be asked.
-    pub async fn visible(&mut self) -> Result<Option<Seen>, Failed> {
-        self.naming.visible(&mut self.connection).await
+    pub async fn visible(&mut self, mark: &Mark) -> Result<Option<Seen>, Failed> {
+        let seen = self.naming.visible(&mut self.connection).await?;
+        let (Some(Seen::Place(place)), Mark::Gtids(_)) = (&seen, mark) else { return Ok(seen) };
+        if self.seen.as_ref().is_none_or(|(known, _)| known != place) {
+            let list = naming::up_to(&mut self.connection, place).await?;
+            self.seen = Some((place.clone(), list));
+        }
+        let list = self.seen.as_ref().and_then(|(_, list)| list.clone());
+        Ok(list.map(|list| Seen::Gtids(place.clone(), list)).or(seen))
     }
 }
 

@@ -65,7 +65,7 @@ impl Naming {
         }
     }
 
-    /// Up to where everybody sees; none: the server cannot say.
+    /// Up to where everybody sees, as a place or a set; none: the server cannot say.
     ///
     /// # Errors
     /// Why it could not be asked.
@@ -88,6 +88,31 @@ impl Naming {
             (Naming::MariaDb | Naming::File, _) => after.file.clone().map(Mark::Place),
         }
     }
+}
+
+/// By what all that is committed is known to be visible.
+pub fn mark_of_all(committed: &Position) -> Option<Mark> {
+    match committed {
+        Position::MariaDb(list) => Some(Mark::Gtids(list.clone())),
+        Position::MySql(set) => Some(Mark::MySqlAll(set.clone())),
+        Position::Place(place) => Some(Mark::Place(place.clone())),
+        Position::Postgres(_) => None,
+    }
+}
+
+/// Which transactions are in the log up to a place; none: there is no such place. The server reads the
+/// file from its beginning for it.
+///
+/// # Errors
+/// Why it could not be asked.
+pub async fn up_to(
+    connection: &mut Connection,
+    place: &FilePosition,
+) -> Result<Option<GtidList>, Failed> {
+    let file: String = place.file.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let ask = format!("SELECT BINLOG_GTID_POS(0x{file}, {})", place.offset);
+    let list = connection.query(&ask).await?.text(0, 0);
+    Ok(list.and_then(|list| list.parse().ok()))
 }
 
 /// Where a stream is to start.
@@ -131,13 +156,8 @@ async fn snapshot(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
     let rows = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await?;
     // A snapshot that is kept keeps old rows from being cleaned up.
     connection.query("ROLLBACK").await?;
-    let named = |name: &str| {
-        let row = (0..rows.rows.len())
-            .find(|row| rows.text(*row, 0).is_some_and(|own| own.eq_ignore_ascii_case(name)))?;
-        rows.text(row, 1)
-    };
-    let file = named("binlog_snapshot_file").filter(|file| !file.is_empty());
-    let offset = named("binlog_snapshot_position").and_then(|offset| offset.parse().ok());
+    let file = rows.named("binlog_snapshot_file").filter(|file| !file.is_empty());
+    let offset = rows.named("binlog_snapshot_position").and_then(|offset| offset.parse().ok());
     let place = file.zip(offset);
     Ok(place.map(|(file, offset)| Seen::Place(FilePosition { file: file.as_str().into(), offset })))
 }

@@ -9,12 +9,16 @@ use super::naming::{self, Naming};
 use super::schema::{self, Shapes};
 use super::touch::{self, Definitions, Tables};
 use crate::config::Database;
-use crate::database::source::{self, Broken, Connected, Failed, Position, Read, Then, Transaction};
+use crate::database::source::{
+    self, Broken, Connected, Failed, Left, Position, Read, Then, Transaction, Warning,
+};
 use change_feed::Touched;
 use change_feed::schema::Schema;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
-use mysql_replication::{Limits, Step, StreamRefused, Transactions, What, Why};
+use mysql_replication::{
+    Landmark, Limits, Proof, Proving, Refusal, Step, StreamRefused, Transactions, What, Why,
+};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::Arc;
@@ -43,13 +47,12 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
     let definitions = Definitions::Same;
     let stream = Stream { config, connection, naming, transactions, definitions };
     let stream = source::Stream::MariaDb(Box::new(stream));
-    Ok(Connected { stream, server: server.into(), committed, fits, warnings })
+    let mark = naming::mark_of_all(&committed);
+    Ok(Connected { stream, server: server.into(), committed, mark, fits, warnings })
 }
 
 /// What the server is called, and what of its settings could be better.
-async fn look_at(
-    connection: &mut Connection,
-) -> Result<(String, Vec<(&'static str, String)>), Broken> {
+async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), Broken> {
     let id = match connection.flavour() {
         Flavour::MariaDb => "@@server_id",
         Flavour::MySql => "@@server_uuid",
@@ -61,7 +64,7 @@ async fn look_at(
         let why = "the server writes no binary log: set log_bin, and binlog_format = ROW";
         return Err(Broken::unusable(why));
     }
-    let mut warnings = Vec::new();
+    let mut warnings = replicates(connection).await?;
     if text(2) != "ROW" {
         let why = format!(
             "binlog_format is {}: most writes will drop every page; set it to ROW",
@@ -77,6 +80,34 @@ async fn look_at(
     Ok((text(0), warnings))
 }
 
+/// Whether a replica logs what it replicates: else nothing of that comes, and all seems well. By default
+/// MariaDB does not, MySQL does; of MySQL it is not known whether it is one.
+async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, Broken> {
+    // What a server does not know is not in the answer.
+    let ask = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+               ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')";
+    let variables = connection.query(ask).await?;
+    let is_off = |name| variables.named(name).is_some_and(|value| value == "OFF");
+    if !is_off("log_slave_updates") && !is_off("log_replica_updates") {
+        return Ok(Vec::new());
+    }
+    if connection.flavour() == Flavour::MySql {
+        let why = "log_replica_updates is OFF: if this is a replica, nothing of what it replicates is \
+                   heard of";
+        return Ok(vec![("database-format", why.to_owned())]);
+    }
+    let running = connection.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'").await?;
+    let is_running = running.named("Slaves_running").is_some_and(|count| count != "0");
+    if !is_running && variables.named("gtid_slave_pos").is_none_or(|at| at.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let text = "the server is a replica and does not log what it replicates, so none of it would be \
+                heard of: set log_slave_updates = ON and start it anew, or follow the primary (it \
+                replicates no more: RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = '')";
+    // What was replicated since it was last followed is in no log.
+    Err(Broken { name: "replica-unlogged", text: text.into(), then: Then::Lost })
+}
+
 /// The stream of one connection.
 pub struct Stream {
     config: Arc<Database>,
@@ -88,15 +119,58 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Asks for everything after `from`.
+    /// Asks for everything after `from`, where it was left.
+    ///
+    /// Whether the log is the one that was read is looked at when the server has opened it for the stream:
+    /// one that is begun anew between the two ends the stream, or does not prove.
     ///
     /// # Errors
     /// Why there is no stream.
-    pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
+    pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
         let start = naming::start(from);
         let tables = std::mem::take(self.transactions.watch());
         self.transactions = Transactions::new(&start, Limits::default(), tables);
-        Ok(self.connection.start_stream(own_id(), &start).await?)
+        self.connection.start_stream(own_id(), &start).await?;
+        while !self.transactions.has_begun() {
+            let packet = self.connection.next_event().await?;
+            match self.transactions.read(&packet)? {
+                Step::Nothing | Step::Heartbeat => {}
+                Step::Transaction(_) => return Err(StreamRefused::from(Refusal::BadValue).into()),
+                Step::Ended => return Err(ended()),
+            }
+        }
+        match left {
+            Left::Never | Left::Elsewhere => Ok(()),
+            Left::Here(Some(landmark)) => {
+                self.prove(&landmark).await?;
+                self.transactions.go_on(landmark);
+                Ok(())
+            }
+            Left::Here(None) => {
+                let text = "by what the log is known again was not left, as by older versions";
+                Err(Broken { name: "log-unknown", text: text.into(), then: Then::Gap })
+            }
+        }
+    }
+
+    /// Looks whether the log is the one that was read before, on a connection of its own.
+    async fn prove(&self, landmark: &Landmark) -> Result<(), Broken> {
+        let mut connection = Connection::open(&self.config.server).await?;
+        connection.start_stream(own_id(), &landmark.start()).await?;
+        let mut proving = Proving::new(landmark.clone());
+        loop {
+            let packet = connection.next_event().await?;
+            match proving.read(&packet)? {
+                None => {}
+                Some(Proof::Same) => return Ok(()),
+                Some(Proof::Another) => return Err(StreamRefused::Replaced.into()),
+            }
+        }
+    }
+
+    /// By what the log is known again where it was read up to.
+    pub fn landmark(&self) -> Option<Landmark> {
+        self.transactions.landmark().cloned()
     }
 
     /// Reads one packet.
@@ -110,8 +184,9 @@ impl Stream {
         let packet = self.connection.next_event().await?;
         match self.transactions.read(&packet)? {
             Step::Transaction(transaction) => Ok(Read::Transaction(self.touch(&transaction).await)),
-            Step::Nothing | Step::Heartbeat => Ok(Read::Nothing),
-            Step::Ended => Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()),
+            Step::Heartbeat => Ok(Read::Moved),
+            Step::Nothing => Ok(Read::Nothing),
+            Step::Ended => Err(ended()),
         }
     }
 
@@ -170,6 +245,11 @@ fn watched(config: &Database, schema: Schema, shapes: Shapes) -> Tables {
     Tables::new(config.server.account.database.clone(), feed, shapes)
 }
 
+/// The server has ended the stream.
+fn ended() -> Broken {
+    Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()
+}
+
 /// The server id that this reader goes by: one that nobody else has.
 fn own_id() -> u32 {
     let random = RandomState::new().build_hasher().finish() as u32;
@@ -183,6 +263,7 @@ impl From<StreamRefused> for Broken {
             StreamRefused::Server(error) if error.kind() == ServerErrorKind::PositionGone => {
                 Then::Gap
             }
+            StreamRefused::Replaced => Then::Gap,
             StreamRefused::Server(_) | StreamRefused::Event(_) => Then::Again,
         };
         Broken { name: refused.as_str(), text: refused.to_string(), then }

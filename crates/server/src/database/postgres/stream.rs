@@ -65,6 +65,11 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let slot = setup::slot(&mut spare, what, aim).await?;
     warnings.extend(slot.warnings);
     let committed = super::committed(&mut spare).await?;
+    // After it: whatever is in the log up to there had begun.
+    let mark = match super::visible(&mut spare).await? {
+        Some(Seen::Snapshot(begun)) => Some(Mark::Begun(begun)),
+        _ => None,
+    };
     let prints = catalogue::prints(&followed, &what.publication);
     let seen = prints_of(&mut spare, &prints).await?;
     let (tables, fits) = read(config, &mut spare).await?;
@@ -90,7 +95,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
         beat,
     };
     let stream = source::Stream::Postgres(Box::new(stream));
-    Ok(Connected { stream, server, committed, fits, warnings })
+    Ok(Connected { stream, server, committed, mark, fits, warnings })
 }
 
 /// What a server is called: which it is, and how its tables look.
