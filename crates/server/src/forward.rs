@@ -16,6 +16,7 @@ use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::private::{self, Keep, Taken};
+use crate::request_head::Refusal;
 use crate::routes::{Route, Script, route_in};
 use crate::serve;
 use crate::site::Site;
@@ -305,6 +306,8 @@ pub async fn send_following(
     request.litespeed = site.config.dialects.litespeed;
     let method = request.method.clone();
     let (spent, trace) = (request.besides.spent.clone(), request.besides.trace.clone());
+    // How long its client takes is not the origin's time.
+    site.origin.take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
         let asked = traces::in_request(site, &mut request.headers, trace.as_ref());
@@ -459,7 +462,7 @@ fn content_of(
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }
-    RequestBody::Stream(Upload::new(body, version, limits))
+    RequestBody::Stream(Box::new(Upload::new(body, version, limits)))
 }
 
 /// The answer when the origin did not answer.
@@ -473,6 +476,10 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
             // What is left of the request is not worth reading.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
+            if refusal == Refusal::ContentNoRoom {
+                // It is given back as others end.
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+            }
             response
         }
         Unsent::Failed(failure) => {

@@ -56,6 +56,7 @@ pub mod service;
 pub mod site;
 pub mod sites;
 pub mod snapshot;
+pub mod spool;
 pub mod static_files;
 pub mod switch;
 pub mod take_over;

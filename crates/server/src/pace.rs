@@ -1,11 +1,14 @@
 //! How fast a client sends or takes, in the time in which it is waited for. A client that moves one byte
 //! whenever its time is nearly up is never too late; by this it is too slow. Time in which nobody waits for
 //! it (PHP works, others are served) does not count, and nothing is measured of one that is never waited for.
+//!
+//! Measured is from one time that it has used up its leave to the next: who was fast once may not be slow for
+//! ever.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What has moved, and how long was waited for it.
+/// What has moved, and how long was waited for it, since its leave began.
 #[derive(Debug, Default)]
 pub struct Pace {
     since: Option<Instant>,
@@ -18,7 +21,7 @@ pub struct Pace {
 pub enum Verdict {
     /// It goes on.
     FastEnough,
-    /// It has been waited for long enough, and too little has come of it.
+    /// It has been waited for longer than its leave, and too little has come of it meanwhile.
     TooSlow,
 }
 
@@ -33,7 +36,8 @@ impl Pace {
         self.since.is_some()
     }
 
-    /// So many bytes have moved. `leave`: how long it may be slow in all; `rate`: bytes a second.
+    /// So many bytes have moved. `leave`: for how long it may be waited before it is judged, each time;
+    /// `rate`: bytes a second.
     pub fn moved(&mut self, bytes: u64, leave: Duration, rate: u64) -> Verdict {
         let waited = self.since.take().map(|since| since.elapsed()).unwrap_or_default();
         self.judge(bytes, waited, leave, rate)
@@ -42,8 +46,13 @@ impl Pace {
     fn judge(&mut self, bytes: u64, waited: Duration, leave: Duration, rate: u64) -> Verdict {
         self.moved = self.moved.saturating_add(bytes);
         self.waited += waited;
+        if self.waited <= leave {
+            return Verdict::FastEnough;
+        }
         let due = (rate as f64) * self.waited.as_secs_f64();
-        match self.waited > leave && (self.moved as f64) < due {
+        let moved = std::mem::take(&mut self.moved);
+        self.waited = Duration::ZERO;
+        match (moved as f64) < due {
             true => Verdict::TooSlow,
             false => Verdict::FastEnough,
         }
@@ -62,7 +71,17 @@ mod tests {
         assert_eq!(step(0, 1), Verdict::FastEnough);
         assert_eq!(step(2, 2_000), Verdict::FastEnough, "fast enough in all");
         assert_eq!(step(0, 1), Verdict::FastEnough, "nobody waited for it");
-        assert_eq!(step(10, 1), Verdict::TooSlow);
+        assert_eq!(step(10, 1), Verdict::FastEnough, "within its leave again");
+        assert_eq!(step(1, 1), Verdict::TooSlow);
+    }
+
+    #[test]
+    fn who_was_fast_once_may_not_be_slow_for_ever() {
+        let (mut pace, leave) = (Pace::default(), Duration::from_secs(10));
+        let mut step = |wait, bytes| pace.judge(bytes, Duration::from_secs(wait), leave, 100);
+        assert_eq!(step(0, 1 << 30), Verdict::FastEnough);
+        assert_eq!(step(11, 1), Verdict::FastEnough, "that was within this time");
+        assert_eq!(step(11, 1), Verdict::TooSlow);
     }
 
     #[test]

@@ -43,6 +43,7 @@ limits! {
     IdleTimeout "idle_timeout",
     BodyTimeout "body_timeout",
     BodyRate "body_rate",
+    BodyDisk "body_disk",
     WriteTimeout "write_timeout",
     WriteRate "write_rate",
     OriginConnectTimeout "origin_connect_timeout",
@@ -61,7 +62,7 @@ limits! {
 
 /// The others, and what tells of them.
 pub const NOT_COUNTED: &[(&str, &str)] = &[
-    ("body_ahead", "no refusal: what is beyond it is passed on as it comes"),
+    ("body_ahead", "no refusal: what is beyond it waits on the disk, or is passed on as it comes"),
     ("origin_idle_connections", "no refusal: what is beyond it is closed"),
     ("origin_header_bytes", "`origin-invalid` in the log"),
     ("rewarm_pages", "`to_rewarm`"),
@@ -97,6 +98,7 @@ impl Reached {
             Refusal::HeadTimeout => Limit::HeaderTimeout,
             Refusal::ContentTimeout => Limit::BodyTimeout,
             Refusal::ContentTooSlow => Limit::BodyRate,
+            Refusal::ContentNoRoom => Limit::BodyDisk,
             _ => return,
         };
         self.note(limit);

@@ -89,8 +89,10 @@ pub enum Refusal {
     ContentTooSlow,
     /// The content broke off, or its chunks cannot be read.
     ContentMalformed,
-    /// Chunked content too long to be passed on without a length.
-    LengthRequired,
+    /// So much content of requests waits on the disk that there is no room for this.
+    ContentNoRoom,
+    /// The disk did not take the content, or did not give it back.
+    ContentNotKept,
 }
 
 impl Refusal {
@@ -107,7 +109,8 @@ impl Refusal {
             Refusal::HeadTimeout | Refusal::ContentTimeout | Refusal::ContentTooSlow => {
                 StatusCode::REQUEST_TIMEOUT
             }
-            Refusal::LengthRequired => StatusCode::LENGTH_REQUIRED,
+            Refusal::ContentNoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::ContentNotKept => StatusCode::INSUFFICIENT_STORAGE,
             _ => StatusCode::BAD_REQUEST,
         }
     }
@@ -130,8 +133,9 @@ impl Refusal {
             Refusal::HeadTimeout => "head-timeout",
             Refusal::ContentTimeout => "content-timeout",
             Refusal::ContentTooSlow => "content-too-slow",
-            Refusal::LengthRequired => "length-required",
             Refusal::ContentMalformed => "content-malformed",
+            Refusal::ContentNoRoom => "content-no-room",
+            Refusal::ContentNotKept => "content-not-kept",
         }
     }
 

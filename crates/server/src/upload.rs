@@ -2,13 +2,21 @@
 //! so that the client's fault is not taken for the origin's: it is answered with 400, 408 or 413 and
 //! not with 502.
 //!
+//! For PHP all of it is [collected](Upload::collect) before anything is asked for; towards an HTTP server only
+//! its [beginning](Upload::read_ahead) is.
+//!
 //! Over HTTP/2 a request whose content is not read is reset (NO_ERROR) behind its answer (RFC 9113
 //! section 8.1). Some clients that are still sending then (curl 7.88) take both for a failure, and the
 //! answer is lost; so what still comes is taken for a moment, as the front does over HTTP/1.1.
 
+mod whole;
+
+pub use whole::Room;
+
 use crate::config::Limits;
 use crate::pace::{Pace, Verdict};
 use crate::request_head::Refusal;
+use crate::spool::{Spool, Spooled};
 use crate::trailers::permitted_of_client;
 use bytes::Bytes;
 use http::Version;
@@ -18,12 +26,12 @@ use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep, timeout};
+use whole::{Taken, Whole};
 
 /// What is taken and thrown away of content that was refused.
 const LINGER_BYTES: usize = 256 << 10;
@@ -91,39 +99,10 @@ pub struct Upload {
     ahead: VecDeque<Frame<Bytes>>,
     /// What that takes of the room for it.
     taken: Option<Taken>,
+    /// What is on the disk, in place of that.
+    spooled: Option<Spooled>,
     /// There is nothing behind it.
     ended: bool,
-}
-
-/// Where content is waited for before it takes a place at the origin: so much of each request, and so much
-/// of all together.
-pub struct Room {
-    each: usize,
-    left: AtomicUsize,
-}
-
-impl Room {
-    /// `each` bytes of a request, `all` of all of them.
-    pub fn new(each: usize, all: usize) -> Room {
-        Room { each, left: AtomicUsize::new(all) }
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let less = |left: usize| left.checked_sub(bytes);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
-    }
-}
-
-/// Room that one request has taken; given back when its content has gone.
-struct Taken {
-    room: Arc<Room>,
-    bytes: usize,
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.room.left.fetch_add(self.bytes, Ordering::Relaxed);
-    }
 }
 
 impl Upload {
@@ -140,6 +119,7 @@ impl Upload {
             flaw: Arc::default(),
             ahead: VecDeque::new(),
             taken: None,
+            spooled: None,
             ended: false,
         }
     }
@@ -149,7 +129,7 @@ impl Upload {
     /// # Errors
     /// What is wrong with it.
     pub async fn read_ahead(&mut self, room: &Arc<Room>) -> Result<(), Refusal> {
-        let mut taken = Taken { room: room.clone(), bytes: 0 };
+        let mut taken = Taken::nothing(room);
         while !self.ended && taken.bytes < room.each {
             match poll_fn(|cx| self.poll_next(cx)).await {
                 None => self.ended = true,
@@ -159,11 +139,10 @@ impl Upload {
                 Some(Ok(frame)) => {
                     let bytes = frame.data_ref().map_or(0, Bytes::len);
                     self.ahead.push_back(frame);
-                    if !room.take(bytes) {
+                    if !taken.more(bytes) {
                         // It is here, and counted nowhere: one piece.
                         break;
                     }
-                    taken.bytes += bytes;
                 }
             }
         }
@@ -171,8 +150,32 @@ impl Upload {
         Ok(())
     }
 
-    fn ahead_bytes(&self) -> u64 {
-        self.ahead.iter().filter_map(|frame| Some(frame.data_ref()?.len() as u64)).sum()
+    /// Waits for all of it, in memory as far as there is room, else on the disk. Its length is known then;
+    /// trailers are left out.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that there is no place for it.
+    pub async fn collect(&mut self, room: &Arc<Room>, spool: &Spool) -> Result<(), Refusal> {
+        let mut whole = Whole::nothing(room);
+        while let Some(frame) = poll_fn(|cx| self.poll_next(cx)).await {
+            let Ok(frame) = frame else {
+                return Err(self.flaw.get().unwrap_or(Refusal::ContentMalformed));
+            };
+            let Ok(piece) = frame.into_data() else { continue };
+            let is_last = self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
+            whole.take(piece, is_last, spool).await.inspect_err(|refusal| self.refuse(*refusal))?;
+        }
+        whole.end().await.inspect_err(|refusal| self.refuse(*refusal))?;
+        let Whole { gathered, taken, file } = whole;
+        self.ahead.extend((!gathered.is_empty()).then(|| Frame::data(gathered.into())));
+        (self.taken, self.spooled, self.ended) = (Some(taken), file, true);
+        Ok(())
+    }
+
+    /// What of it is here.
+    fn here_bytes(&self) -> u64 {
+        let ahead = self.ahead.iter().filter_map(|frame| Some(frame.data_ref()?.len() as u64));
+        ahead.sum::<u64>() + self.spooled.as_ref().map_or(0, Spooled::left)
     }
 
     /// What was wrong with it can be asked here, also when it is gone.
@@ -230,16 +233,16 @@ impl Upload {
         match upload.left.checked_sub(length) {
             Some(left) => upload.left = left,
             None => {
-                upload.refuse();
+                upload.refuse(Refusal::ContentTooLarge);
                 return Poll::Ready(Some(Err(UploadFailed)));
             }
         }
         Poll::Ready(Some(Ok(frame)))
     }
 
-    /// There is too much of it.
-    fn refuse(&mut self) {
-        self.flaw.is(Refusal::ContentTooLarge);
+    /// It is not wanted, or there is no place for it.
+    fn refuse(&mut self, refusal: Refusal) {
+        self.flaw.is(refusal);
         if let Some(incoming) = self.incoming.take()
             && self.version == Version::HTTP_2
         {
@@ -257,21 +260,29 @@ impl Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadFailed>>> {
         let upload = self.get_mut();
-        match upload.ahead.pop_front() {
-            Some(frame) => Poll::Ready(Some(Ok(frame))),
-            None => {
-                upload.taken = None;
-                match upload.ended {
-                    true => Poll::Ready(None),
-                    false => upload.poll_next(cx),
+        if let Some(frame) = upload.ahead.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        upload.taken = None;
+        if let Some(file) = &mut upload.spooled {
+            match ready!(file.poll_next(cx)) {
+                Some(Ok(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+                Some(Err(refusal)) => {
+                    upload.flaw.is(refusal);
+                    return Poll::Ready(Some(Err(UploadFailed)));
                 }
+                None => upload.spooled = None,
             }
+        }
+        match upload.ended {
+            true => Poll::Ready(None),
+            false => upload.poll_next(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         let ended = || self.ended || self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
-        self.ahead.is_empty() && ended()
+        self.ahead.is_empty() && self.spooled.is_none() && ended()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -279,16 +290,16 @@ impl Body for Upload {
         if self.ahead.back().is_some_and(Frame::is_trailers) {
             return SizeHint::default();
         }
-        let ahead = self.ahead_bytes();
+        let here = self.here_bytes();
         let behind = match (&self.incoming, self.ended) {
             (_, true) => SizeHint::with_exact(0),
             (Some(incoming), false) => incoming.size_hint(),
             (None, false) => SizeHint::default(),
         };
         let mut all = SizeHint::default();
-        all.set_lower(behind.lower() + ahead);
+        all.set_lower(behind.lower() + here);
         if let Some(upper) = behind.upper() {
-            all.set_upper(upper + ahead);
+            all.set_upper(upper + here);
         }
         all
     }

@@ -167,15 +167,19 @@ fn content_that_comes_too_slowly_is_refused_though_it_never_stops() {
     let site = Site::new(&[("form.php", "<?php echo strlen(file_get_contents('php://input'));")]);
     let pagewell = site.serve("[limits]\nbody_timeout = \"300ms\"\nbody_rate = \"100K\"\n");
     let head = "POST /form.php HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n";
-    let mut slow = Raw::with(&pagewell, head);
-    while hit(&pagewell, "body_rate") == 0 {
-        slow.send("a");
-        std::thread::park_timeout(SLOWLY);
+    // Nor does it help to have been fast at first.
+    for (number, first) in [0, 900_000].into_iter().enumerate() {
+        let mut slow = Raw::with(&pagewell, head);
+        slow.send("a".repeat(first));
+        while hit(&pagewell, "body_rate") == number as u64 {
+            slow.send("a");
+            std::thread::park_timeout(SLOWLY);
+        }
+        let answer = slow.answer();
+        assert_eq!(answer.status, 408);
+        assert!(answer.content.contains("content-too-slow"), "{}", answer.content);
+        assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
     }
-    let answer = slow.answer();
-    assert_eq!(answer.status, 408);
-    assert!(answer.content.contains("content-too-slow"), "{}", answer.content);
-    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
     // As much at once is taken.
     let all = "a".repeat(1_000_000);
     let answer = client(&pagewell).post("/form.php", &all).expect("an answer");
@@ -208,10 +212,13 @@ fn content_that_trickles_in_takes_no_place_at_the_origin() {
         }
         assert_eq!(one.answer().content, "100");
     }
-    // Without it, the place is taken first.
+    // Without it, all of it waits on the disk.
     let pagewell = site.serve("[limits]\nbody_ahead = \"0\"\n[php]\nchildren = 1\n");
-    let _slow = Raw::with(&pagewell, format!("{length}{}", "a".repeat(40)));
-    until("it has its place", || counter(&pagewell, "origin_places_taken") == 1);
+    let mut slow = Raw::with(&pagewell, format!("{length}{}", "a".repeat(40)));
+    until("it is there", || counter(&pagewell, "uploads_bytes") > 0);
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    slow.send("a".repeat(60));
+    assert_eq!(slow.answer().content, "100");
 }
 
 #[test]

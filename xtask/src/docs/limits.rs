@@ -9,7 +9,7 @@ use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
 /// What shows each limit, from the root of the repository.
-const SHOWN_BY: [(&str, &str); 34] = [
+const SHOWN_BY: [(&str, &str); 35] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
     ("uri_bytes", "tests/scenarios/limits/uri-too-long.scn"),
@@ -22,6 +22,7 @@ const SHOWN_BY: [(&str, &str); 34] = [
     ("body_timeout", "tests/scenarios/limits/slow-content.scn"),
     ("body_rate", "crates/server/tests/limits.rs"),
     ("body_ahead", "crates/server/tests/limits.rs"),
+    ("body_disk", "crates/server/tests/uploads.rs"),
     ("write_timeout", "crates/server/tests/bad_requests.rs"),
     ("write_rate", "crates/server/tests/limits.rs"),
     ("origin_connect_timeout", "crates/server/tests/limits.rs"),
@@ -86,7 +87,7 @@ the site, or somebody is at it: `pagewell stats` shows those that were reached.
 const END: &str = "
 ## Who is slow
 
-Times bound how long *nothing* comes or goes. So that nobody moves a byte just before his time is up, again and again, there is a rate besides, and a client that has been waited for longer than the time in all has to keep it: `body_rate`, `write_rate`. Over HTTP/2 a connection has to move a kilobyte within the time that it and the origin are given together. Content takes a place at the origin only when its first `body_ahead` bytes are there, so that forms that trickle in hold connections and no PHP ([why](../decisions/0051-connections-of-an-address.md)).
+Times bound how long *nothing* comes or goes. So that nobody moves a byte just before his time is up, again and again, there is a rate besides, and a client that has been waited for longer than the time in all has to have kept it: `body_rate`, `write_rate`. Then it is measured anew, so that who was fast once may not be slow for ever. Over HTTP/2 a connection has to move a kilobyte within the time that it and the origin are given together. Content for PHP takes a place there only when all of it has come, so that uploads that trickle in hold connections and no PHP, and none that breaks off is run ([why](../decisions/0064-content-first.md)): what is longer than `body_ahead` waits on the disk, in files without a name in the directory `uploads`, all of them together within `body_disk`. Towards an HTTP origin content is passed on as it comes once its first `body_ahead` bytes are there.
 
 ## Who is counted
 
@@ -98,7 +99,7 @@ Floods of frames are bounded, and end that connection alone: header sections ove
 
 ## Memory
 
-What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; content that waits for a place at the origin comes to a sixteenth of `memory` at most. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
+What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; content that waits in memory comes to a sixteenth of `memory` at most; what is beyond is on the disk, where it is for PHP. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
 
 ## What is bounded and cannot be set
 

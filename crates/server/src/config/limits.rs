@@ -22,6 +22,7 @@ impl Default for Limits {
             write_timeout: zero,
             body_rate: 0,
             body_ahead: 0,
+            body_disk: 0,
             write_rate: 0,
             origin_connect_timeout: zero,
             origin_timeout: zero,

@@ -103,6 +103,8 @@ pub struct Config {
     pub user: Option<String>,
     /// With which group.
     pub group: Option<String>,
+    /// Where content of requests waits that is too long for memory; none: in the usual place.
+    pub uploads: Option<PathBuf>,
     /// The site's page budget in bytes: contents, headers and index together.
     pub memory_bytes: usize,
     /// The site.
@@ -339,6 +341,8 @@ pub struct Limits {
     pub body_rate: u64,
     #[allow(missing_docs)]
     pub body_ahead: usize,
+    #[allow(missing_docs)]
+    pub body_disk: u64,
     #[allow(missing_docs)]
     pub write_rate: u64,
 }

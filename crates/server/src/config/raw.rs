@@ -34,6 +34,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub memory: Option<String>,
     #[allow(missing_docs)]
+    pub uploads: Option<PathBuf>,
+    #[allow(missing_docs)]
     pub hits_in_front: Option<bool>,
     #[allow(missing_docs)]
     #[serde(deserialize_with = "one_or_list")]

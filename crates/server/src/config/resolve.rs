@@ -101,6 +101,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         user: file.user.clone(),
         group: file.group.clone(),
         memory_bytes,
+        uploads: file.uploads.clone(),
         snapshot: super::snapshot::resolve(file, &site, memory_bytes)?,
         print: super::snapshot::print(file, &site),
         site,

@@ -95,6 +95,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.user = None;
     other.group = None;
     other.memory = None;
+    other.uploads = None;
     other.hits_in_front = None;
     other.database = Vec::new();
     other.tls = Vec::new();

@@ -90,6 +90,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "The page budget: contents, headers and index together, such as `256M`.",
     ),
     row(
+        "uploads",
+        "",
+        "`TMPDIR`, or `/var/tmp`, or `/tmp`",
+        "The directory in which content of requests for PHP waits, in files without a name, until all of it is there, where it is longer than `limits.body_ahead`. It has to be there, and Pagewell to be allowed to make files in it. How much of the disk that may take: `limits.body_disk`.",
+    ),
+    row(
         "hits_in_front",
         "",
         "true",

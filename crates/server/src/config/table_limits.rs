@@ -90,13 +90,19 @@ pub const LIMITS: &[LimitRow] = &[
         body_rate,
         "1K",
         parse_bytes,
-        "How much of a request's content has to come in a second, once it has been waited for longer than `body_timeout` in all; beyond: 408."
+        "How much of a request's content has to come in a second, whenever it has been waited for longer than `body_timeout` in all since it was last looked at; below: 408."
     ),
     limit!(
         body_ahead,
         "64K",
         bytes,
-        "How much of a request's content is waited for before it takes a place at the origin. All that waits so comes to a sixteenth of `memory` at most; beyond, content is passed on as it comes."
+        "How much of a request's content is kept in memory until a place at the origin is taken; of all requests together a sixteenth of `memory`. What is longer waits on the disk where the origin is PHP, until all of it is there, and is passed on as it comes to an HTTP origin."
+    ),
+    limit!(
+        body_disk,
+        "512M",
+        parse_bytes,
+        "How much content of all requests together waits on the disk (`uploads`) for its end, of all sites; a file counts for 64K at least. Beyond: 503."
     ),
     limit!(
         write_timeout,
@@ -108,7 +114,7 @@ pub const LIMITS: &[LimitRow] = &[
         write_rate,
         "1K",
         parse_bytes,
-        "How much of its responses a client has to take in a second over HTTP/1.1, once it has been waited for longer than `write_timeout` in all; then the connection is closed."
+        "How much of its responses a client has to take in a second over HTTP/1.1, whenever it has been waited for longer than `write_timeout` in all since it was last looked at; below: the connection is closed."
     ),
     limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
     limit!(

@@ -4,6 +4,7 @@
 
 use super::Kind;
 use crate::panics;
+use crate::spool;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A figure of the process.
@@ -18,7 +19,7 @@ pub struct OfTheProcess {
 }
 
 /// What the kernel tells about the process; zero where it does not tell.
-pub const PROCESS: [OfTheProcess; 3] = [
+pub const PROCESS: [OfTheProcess; 4] = [
     OfTheProcess {
         name: "process_cpu_us",
         help: "Microseconds of CPU that Pagewell has used, without those of php-fpm.",
@@ -31,6 +32,13 @@ pub const PROCESS: [OfTheProcess; 3] = [
                without that of php-fpm.",
         kind: Kind::Gauge,
         read: resident_bytes,
+    },
+    OfTheProcess {
+        name: "uploads_bytes",
+        help: "What content of requests takes on the disk now (`uploads`), until all of it is there and \
+               PHP has it; a file counts for 64K at least.",
+        kind: Kind::Gauge,
+        read: || Some(spool::used_bytes()),
     },
     OfTheProcess {
         name: "panics",

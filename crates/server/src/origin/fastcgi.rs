@@ -2,8 +2,9 @@
 //!
 //! One connection carries one request at a time. A kept-alive connection holds one of the
 //! responder's workers, so there are never more connections than places, and idle ones are closed
-//! after a while. Content streams in both directions: the request's is written by a task of its
-//! own, so that a responder that answers before it has read everything cannot lock both sides up.
+//! after a while. A request's content is all there before it takes a place (decision 0064), and is written
+//! by a task of its own, so that a responder that answers before it has read everything cannot lock both
+//! sides up; the answer's streams.
 //!
 //! When a kept-alive connection turns out to be dead before a byte of the answer has come, a
 //! request without content is sent once more, over a new connection.
@@ -18,6 +19,7 @@ use crate::config::{Address, Config};
 use crate::litespeed;
 use crate::reached::{Limit, Reached};
 use crate::request_head::Refusal;
+use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
@@ -39,8 +41,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// Chunked content is collected up to here, because a script has to be told its length.
-const CHUNKED_MAX_BYTES: usize = 1 << 20;
 /// An idle connection older than this is closed, so that php-fpm can end its worker.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// What is read at a time.
@@ -53,6 +53,7 @@ pub struct FastCgi {
     address: Address,
     idle: Arc<Idle>,
     places: Places,
+    spool: Spool,
     config: Arc<Config>,
 }
 
@@ -107,8 +108,14 @@ impl FastCgi {
             address,
             idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
             places: Places::new(places, &config.limits, config.memory_bytes),
+            spool: Spool::new(config),
             config: config.clone(),
         }
+    }
+
+    /// Where content waits that is too long for memory.
+    pub fn spool(&self) -> &Spool {
+        &self.spool
     }
 
     /// The places at the responder.
@@ -125,7 +132,7 @@ impl FastCgi {
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         let place = self.places.enter().await?;
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
-        let content = RequestContent::read(body, self.config.limits.body_timeout).await?;
+        let content = RequestContent::of(body)?;
         let params = self.params(request, content.length())?;
         let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
         let mut start = params.into_request_start(after);
@@ -270,43 +277,27 @@ impl FastCgi {
 /// The request's content, its length known.
 enum RequestContent {
     Empty,
-    Collected(Bytes),
-    Stream(Upload, u64),
+    Stream(Box<Upload>, u64),
 }
 
 impl RequestContent {
-    async fn read(body: RequestBody, wait: Duration) -> Result<RequestContent, Unsent> {
-        match body {
-            RequestBody::Empty => Ok(RequestContent::Empty),
-            RequestBody::Stream(upload) => match upload.length() {
-                Some(length) => Ok(RequestContent::Stream(upload, length)),
-                None => RequestContent::collect(upload, wait).await,
-            },
-        }
-    }
-
-    /// Collects chunked content, whose length nobody has said.
-    async fn collect(upload: Upload, wait: Duration) -> Result<RequestContent, Unsent> {
-        let flaw = upload.flaw();
-        let limited = http_body_util::Limited::new(upload, CHUNKED_MAX_BYTES);
-        match timeout(wait, limited.collect()).await {
-            Err(_) => Err(Unsent::Client(Refusal::ContentTimeout)),
-            Ok(Ok(all)) => Ok(RequestContent::Collected(all.to_bytes())),
-            Ok(Err(_)) => Err(Unsent::Client(flaw.get().unwrap_or(Refusal::LengthRequired))),
-        }
+    /// Of what has been collected: it has a length.
+    fn of(body: RequestBody) -> Result<RequestContent, Unsent> {
+        let RequestBody::Stream(upload) = body else { return Ok(RequestContent::Empty) };
+        let length = upload.length().ok_or(Unsent::Client(Refusal::ContentMalformed))?;
+        Ok(RequestContent::Stream(upload, length))
     }
 
     fn flaw(&self) -> Option<Arc<Flaw>> {
         match self {
             RequestContent::Stream(upload, _) => Some(upload.flaw()),
-            _ => None,
+            RequestContent::Empty => None,
         }
     }
 
     fn length(&self) -> Option<u64> {
         match self {
             RequestContent::Empty => None,
-            RequestContent::Collected(bytes) => Some(bytes.len() as u64),
             RequestContent::Stream(_, length) => Some(*length),
         }
     }
@@ -597,7 +588,6 @@ async fn send_content(
 ) -> Option<WriteHalf<Socket>> {
     match content {
         RequestContent::Empty => {}
-        RequestContent::Collected(bytes) => write_records(&mut writing, bytes, wait).await.ok()?,
         RequestContent::Stream(mut upload, _) => {
             while let Some(frame) = upload.frame().await {
                 if let Ok(bytes) = frame.ok()?.into_data() {

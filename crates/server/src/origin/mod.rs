@@ -19,6 +19,7 @@ use crate::config::{Config, OriginConfig};
 use crate::in_flight::Interims;
 use crate::request_head::Refusal;
 use crate::routes::Script;
+use crate::spool::Spool;
 use crate::traces::Trace;
 use crate::trailers::Trailers;
 use crate::upload::Upload;
@@ -133,8 +134,8 @@ fn log_failure(url: &str, failure: Failure, reason: &str) {
 pub enum RequestBody {
     /// None.
     Empty,
-    /// As it comes from the client.
-    Stream(Upload),
+    /// As it comes from the client, or has come.
+    Stream(Box<Upload>),
 }
 
 /// A response as it comes from the origin.
@@ -228,8 +229,11 @@ impl Origin {
     /// Connects to (or starts) what the configuration names.
     ///
     /// # Errors
-    /// Our own php-fpm did not start: a sentence for the operator.
+    /// Our own php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
     pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
+        if !matches!(config.site.origin, OriginConfig::Http(_)) {
+            Spool::look(config)?;
+        }
         match &config.site.origin {
             OriginConfig::Http(authority) => {
                 Ok((Origin::Http(http::HttpOrigin::new(authority.clone(), config)), None))
@@ -245,17 +249,29 @@ impl Origin {
         }
     }
 
-    /// Sends a request, out of which its content is taken, and waits for the response's header section.
+    /// Waits for a request's content, before anything is taken for it: all of it where a script would wait
+    /// for it, its beginning where an HTTP server does that itself.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that there is no place for it.
+    pub async fn take_in(&self, request: &mut OriginRequest) -> Result<(), Unsent> {
+        let RequestBody::Stream(upload) = &mut request.body else { return Ok(()) };
+        let room = &self.places().room;
+        let taken = match self {
+            Origin::FastCgi(origin) => upload.collect(room, origin.spool()).await,
+            // What is chunked goes on as it comes: it may be a conversation.
+            Origin::Http(_) if upload.length().is_none() => Ok(()),
+            Origin::Http(_) => upload.read_ahead(room).await,
+        };
+        taken.map_err(Unsent::Client)
+    }
+
+    /// Sends a request, out of which its content is taken, and waits for the response's header section. What
+    /// it has of content was [taken in](Self::take_in) before.
     ///
     /// # Errors
     /// How the origin failed, or why the request could not be sent.
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
-        if let RequestBody::Stream(upload) = &mut request.body {
-            // Chunked content goes to an HTTP server as it comes: there it may be a conversation.
-            if matches!(self, Origin::FastCgi(_)) || upload.length().is_some() {
-                upload.read_ahead(&self.places().room).await.map_err(Unsent::Client)?;
-            }
-        }
         match self {
             Origin::FastCgi(origin) => origin.send(request).await,
             // In a box: its state is that of the HTTP library, and would be in each render's.

@@ -13,7 +13,7 @@ pub mod random;
 mod raw;
 
 pub use played::{asked, asked_again, before_origin};
-pub use raw::Raw;
+pub use raw::{Answer, Raw};
 
 use harness::{Client, Deadline, Pagewell, PrivateDir, Response, cpu};
 use std::fs;

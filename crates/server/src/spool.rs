@@ -1,0 +1,302 @@
+//! Content of requests that waits on the disk until all of it is there: in files without a name, which
+//! nobody else can open, and of which nothing is left however the process ends
+//! (docs/decisions/0064-content-first.md).
+//!
+//! What all of them take together is bounded (`limits.body_disk`), for every site of the process: it is one
+//! disk. Beyond the bound, and where the disk takes no more, the request is refused by a name of its own.
+//! Files are written and read in pieces, by the runtime's threads for what blocks.
+
+use crate::config::Config;
+use crate::request_head::Refusal;
+use bytes::Bytes;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+/// What a file counts for at least, in bytes: however short, it takes a descriptor.
+const FILE_BYTES_MIN: u64 = 64 << 10;
+/// What is written and read at a time, at most, in bytes.
+pub const PIECE_BYTES: usize = 256 << 10;
+/// How long the disk may take for a piece.
+const DISK_WAIT: Duration = Duration::from_secs(30);
+/// How often a name is tried that somebody else has, where files cannot be made without one.
+const NAMES_TRIED: u32 = 16;
+
+/// What is on the disk now, of all sites.
+static USED: AtomicU64 = AtomicU64::new(0);
+
+/// What content of requests takes on the disk now, in bytes.
+pub fn used_bytes() -> u64 {
+    USED.load(Ordering::Relaxed)
+}
+
+/// Where content waits on the disk, and how much of it may.
+pub struct Spool {
+    directory: PathBuf,
+    bytes_max: u64,
+    used: &'static AtomicU64,
+}
+
+impl Spool {
+    /// As the configuration has it. Blocks.
+    pub fn new(config: &Config) -> Spool {
+        let directory = config.uploads.clone().unwrap_or_else(usual_directory);
+        Spool { directory, bytes_max: config.limits.body_disk, used: &USED }
+    }
+
+    /// Looks whether files can be made there. Blocks.
+    ///
+    /// # Errors
+    /// A sentence for the operator, where it was he who has named the directory; else it is logged, for
+    /// a site may never need it.
+    pub fn look(config: &Config) -> Result<(), String> {
+        let spool = Spool::new(config);
+        let Err(error) = unnamed(&spool.directory) else { return Ok(()) };
+        let directory = spool.directory.display();
+        if config.uploads.is_some() {
+            return Err(format!("uploads {directory}: no file can be made there: {error}"));
+        }
+        tracing::warn!(event = "uploads-unusable", %directory, %error);
+        Ok(())
+    }
+
+    /// A new file.
+    ///
+    /// # Errors
+    /// There is no room, or the system does not give one, which is logged.
+    pub async fn file(&self) -> Result<Spooled, Refusal> {
+        let mut taken = Taken { used: self.used, bytes: 0 };
+        taken.raise(FILE_BYTES_MIN, self.bytes_max)?;
+        let directory = self.directory.clone();
+        let file = at_the_disk(&self.directory, move || unnamed(&directory)).await?;
+        Ok(Spooled {
+            file: Arc::new(file),
+            directory: self.directory.clone(),
+            bytes_max: self.bytes_max,
+            length: 0,
+            read: 0,
+            reading: None,
+            taken,
+        })
+    }
+}
+
+/// Where the operator names none: where `TMPDIR` says, or in `/var/tmp`, which is on a disk where `/tmp` is
+/// memory; in `/tmp` where that cannot be written, as in a container whose system is read-only. Blocks.
+fn usual_directory() -> PathBuf {
+    let var = Path::new("/var/tmp");
+    match std::env::var_os("TMPDIR").is_none() && unnamed(var).is_ok() {
+        true => var.to_owned(),
+        false => std::env::temp_dir(),
+    }
+}
+
+/// Content on the disk: written to its end, then read once.
+pub struct Spooled {
+    file: Arc<File>,
+    directory: PathBuf,
+    bytes_max: u64,
+    length: u64,
+    read: u64,
+    reading: Option<JoinHandle<io::Result<Bytes>>>,
+    taken: Taken,
+}
+
+impl Spooled {
+    /// Writes pieces behind what is there.
+    ///
+    /// # Errors
+    /// There is no room for them, or the disk does not take them, which is logged.
+    pub async fn append(&mut self, pieces: [Bytes; 2]) -> Result<(), Refusal> {
+        let more: usize = pieces.iter().map(Bytes::len).sum();
+        let length = self.length.saturating_add(more as u64);
+        self.taken.raise(length, self.bytes_max)?;
+        let (file, mut at) = (self.file.clone(), self.length);
+        let write = move || {
+            pieces.iter().try_for_each(|piece| {
+                file.write_all_at(piece, at)?;
+                at += piece.len() as u64;
+                Ok(())
+            })
+        };
+        at_the_disk(&self.directory, write).await?;
+        self.length = length;
+        Ok(())
+    }
+
+    /// What has not been read, in bytes.
+    pub fn left(&self) -> u64 {
+        self.length - self.read
+    }
+
+    /// The next piece; `None` behind the last.
+    ///
+    /// # Errors
+    /// The disk does not give it back, which is logged.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Refusal>>> {
+        let (left, at) = (self.left(), self.read);
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let reading = self.reading.get_or_insert_with(|| {
+            let file = self.file.clone();
+            spawn_blocking(move || {
+                let mut piece = vec![0; count];
+                file.read_exact_at(&mut piece, at)?;
+                Ok(piece.into())
+            })
+        });
+        let read = ready!(Pin::new(reading).poll(cx));
+        self.reading = None;
+        Poll::Ready(Some(match read.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(piece) => {
+                self.read += piece.len() as u64;
+                Ok(piece)
+            }
+            Err(error) => Err(not_kept(&self.directory, &error)),
+        }))
+    }
+}
+
+/// What a file takes of what all may take; given back when the file has gone.
+struct Taken {
+    used: &'static AtomicU64,
+    bytes: u64,
+}
+
+impl Taken {
+    fn raise(&mut self, to: u64, bytes_max: u64) -> Result<(), Refusal> {
+        let more = to.saturating_sub(self.bytes);
+        let sum = |used: u64| used.checked_add(more).filter(|sum| *sum <= bytes_max);
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+        taken.map_err(|_| Refusal::ContentNoRoom)?;
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Has something done where it may block, within bounds.
+async fn at_the_disk<T: Send + 'static>(
+    directory: &Path,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = match timeout(DISK_WAIT, spawn_blocking(work)).await {
+        Ok(done) => done.unwrap_or_else(|error| Err(io::Error::other(error))),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    };
+    done.map_err(|error| not_kept(directory, &error))
+}
+
+fn not_kept(directory: &Path, error: &io::Error) -> Refusal {
+    tracing::error!(event = "content-not-kept", directory = %directory.display(), %error);
+    Refusal::ContentNotKept
+}
+
+/// A file without a name, which only this process can open.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    match openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(file.into()),
+        // Not every file system has such files; those before there were any take the directory for one.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => named_no_more(directory),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same where files cannot be made without a name: it is taken away at once.
+fn named_no_more(directory: &Path) -> io::Result<File> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    for _ in 0..NAMES_TRIED {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("pagewell-{}-{number}", std::process::id()));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => return std::fs::remove_file(&path).map(|()| file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::os::unix::fs::MetadataExt;
+
+    fn spool(bytes_max: u64) -> Spool {
+        let used = Box::leak(Box::new(AtomicU64::new(0)));
+        Spool { directory: std::env::temp_dir(), bytes_max, used }
+    }
+
+    fn pieces(one: &'static [u8], two: &'static [u8]) -> [Bytes; 2] {
+        [Bytes::from_static(one), Bytes::from_static(two)]
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_read_once_in_its_order() {
+        let spool = spool(1 << 20);
+        let mut file = spool.file().await.unwrap();
+        let long: Vec<u8> = (0..PIECE_BYTES + 5).map(|at| (at % 251) as u8).collect();
+        file.append(pieces(b"ab", b"")).await.unwrap();
+        file.append([Bytes::from(long.clone()), Bytes::from_static(b"z")]).await.unwrap();
+        assert_eq!(file.left(), 2 + long.len() as u64 + 1);
+        let mut all = Vec::new();
+        while let Some(piece) = poll_fn(|cx| file.poll_next(cx)).await {
+            all.extend_from_slice(&piece.unwrap());
+        }
+        assert_eq!(all, [b"ab", &*long, b"z"].concat());
+        assert_eq!(file.left(), 0);
+        drop(file);
+        assert_eq!(spool.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn all_together_are_bounded_and_what_is_refused_takes_nothing() {
+        let spool = spool(2 * FILE_BYTES_MIN);
+        let mut one = spool.file().await.unwrap();
+        let two = spool.file().await.unwrap();
+        assert_eq!(spool.file().await.err(), Some(Refusal::ContentNoRoom), "however short");
+        let long = Bytes::from(vec![0; FILE_BYTES_MIN as usize]);
+        one.append([long.clone(), Bytes::new()]).await.unwrap();
+        let more = || [Bytes::from_static(b"x"), Bytes::new()];
+        assert_eq!(one.append(more()).await, Err(Refusal::ContentNoRoom));
+        assert_eq!(spool.used.load(Ordering::Relaxed), spool.bytes_max);
+        drop(two);
+        one.append(more()).await.unwrap();
+        assert_eq!(one.left(), FILE_BYTES_MIN + 1);
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_not_there_keeps_nothing() {
+        let spool = Spool { directory: "/nowhere/at/all".into(), ..spool(1 << 20) };
+        assert_eq!(spool.file().await.err(), Some(Refusal::ContentNotKept));
+        assert_eq!(spool.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn files_have_no_name_and_are_ours_alone() {
+        for make in [unnamed, named_no_more] {
+            let found = make(&std::env::temp_dir()).unwrap().metadata().unwrap();
+            assert_eq!((found.nlink(), found.mode() & 0o777), (0, 0o600));
+        }
+    }
+}
