@@ -7,7 +7,7 @@ mod network;
 mod php;
 mod site;
 
-use crate::{Facts, Finding};
+use crate::{Facts, Finding, Weight};
 
 /// What all of them find, in no order.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
@@ -38,6 +38,16 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     found.extend(network::folklore(facts));
     found.extend(site::answers(facts));
     found
+}
+
+/// How much a count matters by what it has risen while it was looked, and how that is said. What was counted
+/// once, since the start of the machine, may be long past.
+fn lately(now: u64, before: Option<u64>) -> (Weight, String) {
+    match before.map(|before| now.saturating_sub(before)) {
+        None => (Weight::Note, "whether it rises is not known".into()),
+        Some(0) => (Weight::Note, "it did not rise while it was looked".into()),
+        Some(risen) => (Weight::Fails, format!("it rose by {risen} while it was looked")),
+    }
 }
 
 /// Bytes as people say them: `512 MB`.

@@ -16,8 +16,12 @@ pub struct Facts {
     pub memory: Memory,
     /// What this group of processes may use.
     pub cgroup: Cgroup,
-    /// php-fpm's pools.
+    /// What was counted a moment before.
+    pub before: Before,
+    /// php-fpm's pools, Pagewell's own among them.
     pub pools: Vec<Pool>,
+    /// The configuration by which Pagewell runs a php-fpm of its own, where it does: `opcache` is that one's.
+    pub own_php: Option<String>,
     /// PHP's cache of compiled scripts.
     pub opcache: Option<Opcache>,
     /// How many `.php` files the site has.
@@ -28,8 +32,8 @@ pub struct Facts {
     pub connections: Option<u64>,
     /// Open files that the running Pagewell may have (or this shell, when none runs).
     pub open_files: Option<u64>,
-    /// Whether that is the running one's.
-    pub open_files_of_running: bool,
+    /// The running Pagewell that was looked at, by its process id; none runs, or it is not known which.
+    pub running: Option<u32>,
     /// The page budget, in bytes.
     pub page_budget: Option<u64>,
     /// Whether logs are written to a disk that turns.
@@ -88,6 +92,17 @@ pub struct Tcp {
     pub time_wait: Option<u64>,
 }
 
+/// What had been counted when the look began: what has risen since happens now, the rest is long past or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Before {
+    /// About TCP.
+    pub tcp: Tcp,
+    /// Of the firewall's table.
+    pub conntrack: Conntrack,
+    /// Of the group.
+    pub cgroup: Cgroup,
+}
+
 /// The table of connections that the firewall follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Conntrack {
@@ -132,8 +147,10 @@ pub struct Cgroup {
 pub struct Pool {
     /// Its name.
     pub name: String,
-    /// The file it stands in.
+    /// The file it stands in: php-fpm's, or Pagewell's configuration.
     pub file: String,
+    /// Whether Pagewell starts it.
+    pub own: bool,
     /// `pm.max_children`.
     pub children: u64,
     /// Resident bytes of one child that runs, on average.
@@ -172,6 +189,8 @@ pub struct Answer {
     pub cache_control: Option<String>,
     /// Its `Cache-Status`, where Pagewell answered.
     pub cache_status: Option<String>,
+    /// Where it sends visitors who are to look elsewhere.
+    pub location: Option<String>,
     /// Bytes of its content.
     pub bytes: u64,
     /// Whether it was compressed for a client that accepts gzip.

@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Visitors are refused or cut off, or were.
+    /// Visitors are refused or cut off.
     Fails,
     /// They will be, under load.
     WillFail,

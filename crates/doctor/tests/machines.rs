@@ -1,7 +1,7 @@
 //! Machines that were made up: what is found on each, and that nothing is where nothing is wrong.
 
 use doctor::{
-    Answer, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight, examine,
+    Answer, Before, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight, examine,
 };
 
 /// A machine that is well set up.
@@ -20,6 +20,16 @@ fn healthy() -> Facts {
             huge_pages: Some("madvise".into()),
         },
         tcp: Tcp { listen_overflows: Some(0), time_wait: Some(100), ..Tcp::default() },
+        before: Before {
+            tcp: Tcp {
+                listen_overflows: Some(0),
+                syn_drops: Some(5),
+                memory_aborts: Some(0),
+                ..Tcp::default()
+            },
+            conntrack: Conntrack { drops: Some(1), ..Conntrack::default() },
+            cgroup: Cgroup { killed: Some(1), ..Cgroup::default() },
+        },
         conntrack: Conntrack { count: Some(100), max: Some(262_144), drops: Some(0) },
         memory: Memory {
             total: Some(4_000_000_000),
@@ -77,7 +87,7 @@ type Ill = (fn(&mut Facts), &'static str, Weight);
 
 #[test]
 fn each_fault_is_found_and_no_other() {
-    let cases: [Ill; 27] = [
+    let cases: [Ill; 28] = [
         (|f| f.open_files = Some(1024), "open-files", Weight::WillFail),
         (|f| f.kernel.somaxconn = Some(128), "accept-queue", Weight::WillFail),
         (|f| f.tcp.listen_overflows = Some(7), "connections-dropped", Weight::Fails),
@@ -118,6 +128,7 @@ fn each_fault_is_found_and_no_other() {
         (|f| f.kernel.tw_recycle = Some(1), "folklore-tw-recycle", Weight::WillFail),
         (|f| f.kernel.syncookies = Some(0), "folklore-syncookies", Weight::WillFail),
         (|f| f.answers[0].status = Some(502), "no-answer", Weight::Fails),
+        (|f| f.answers[0].status = Some(421), "site-not-judged", Weight::Note),
         (|f| f.answers[0].cookies = vec!["PHPSESSID".into()], "cookie-on-every-page", Weight::Slow),
         (
             |f| {
@@ -155,7 +166,7 @@ fn too_many_children_for_the_groups_memory() {
 fn what_matters_most_comes_first() {
     let mut facts = healthy();
     facts.kernel.huge_pages = Some("always".into());
-    facts.conntrack.drops = Some(1);
+    facts.conntrack.drops = Some(2);
     facts.open_files = Some(10);
     assert_eq!(names(&facts), ["conntrack-dropped", "open-files", "huge-pages"]);
 }
@@ -165,8 +176,11 @@ fn folklore_in_a_file_is_found_although_the_kernel_has_it_no_more() {
     let mut facts = healthy();
     facts.sysctl_lines = vec![("net.ipv4.tcp_tw_recycle=1".into(), "/etc/sysctl.conf".into())];
     let found = examine(&facts);
-    assert_eq!(found.len(), 1);
+    assert_eq!((found.len(), found[0].weight), (1, Weight::Note));
     assert!(found[0].command.contains("/etc/sysctl.conf"), "{found:#?}");
+    // A setting that the kernel has is set at the next boot.
+    facts.kernel.tw_recycle = Some(0);
+    assert_eq!(examine(&facts)[0].weight, Weight::WillFail);
     facts.sysctl_lines = vec![("net.ipv4.tcp_tw_recycle=0".into(), "/etc/sysctl.conf".into())];
     assert_eq!(examine(&facts), []);
 }
@@ -180,4 +194,58 @@ fn one_page_with_a_cookie_is_no_fault_of_the_site() {
     assert_eq!(names(&facts), Vec::<&str>::new());
     facts.opcache = Some(Opcache::default());
     assert_eq!(names(&facts), ["opcache-off"]);
+}
+
+#[test]
+fn what_was_counted_long_ago_is_a_note() {
+    let mut facts = healthy();
+    facts.tcp.listen_overflows = Some(7);
+    facts.before.tcp.listen_overflows = Some(7);
+    facts.tcp.syn_drops = Some(5);
+    facts.conntrack.drops = Some(1);
+    facts.cgroup.killed = Some(1);
+    let found = examine(&facts);
+    assert_eq!(found.len(), 4, "{found:#?}");
+    assert!(found.iter().all(|one| one.weight == Weight::Note), "{found:#?}");
+    facts.before = Before::default();
+    assert!(examine(&facts).iter().all(|one| one.weight == Weight::Note));
+}
+
+#[test]
+fn no_more_memory_is_advised_than_is_set() {
+    let mut facts = healthy();
+    facts.page_budget = Some(67_000_000);
+    facts.pools[0].children = 2_000;
+    let found = examine(&facts);
+    let command = |name| {
+        let one = found.iter().find(|one| one.name == name);
+        one.map(|one| one.command.clone()).unwrap_or_default()
+    };
+    assert!(command("memory-for-all").starts_with("pm.max_children = 33 "), "{found:#?}");
+    assert!(command("php-children").starts_with("pm.max_children = 33 "), "{found:#?}");
+}
+
+#[test]
+fn pagewells_own_php_is_mended_in_its_configuration() {
+    let mut facts = healthy();
+    facts.own_php = Some("/etc/pagewell.toml".into());
+    facts.pools = vec![Pool {
+        name: "pagewell".into(),
+        file: "/etc/pagewell.toml".into(),
+        own: true,
+        children: 400,
+        ..Pool::default()
+    }];
+    facts.opcache = Some(Opcache::default());
+    let found = examine(&facts);
+    let mut names: Vec<_> = found.iter().map(|one| one.name).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["database-connections", "memory-for-all", "opcache-off", "php-children"]);
+    let in_file = |name: &str| {
+        found.iter().any(|one| one.name == name && one.command.contains("of /etc/pagewell.toml"))
+    };
+    assert!(
+        in_file("php-children") && in_file("opcache-off") && in_file("memory-for-all"),
+        "{found:#?}"
+    );
 }

@@ -3,48 +3,88 @@
 //!
 //! It only reads: `/proc`, `/sys`, configuration files, what `php-fpm -i` says, and a few pages of the
 //! site. A fact that cannot be had is left out, and nothing is said about it; only a configuration that
-//! cannot be read is an error. The limits looked at are those of a running Pagewell, where there is one.
+//! cannot be read is an error. The limits looked at are those of the running Pagewell that has its control
+//! interface where the configuration says. Counts are read twice, a moment apart: what rises happens now.
 
 mod ask;
 mod processes;
+mod running;
 
-use crate::config::{Address, Config, load, resolve};
-use crate::options::DoctorArgs;
-use doctor::{Cgroup, Facts, Finding, Kernel, Opcache, Pool, Weight, examine, read};
+use crate::config::{Config, OriginConfig, OwnPhp};
+use crate::options::{DoctorArgs, ServeArgs};
+use crate::origin::php_fpm::find_binary;
+use doctor::{Before, Cgroup, Facts, Finding, Kernel, Opcache, Pool, Weight, examine, read};
 use processes::Processes;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// How many files of the site are looked at, at most.
 const SITE_FILES: usize = 200_000;
 /// How many connections MariaDB and MySQL take, where no file says otherwise.
 const DATABASE_CONNECTIONS: u64 = 151;
 const LOGS: &str = "/var/log";
+/// How far apart counts are read.
+const MOMENT: Duration = Duration::from_secs(1);
+/// Of how many sites the root is asked for, at most.
+const SITES: usize = 20;
 
 /// Looks at everything.
 ///
 /// # Errors
 /// When the configuration cannot be read.
 pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
-    let config = match &args.config {
-        Some(path) => {
-            let (file, _) = load(path).map_err(|error| error.to_string())?;
-            Some(resolve(&file).map_err(|error| format!("{}: {error}", path.display()))?)
+    let config = configuration(args)?;
+    let processes = Processes::now();
+    let running = match &config {
+        Some(config) => running::at(&config.admin),
+        None => processes.first("pagewell"),
+    };
+    let before = counts(running);
+    let answers = match (args.urls.as_slice(), &config) {
+        ([], Some(config)) => {
+            let sites = every_site(config).take(SITES);
+            sites
+                .filter_map(|site| {
+                    ask::root(&ask::Own { host: site.hosts.canonical.clone(), ..ask::own(config) })
+                })
+                .collect()
         }
-        None => None,
+        (urls, _) => urls.iter().map(|url| ask::ask(url)).collect::<Result<_, _>>()?,
     };
-    let mut facts = machine();
-    if let Some(config) = &config {
-        site(&mut facts, config);
-    }
-    facts.answers = match args.urls.as_slice() {
-        [] => own_url(config.as_ref()).into_iter().filter_map(|url| ask::ask(&url).ok()).collect(),
-        urls => urls.iter().map(|url| ask::ask(url)).collect::<Result<_, _>>()?,
-    };
+    std::thread::sleep(MOMENT);
+    let mut facts = machine(&processes, running);
+    (facts.before, facts.answers) = (before, answers);
+    let own_php = config.as_ref().and_then(|config| site(&mut facts, config, args, &processes));
+    facts.opcache = opcache(own_php);
     Ok(examine(&facts))
+}
+
+/// What Pagewell runs with, if that was said.
+fn configuration(args: &DoctorArgs) -> Result<Option<Config>, String> {
+    if args.config.is_none() && args.dir.is_none() {
+        return Ok(None);
+    }
+    let (config, dir) = (args.config.clone(), args.dir.clone());
+    let (config, _) = ServeArgs { config, dir, ..ServeArgs::default() }.read()?;
+    Ok(Some(config))
+}
+
+fn every_site(config: &Config) -> impl Iterator<Item = &Config> {
+    std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site))
+}
+
+fn counts(running: Option<u32>) -> Before {
+    let (tcp, conntrack) = kernel_counts();
+    Before { tcp, conntrack, cgroup: cgroup(&shown(running)) }
+}
+
+/// A process in `/proc`; this one where there is none.
+fn shown(running: Option<u32>) -> String {
+    running.map_or("self".to_owned(), |pid| pid.to_string())
 }
 
 /// Whether anything fails or will.
@@ -95,10 +135,8 @@ pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
 }
 
 /// All that does not depend on the configuration.
-fn machine() -> Facts {
-    let processes = Processes::now();
-    let running = processes.first("pagewell");
-    let of = running.map_or("self".to_owned(), |pid| pid.to_string());
+fn machine(processes: &Processes, running: Option<u32>) -> Facts {
+    let of = shown(running);
     let (tcp, conntrack) = kernel_counts();
     let limits = text_of(format!("/proc/{of}/limits"));
     Facts {
@@ -107,15 +145,14 @@ fn machine() -> Facts {
         conntrack,
         memory: read::memory(&text_of("/proc/meminfo"), &text_of("/proc/vmstat")),
         cgroup: cgroup(&of),
-        pools: pools(&processes),
-        opcache: opcache(),
-        database_connections: database(&processes),
+        pools: pools(processes),
+        database_connections: database(processes),
         open_files: read::soft_limit(&limits, "Max open files"),
-        open_files_of_running: running.is_some(),
+        running,
         turning_disk: turning_disk(),
         log_space: rustix::fs::statvfs(LOGS).ok().map(|found| found.f_bavail * found.f_frsize),
         clock_source: Some(text_of(CLOCK_SOURCE).trim().to_owned()).filter(|name| !name.is_empty()),
-        clock_kept: clock_kept(&processes),
+        clock_kept: clock_kept(processes),
         sysctl_lines: sysctl_lines(),
         ..Facts::default()
     }
@@ -176,13 +213,35 @@ fn pools(processes: &Processes) -> Vec<Pool> {
             found.push(pool);
         }
     }
-    if processes.first("php-fpm").is_none() {
+    if !processes.any_titled(is_foreign_php) {
         found.clear();
     }
     found
 }
 
-fn opcache() -> Option<Opcache> {
+/// Whether this is the master of a php-fpm that is not Pagewell's own, which has its configuration in a
+/// private directory.
+fn is_foreign_php(title: &str) -> bool {
+    title.starts_with("php-fpm: master process (") && !title.contains("/pagewell-")
+}
+
+/// What php-fpm says of opcache: Pagewell's own with its settings, else the machine's.
+fn opcache(own: Option<&OwnPhp>) -> Option<Opcache> {
+    let mut command = match own {
+        Some(php) => {
+            let mut command = Command::new(find_binary(php).ok()?);
+            for (name, value) in &php.ini {
+                command.arg("-d").arg(format!("{name}={value}"));
+            }
+            command
+        }
+        None => Command::new(newest_php()?),
+    };
+    let output = command.arg("-i").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    read::opcache(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn newest_php() -> Option<PathBuf> {
     let mut programs: Vec<PathBuf> = ["/usr/sbin", "/usr/local/sbin"]
         .iter()
         .filter_map(|dir| fs::read_dir(dir).ok())
@@ -192,9 +251,7 @@ fn opcache() -> Option<Opcache> {
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("php-fpm")))
         .collect();
     programs.sort();
-    let mut command = Command::new(programs.pop()?);
-    let output = command.arg("-i").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    read::opcache(&String::from_utf8_lossy(&output.stdout))
+    programs.pop()
 }
 
 fn database(processes: &Processes) -> Option<u64> {
@@ -234,11 +291,35 @@ fn sysctl_lines() -> Vec<(String, String)> {
     lines.collect()
 }
 
-/// What the configuration says, and what lies in the document root.
-fn site(facts: &mut Facts, config: &Config) {
+/// What the configuration says, and what lies in the document root; the php-fpm of its own, where it has one.
+fn site<'a>(
+    facts: &mut Facts,
+    config: &'a Config,
+    args: &DoctorArgs,
+    processes: &Processes,
+) -> Option<&'a OwnPhp> {
     facts.connections = Some(config.limits.connections as u64);
     facts.page_budget = Some(config.memory_bytes as u64);
     facts.php_files = config.site.files.as_ref().map(|files| php_files(&files.root));
+    let path = args.config.as_ref().map(|path| path.display().to_string());
+    let file = path.unwrap_or_else(|| "Pagewell's configuration".into());
+    let own: Vec<&OwnPhp> = every_site(config)
+        .filter_map(|site| match &site.site.origin {
+            OriginConfig::OwnPhp(php) => Some(php),
+            _ => None,
+        })
+        .collect();
+    let child_bytes = processes.average_bytes("php-fpm: pool pagewell");
+    facts.pools.extend(own.iter().map(|php| Pool {
+        name: "pagewell".into(),
+        file: file.clone(),
+        own: true,
+        children: php.children as u64,
+        child_bytes,
+        ..Pool::default()
+    }));
+    facts.own_php = own.first().map(|_| file);
+    own.first().copied()
 }
 
 fn php_files(root: &Path) -> u64 {
@@ -258,17 +339,4 @@ fn php_files(root: &Path) -> u64 {
         }
     }
     found
-}
-
-fn own_url(config: Option<&Config>) -> Option<String> {
-    let addresses = config?.listen.iter();
-    let address = addresses.filter_map(|one| match one {
-        Address::Tcp(tcp) => Some(*tcp),
-        Address::Unix(_) => None,
-    });
-    let mut address = address.into_iter().next()?;
-    if address.ip().is_unspecified() {
-        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    }
-    Some(format!("http://{address}/"))
 }

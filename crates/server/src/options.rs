@@ -131,6 +131,8 @@ pub struct ConfigArgs {
 /// `pagewell check`
 #[derive(Args, Debug)]
 pub struct CheckArgs {
+    /// The site's directory, where `serve` is given one
+    pub dir: Option<PathBuf>,
     /// The configuration to read
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
@@ -172,11 +174,13 @@ pub struct SuggestArgs {
 /// `pagewell doctor`
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
+    /// The site's directory, where Pagewell is given one
+    pub dir: Option<PathBuf>,
     /// The configuration that Pagewell runs with
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A page of the site to ask for, http only; may be given several times [default: the root at the
-    /// first address of the configuration, if somebody answers there]
+    /// A page of the site to ask for; may be given several times [default: the root at the first address
+    /// of the configuration, by the host of each site]
     #[arg(long = "url", value_name = "URL")]
     pub urls: Vec<String>,
     /// Print what was found as JSON

@@ -1,9 +1,10 @@
 //! Memory, swap, the group's bounds, disk and clock.
 //!
 //! Of the group's and the machine's memory the smaller counts. What is counted since the start of the
-//! machine may be long past: the evidence has the number, and a second look shows whether it grows.
+//! machine may be long past: it matters where it rises.
 
-use super::shown;
+use super::php::{all_children_bytes, fewer};
+use super::{lately, shown};
 use crate::{Facts, Finding, Weight};
 
 /// Less free than this where logs go is soon none.
@@ -30,11 +31,12 @@ pub(super) fn swap(facts: &Facts) -> Option<Finding> {
 /// Something was killed.
 pub(super) fn killed(facts: &Facts) -> Option<Finding> {
     let killed = facts.cgroup.killed.filter(|count| *count > 0)?;
+    let (weight, lately) = lately(killed, facts.before.cgroup.killed);
     Some(Finding {
         name: "killed-for-memory",
-        weight: Weight::Fails,
+        weight,
         what: "Processes were killed because memory had run out.".into(),
-        evidence: format!("oom_kill in the group's memory.events is {killed}."),
+        evidence: format!("oom_kill in the group's memory.events is {killed}; {lately}."),
         command: "journalctl -k -g 'killed process'    # names them; then fewer children, a smaller `memory`, or more memory".into(),
         risk: "None: it only looks.",
     })
@@ -57,12 +59,9 @@ pub(super) fn throttled(facts: &Facts) -> Option<Finding> {
 pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
     let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
     let budget = facts.page_budget?;
-    let php: u64 = facts
-        .pools
-        .iter()
-        .map(|pool| pool.children.saturating_mul(pool.child_bytes.unwrap_or(0)))
-        .fold(0, u64::saturating_add);
+    let php = all_children_bytes(facts);
     let wanted = budget.saturating_add(php);
+    let quarter = (memory / 4 / 1_000_000).max(16);
     // A tenth for the kernel, the database's least, and the rest.
     (wanted > memory / 10 * 9).then(|| Finding {
         name: "memory-for-all",
@@ -75,11 +74,12 @@ pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
             shown(wanted),
             shown(memory)
         ),
-        command: format!(
-            "memory = \"{}M\"    # in Pagewell's configuration",
-            (memory / 4 / 1_000_000).max(16)
-        ),
-        risk: "A smaller budget keeps fewer pages: watch `evicted`.",
+        // A budget that is small already is not what fills the memory.
+        command: match budget > quarter * 1_000_000 {
+            true => format!("memory = \"{quarter}M\"    # in Pagewell's configuration"),
+            false => fewer(facts, memory / 2).unwrap_or_default(),
+        },
+        risk: "A smaller budget keeps fewer pages (watch `evicted`); fewer children render fewer at once.",
     })
 }
 

@@ -1,8 +1,10 @@
 //! Connections: open files, queues, ports, the table of the firewall, and advice that has gone bad.
 //!
-//! What the kernel has counted is `Fails`: it has happened. What only will be too small is `WillFail`.
+//! What the kernel has counted is `Fails` where it rises, and worth a note where it does not: it is counted
+//! since the machine was started. What only will be too small is `WillFail`.
 //! Settings that old guides recommend and that do harm today are named as such (`folklore-…`).
 
+use super::lately;
 use crate::{Facts, Finding, Weight};
 
 /// Pagewell asks for a queue of 4,096; the kernel gives what `somaxconn` allows.
@@ -25,7 +27,10 @@ pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
         what: format!("With more than about {have} visitors connected, new ones are not let in."),
         evidence: format!(
             "{} may have {have} open files; {connections} connections (limits.connections) need {need}.",
-            if facts.open_files_of_running { "The running Pagewell" } else { "This shell" },
+            match facts.running {
+                Some(pid) => format!("The running Pagewell (process {pid})"),
+                None => "This shell".into(),
+            },
         ),
         command: format!(
             "systemctl edit pagewell    # [Service] LimitNOFILE={need}; without systemd: ulimit -n {need}"
@@ -52,12 +57,13 @@ pub(super) fn accept_queue(facts: &Facts) -> Option<Finding> {
 pub(super) fn listen_overflows(facts: &Facts) -> Option<Finding> {
     let overflows = facts.tcp.listen_overflows.filter(|count| *count > 0)?;
     let drops = facts.tcp.listen_drops.unwrap_or(overflows);
+    let (weight, lately) = lately(overflows, facts.before.tcp.listen_overflows);
     Some(Finding {
         name: "connections-dropped",
-        weight: Weight::Fails,
+        weight,
         what: "Visitors' connections were dropped because some server's queue was full.".into(),
         evidence: format!(
-            "Since the start of the machine ListenOverflows is {overflows}, ListenDrops {drops} (nstat -az)."
+            "Since the start of the machine ListenOverflows is {overflows}, ListenDrops {drops} (nstat -az); {lately}."
         ),
         command: "ss -ltn    # Recv-Q near Send-Q names the server: raise its backlog and net.core.somaxconn, or give it more workers".into(),
         risk: "A longer queue behind a server that is too slow only makes visitors wait longer.",
@@ -68,11 +74,14 @@ pub(super) fn listen_overflows(facts: &Facts) -> Option<Finding> {
 pub(super) fn syn_backlog(facts: &Facts) -> Option<Finding> {
     let dropped = facts.tcp.syn_drops.filter(|count| *count > 0)?;
     let have = facts.kernel.syn_backlog?;
+    let (weight, lately) = lately(dropped, facts.before.tcp.syn_drops);
     Some(Finding {
         name: "syn-queue",
-        weight: Weight::Fails,
+        weight,
         what: "Connections were dropped while they were being made.".into(),
-        evidence: format!("TCPReqQFullDrop is {dropped}; net.ipv4.tcp_max_syn_backlog is {have}."),
+        evidence: format!(
+            "TCPReqQFullDrop is {dropped}; {lately}. net.ipv4.tcp_max_syn_backlog is {have}."
+        ),
         command: sysctl("net.ipv4.tcp_max_syn_backlog", (have * 4).max(QUEUE)),
         risk: "A little kernel memory in a flood. Leave net.ipv4.tcp_syncookies at 1.",
     })
@@ -139,11 +148,12 @@ pub(super) fn conntrack(facts: &Facts) -> Option<Finding> {
 /// It was full.
 pub(super) fn conntrack_drops(facts: &Facts) -> Option<Finding> {
     let drops = facts.conntrack.drops.filter(|count| *count > 0)?;
+    let (weight, lately) = lately(drops, facts.before.conntrack.drops);
     Some(Finding {
         name: "conntrack-dropped",
-        weight: Weight::Fails,
+        weight,
         what: "Packets were dropped because the firewall's table of connections was full.".into(),
-        evidence: format!("`drop` in /proc/net/stat/nf_conntrack is {drops}."),
+        evidence: format!("`drop` in /proc/net/stat/nf_conntrack is {drops}; {lately}."),
         command: sysctl(
             "net.netfilter.nf_conntrack_max",
             facts.conntrack.max.unwrap_or(65_536).saturating_mul(4),
@@ -155,11 +165,12 @@ pub(super) fn conntrack_drops(facts: &Facts) -> Option<Finding> {
 /// Memory for TCP had run out.
 pub(super) fn tcp_memory(facts: &Facts) -> Option<Finding> {
     let aborts = facts.tcp.memory_aborts.filter(|count| *count > 0)?;
+    let (weight, lately) = lately(aborts, facts.before.tcp.memory_aborts);
     Some(Finding {
         name: "tcp-memory",
-        weight: Weight::Fails,
+        weight,
         what: "Connections were cut because the memory for TCP had run out.".into(),
-        evidence: format!("TCPAbortOnMemory is {aborts}."),
+        evidence: format!("TCPAbortOnMemory is {aborts}; {lately}."),
         command: "sysctl net.ipv4.tcp_mem    # if a sysctl file sets it, take that line out: the kernel's own choice fits the machine".into(),
         risk: "None: the kernel's own choice depends on the machine's memory.",
     })
@@ -211,9 +222,14 @@ pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
             }
             None => format!("sysctl -w {setting}={}", if bad == "1" { 0 } else { 1 }),
         };
+        // A kernel that has no such setting leaves the line alone.
+        let (weight, what) = match is {
+            None => (Weight::Note, "The line means nothing to this kernel, and would do harm in one that has the setting."),
+            Some(_) => (Weight::WillFail, what),
+        };
         Some(Finding {
             name,
-            weight: Weight::WillFail,
+            weight,
             what: what.to_owned(),
             evidence: seen,
             command,

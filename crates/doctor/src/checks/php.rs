@@ -4,31 +4,54 @@
 //! share (opcache) is counted more than once, so that the advice errs on the safe side.
 
 use super::shown;
-use crate::{Facts, Finding, Weight};
+use crate::{Facts, Finding, Pool, Weight};
 
 /// A child without requests yet: what one takes at least.
 const CHILD_BYTES: u64 = 30_000_000;
+
+/// What one child of a pool takes.
+fn each(pool: &Pool) -> u64 {
+    pool.child_bytes.unwrap_or(CHILD_BYTES).max(1)
+}
+
+/// What all of them take when they are busy.
+pub(super) fn all_children_bytes(facts: &Facts) -> u64 {
+    let pools = facts.pools.iter().map(|pool| pool.children.saturating_mul(each(pool)));
+    pools.fold(0, u64::saturating_add)
+}
+
+/// How the largest pool is made to fit into so many bytes.
+pub(super) fn fewer(facts: &Facts, bytes: u64) -> Option<String> {
+    let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
+    let (fit, file) = ((bytes / each(pool)).clamp(1, pool.children.max(1)), &pool.file);
+    Some(match pool.own {
+        true => format!("children = {fit}    # in [php] of {file}, then start Pagewell anew"),
+        false => {
+            format!("pm.max_children = {fit}    # in {file}, then: systemctl reload php-fpm")
+        }
+    })
+}
 
 /// More children than memory.
 pub(super) fn children(facts: &Facts) -> Option<Finding> {
     let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
     let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
-    let each = pool.child_bytes.unwrap_or(CHILD_BYTES);
-    let all: u64 = facts.pools.iter().map(|pool| pool.children).sum();
-    let wanted = all.saturating_mul(each);
+    let all: u64 = facts.pools.iter().map(|pool| pool.children).fold(0, u64::saturating_add);
+    let wanted = all_children_bytes(facts);
     // Half of the machine: the database and the pages want the other.
-    let fit = (memory / 2 / each.max(1)).max(1);
+    let command = fewer(facts, memory / 2)?;
     (wanted > memory / 4 * 3).then(|| Finding {
         name: "php-children",
         weight: Weight::WillFail,
         what: "When all of php-fpm's children are busy, memory runs out.".into(),
         evidence: format!(
-            "{all} children (pm.max_children) of {} each are {} of {}.",
-            shown(each),
+            "{all} children ({}) of {} each are {} of {}.",
+            if pool.own { "php.children" } else { "pm.max_children" },
+            shown(each(pool)),
             shown(wanted),
             shown(memory)
         ),
-        command: format!("pm.max_children = {fit}    # in {}, then: systemctl reload php-fpm", pool.file),
+        command,
         risk: "Fewer renders at once: others wait for a place. With pages from memory few are needed.",
     })
 }
@@ -36,17 +59,26 @@ pub(super) fn children(facts: &Facts) -> Option<Finding> {
 /// More children than connections to the database.
 pub(super) fn database(facts: &Facts) -> Option<Finding> {
     let connections = facts.database_connections?;
-    let children: u64 = facts.pools.iter().map(|pool| pool.children).sum();
-    (children + 10 > connections).then(|| Finding {
+    let pools = facts.pools.iter().map(|pool| pool.children);
+    let children = pools.fold(0, u64::saturating_add);
+    (children.saturating_add(10) > connections).then(|| Finding {
         name: "database-connections",
         weight: Weight::WillFail,
         what: "When all of php-fpm's children are busy, the database refuses some (\"Too many connections\").".into(),
         evidence: format!(
             "php-fpm may have {children} children, the database takes {connections} connections (max_connections)."
         ),
-        command: format!("max_connections = {}    # in the database's configuration; or fewer children", children + 50),
+        command: format!("max_connections = {}    # in the database's configuration; or fewer children", children.saturating_add(50)),
         risk: "Each connection of the database may take some megabytes.",
     })
+}
+
+/// A setting of PHP where Pagewell starts it.
+fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
+    let file = facts.own_php.as_ref()?;
+    Some(format!(
+        "ini = {{ \"{name}\" = \"{value}\" }}    # in [php] of {file}, then start Pagewell anew"
+    ))
 }
 
 /// Off, or looking at every file.
@@ -58,7 +90,7 @@ pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
             weight: Weight::Slow,
             what: "PHP compiles every script again for every render.".into(),
             evidence: "opcache.enable is off in php-fpm.".into(),
-            command: "phpenmod opcache; echo 'opcache.enable=1' > /etc/php/*/fpm/conf.d/60-opcache.ini; systemctl reload php-fpm".into(),
+            command: in_ini(facts, "opcache.enable", "1").unwrap_or_else(|| "phpenmod opcache; echo 'opcache.enable=1' > /etc/php/*/fpm/conf.d/60-opcache.ini; systemctl reload php-fpm".into()),
             risk: "Changed scripts are seen after opcache.revalidate_freq seconds (2).",
         }];
     }
@@ -67,8 +99,9 @@ pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
         weight: Weight::Note,
         what: "PHP looks at the date of each script every few seconds.".into(),
         evidence: "opcache.validate_timestamps is on.".into(),
-        command: "opcache.validate_timestamps=0    # in php.ini, if deployments reload php-fpm"
-            .into(),
+        command: in_ini(facts, "opcache.validate_timestamps", "0").unwrap_or_else(|| {
+            "opcache.validate_timestamps=0    # in php.ini, if deployments reload php-fpm".into()
+        }),
         risk: "A changed script is not seen until php-fpm is reloaded.",
     });
     validates.into_iter().collect()
@@ -89,9 +122,13 @@ pub(super) fn opcache_files(facts: &Facts) -> Option<Finding> {
             "The site has {files} .php files; opcache has room for {room} of them and {megabytes} MB."
         ),
         command: format!(
-            "opcache.max_accelerated_files={}, opcache.memory_consumption={}    # in php.ini",
+            "opcache.max_accelerated_files={}, opcache.memory_consumption={}    # in {}",
             (files * 3 / 2).max(room),
-            (wanted * 3 / 2).max(megabytes)
+            (wanted * 3 / 2).max(megabytes),
+            match &facts.own_php {
+                Some(file) => format!("[php] ini of {file}, the names in quotes"),
+                None => "php.ini".into(),
+            }
         ),
         risk: "That much shared memory, once.",
     })

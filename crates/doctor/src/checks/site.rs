@@ -13,6 +13,7 @@ pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let pages: Vec<&Answer> = facts.answers.iter().filter(|one| one.status == Some(200)).collect();
     let failing = facts.answers.iter().filter(|one| one.status.is_none_or(|code| code >= 500));
     let mut found: Vec<Finding> = failing.map(no_answer).collect();
+    found.extend(facts.answers.iter().filter_map(not_judged));
     found.extend(cookies(&pages));
     found.extend(forbidden(&pages));
     found.extend(undeclared(&pages));
@@ -33,6 +34,27 @@ fn no_answer(answer: &Answer) -> Finding {
     }
 }
 
+/// What is neither a page nor a failure says nothing about the pages of the site.
+fn not_judged(answer: &Answer) -> Option<Finding> {
+    let status = answer.status.filter(|code| *code != 200 && *code < 500)?;
+    let command = match (&answer.location, status) {
+        (Some(location), _) => format!("pagewell doctor --url '{location}'"),
+        (None, 421) => {
+            "pagewell doctor --url http://…/    # with a host that the site answers for".into()
+        }
+        (None, _) => "pagewell doctor --url …    # a page that everybody may see".into(),
+    };
+    let leads = answer.location.as_ref().map(|to| format!(" and leads to {to}"));
+    Some(Finding {
+        name: "site-not-judged",
+        weight: Weight::Note,
+        what: "What the site answers to visitors could not be judged.".into(),
+        evidence: format!("{} answered {status}{}.", answer.url, leads.unwrap_or_default()),
+        command,
+        risk: "None: it only looks.",
+    })
+}
+
 fn cookies(pages: &[&Answer]) -> Option<Finding> {
     let first = pages.iter().find(|page| !page.cookies.is_empty())?;
     pages.iter().all(|page| !page.cookies.is_empty()).then(|| Finding {
@@ -40,7 +62,7 @@ fn cookies(pages: &[&Answer]) -> Option<Finding> {
         weight: Weight::Slow,
         what: "Every page sets a cookie, so none is kept: each visitor wakes PHP.".into(),
         evidence: format!("{} sets {} for a visitor without cookies.", first.url, first.cookies.join(", ")),
-        command: "start the session only where it is needed (sign-in, cart); or, if the cookie means nothing: a [[rule]] with ignore = \"set-cookie\"".into(),
+        command: "start the session only where it is needed (sign-in, cart); or, if the cookie means nothing: a [[rule]] with path = \"/news/*\" (the pages that everybody may share) and ignore = \"set-cookie\"".into(),
         risk: "With the rule no visitor gets that cookie from a kept page: sign-in forms must be on pages without it.",
     })
 }

@@ -116,7 +116,11 @@ fn wrong(why: String) -> Failed {
     Failed::Said("bad-certificate", why)
 }
 
-fn client(tls: &DatabaseTls) -> Result<ClientConfig, Failed> {
+/// How to speak TLS to somebody who is trusted so far.
+///
+/// # Errors
+/// The authorities that were named cannot be read.
+pub fn client(tls: &DatabaseTls) -> Result<ClientConfig, Failed> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Verifier::new(tls, &provider)?);
     let config = ClientConfig::builder_with_provider(provider)

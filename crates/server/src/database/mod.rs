@@ -33,6 +33,8 @@ mod settle;
 mod source;
 mod unheard;
 
+pub(crate) use link::client as tls_client;
+
 pub use barrier::{Waited, barrier};
 pub use mariadb::Tables as MariaDbTables;
 pub use progress::Became;

@@ -1,10 +1,16 @@
 //! One GET of a page, as a visitor without cookies who accepts gzip, in HTTP/1.0 so that the end of the
-//! connection is the end of the answer. Bounded in time and bytes. It speaks HTTP in the clear only, and
-//! blocks: nothing else is going on in `pagewell doctor`.
+//! connection is the end of the answer, in the clear or over TLS (whatever the certificate: nothing is told
+//! that a stranger may not hear). One redirect is followed, to the same host only. Bounded in time and bytes.
+//! It blocks: nothing else is going on in `pagewell doctor`.
 
+use crate::config::{Config, DatabaseTls, Trust};
+use crate::database::tls_client;
 use doctor::Answer;
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{Error, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the connection, and each read of it, may take.
@@ -12,40 +18,157 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// How much of an answer is read.
 const ANSWER_BYTES: u64 = 4 << 20;
 
+/// Where a site is that need not be found by its name.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    /// The host to ask for; none: the address.
+    pub(super) host: Option<String>,
+    /// Where it is served in the clear, and over TLS.
+    pub(super) plain: Option<SocketAddr>,
+    pub(super) secure: Option<SocketAddr>,
+}
+
+/// The first addresses of a configuration at which visitors without a proxy are served.
+pub(super) fn own(config: &Config) -> Own {
+    use crate::config::Address;
+    let first = |all: &[Address]| {
+        let mut open = all.iter().filter(|one| !config.proxied.contains(one));
+        let mut address = open.find_map(|one| match one {
+            Address::Tcp(tcp) => Some(*tcp),
+            Address::Unix(_) => None,
+        })?;
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        Some(address)
+    };
+    let host = config.hosts.canonical.clone();
+    Own { host, plain: first(&config.listen), secure: first(&config.listen_tls) }
+}
+
+/// Asks for the root of a site; none where it has no address that can be asked.
+pub(super) fn root(own: &Own) -> Option<Answer> {
+    let (scheme, address) = match (own.plain, own.secure) {
+        (Some(plain), _) => ("http", plain),
+        (None, Some(secure)) => ("https", secure),
+        (None, None) => return None,
+    };
+    let host = own.host.clone().unwrap_or_else(|| address.to_string());
+    ask_of(&format!("{scheme}://{host}/"), Some(own)).ok()
+}
+
 /// Asks for one page.
 ///
 /// # Errors
 /// When the address is none; a page that does not come is an answer without a status.
 pub(super) fn ask(url: &str) -> Result<Answer, String> {
-    let rest = url
-        .strip_prefix("http://")
-        .ok_or_else(|| format!("--url {url}: write http://host/path; https is not asked for"))?;
-    if url.contains(|c: char| c.is_ascii_control() || c == ' ') {
-        return Err(format!("--url {url}: there is no blank in an address"));
-    }
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let bytes = exchange(host, path).unwrap_or_default();
-    Ok(answer(url, &bytes))
+    ask_of(url, None)
 }
 
-fn exchange(host: &str, path: &str) -> std::io::Result<Vec<u8>> {
-    let place = if host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
-        host.to_owned()
-    } else {
-        format!("{host}:80")
-    };
-    let address = place.to_socket_addrs()?.next();
-    let address = address.ok_or(std::io::ErrorKind::AddrNotAvailable)?;
-    let mut stream = TcpStream::connect_timeout(&address, WITHIN)?;
+fn ask_of(url: &str, own: Option<&Own>) -> Result<Answer, String> {
+    let place = Place::read(url)?;
+    let first = answer(url, &exchange(&place, own).unwrap_or_default());
+    let to = first.location.as_deref().map(|to| match to.starts_with('/') {
+        true => format!("{}://{}{to}", place.scheme(), place.authority),
+        false => to.to_owned(),
+    });
+    let Some(to) = to else { return Ok(first) };
+    let first = Answer { location: Some(to.clone()), ..first };
+    let next = Place::read(&to).ok().filter(|next| next.host() == place.host() && to != url);
+    // Where the site itself has no such address, it is somebody else's.
+    let next = next.filter(|next| own.is_none_or(|own| own.at(next).is_some()));
+    let found = next.and_then(|next| exchange(&next, own).ok());
+    Ok(found.map_or(first, |bytes| answer(&to, &bytes)))
+}
+
+impl Own {
+    fn at(&self, place: &Place<'_>) -> Option<SocketAddr> {
+        if place.secure { self.secure } else { self.plain }
+    }
+}
+
+/// An address, taken apart.
+struct Place<'a> {
+    secure: bool,
+    authority: &'a str,
+    path: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn read(url: &'a str) -> Result<Place<'a>, String> {
+        if url.contains(|c: char| c.is_ascii_control() || c == ' ') {
+            return Err(format!("--url {url}: there is no blank in an address"));
+        }
+        let plain = url.strip_prefix("http://").map(|rest| (false, rest));
+        let (secure, rest) = plain
+            .or_else(|| url.strip_prefix("https://").map(|rest| (true, rest)))
+            .ok_or_else(|| format!("--url {url}: write http://host/path or https://host/path"))?;
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        Ok(Place { secure, authority, path })
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.secure { "https" } else { "http" }
+    }
+
+    /// The host without the port.
+    fn host(&self) -> &'a str {
+        match self.authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => self.authority,
+        }
+    }
+
+    fn address(&self) -> std::io::Result<SocketAddr> {
+        let port = if self.secure { 443 } else { 80 };
+        let place = match self.host() == self.authority {
+            true => format!("{}:{port}", self.authority),
+            false => self.authority.to_owned(),
+        };
+        place.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable.into())
+    }
+}
+
+fn exchange(place: &Place<'_>, own: Option<&Own>) -> std::io::Result<Vec<u8>> {
+    let address = own.and_then(|own| own.at(place)).map_or_else(|| place.address(), Ok)?;
+    let stream = TcpStream::connect_timeout(&address, WITHIN)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
+    match place.secure {
+        true => heard(place, secure(place, stream)?),
+        false => heard(place, stream),
+    }
+}
+
+fn secure(
+    place: &Place<'_>,
+    stream: TcpStream,
+) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    let tls = DatabaseTls { trust: Trust::Anybody, authorities: None };
+    let config = tls_client(&tls).map_err(|_| ErrorKind::Unsupported)?;
+    let host = place.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name = ServerName::try_from(host).map_err(|_| ErrorKind::InvalidInput)?;
+    let connection = ClientConnection::new(Arc::new(config), name).map_err(Error::other)?;
+    Ok(StreamOwned::new(connection, stream))
+}
+
+/// What comes until the end, or until it breaks off.
+fn heard(place: &Place<'_>, mut stream: impl Read + Write) -> std::io::Result<Vec<u8>> {
+    let slash = if place.path.starts_with('/') { "" } else { "/" };
     let request = format!(
-        "GET /{path} HTTP/1.0\r\nHost: {host}\r\nAccept-Encoding: gzip\r\n\
-         User-Agent: pagewell-doctor\r\n\r\n"
+        "GET {slash}{} HTTP/1.0\r\nHost: {}\r\nAccept-Encoding: gzip\r\n\
+         User-Agent: pagewell-doctor\r\n\r\n",
+        place.path, place.authority
     );
     stream.write_all(request.as_bytes())?;
+    stream.flush()?;
     let mut bytes = Vec::new();
-    stream.take(ANSWER_BYTES).read_to_end(&mut bytes)?;
+    let read = stream.take(ANSWER_BYTES).read_to_end(&mut bytes);
+    if bytes.is_empty() {
+        read?;
+    }
     Ok(bytes)
 }
 
@@ -69,6 +192,9 @@ fn answer(url: &str, bytes: &[u8]) -> Answer {
             .collect(),
         cache_control: field("cache-control").map(str::to_owned),
         cache_status: field("cache-status").map(str::to_owned),
+        location: field("location")
+            .filter(|_| status.is_some_and(|code: u16| (300..400).contains(&code)))
+            .map(str::to_owned),
         bytes: bytes.len().saturating_sub(end + 4) as u64,
         compressed: field("content-encoding").is_some(),
     }
@@ -92,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_of_http_is_refused() {
-        for url in ["https://a/", "a", "http://a/ b", "http://a/\r\nX: y"] {
+        for url in ["ftp://a/", "a", "http://a/ b", "http://a/\r\nX: y"] {
             assert!(ask(url).is_err(), "{url:?}");
         }
     }

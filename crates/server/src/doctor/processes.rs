@@ -37,6 +37,11 @@ impl Processes {
         self.all.iter().find(|one| one.name.starts_with(name)).map(|one| one.pid)
     }
 
+    /// Whether there is one with such a title.
+    pub(super) fn any_titled(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.all.iter().any(|one| is(&one.title))
+    }
+
     /// Resident bytes of those whose title is this, on average.
     pub(super) fn average_bytes(&self, title: &str) -> Option<u64> {
         let like = self.all.iter().filter(|one| one.title == title);
