@@ -20,10 +20,16 @@ use pagewell::tls::Tls;
 /// That, in sentences.
 pub fn check(args: &CheckArgs) -> Result<(), String> {
     let name = args.config.display();
-    let (config, _) =
-        ServeArgs { config: Some(args.config.clone()), ..Default::default() }.read()?;
+    let (given, dir) = (Some(args.config.clone()), args.dir.clone());
+    let (config, _) = ServeArgs { config: given, dir, ..Default::default() }.read()?;
     for warning in of_machine::warnings(&config) {
         say(&format!("{name}: on this machine: {warning}"))?;
+    }
+    for site in std::iter::once(&config).chain(config.other_sites.iter().map(|site| &**site)) {
+        if let Some(told) = site.rules.never_reached() {
+            let host = site.hosts.canonical.as_ref().map(|host| format!("{host}: "));
+            say(&format!("{name}: {}{told}", host.unwrap_or_default()))?;
+        }
     }
     if !config.listen_tls.is_empty() {
         Tls::load(&config.tls)?;

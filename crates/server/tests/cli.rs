@@ -103,7 +103,7 @@ fn help_names_every_command_and_flag() {
                 "--take-over",
             ][..],
         ),
-        ("check", &["--config", "--offline", "--running"]),
+        ("check", &["[DIR]", "--config", "--offline", "--running"]),
         (
             "invalidate",
             &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],
@@ -510,4 +510,26 @@ fn config_says_what_counts_and_where_it_comes_from() {
     assert_eq!(line("site.root"), format!("site.root = {root:?} # DIR"));
     assert!(line("php.children").contains("# default"), "{text}");
     assert!(!text.contains("SECRET") && !text.contains("\"it\""), "{text}");
+}
+
+#[test]
+fn check_warns_of_rules_that_are_never_reached_and_of_directories_that_are_not_there() {
+    let site = kept_site();
+    let file = site.at("warned.toml");
+    let text = "admin = \"unix:/no/such/admin.sock\"\n[access_log]\nto = \"/no/such/access.log\"\n\
+                [memcached]\nlisten = \"unix:/no/such/m.sock\"\n\
+                [[rule]]\npath = \"/a\"\n[[rule]]\nstore = \"1s\"\n[[rule]]\npath = \"/b\"\n";
+    fs::write(&file, text).expect("can be written");
+    let (path, root) = (file.display().to_string(), site.root().display().to_string());
+    let out = run(&["check", "--config", &path, &root]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let said = String::from_utf8_lossy(&out.stdout);
+    for words in [
+        "access_log.to: there is no directory /no/such",
+        "admin: there is no directory /no/such",
+        "memcached.listen: there is no directory /no/such",
+        "rule 3 is never reached: rule 2 has no conditions",
+    ] {
+        assert!(said.contains(words), "{words} is not in\n{said}");
+    }
 }

@@ -119,6 +119,22 @@ impl SiteRules {
         !self.rules.is_empty()
     }
 
+    /// Which rules no request gets to, in a sentence: the first rule that fits counts, and one before them
+    /// fits all.
+    pub fn never_reached(&self) -> Option<String> {
+        let fits_all = |rule: &Rule| rule.conditions.are_none() && rule.response.is_none();
+        let first = self.rules.iter().position(fits_all)? + 1;
+        let after = first + 1;
+        let which = match self.rules.len() {
+            last if last == first => return None,
+            last if last == after => format!("rule {after} is"),
+            last => format!("rules {after} to {last} are"),
+        };
+        Some(format!(
+            "{which} never reached: rule {first} has no conditions, so that it fits every request, and the first rule that fits counts"
+        ))
+    }
+
     /// Whether the load counts: only then need it be found out.
     pub fn watches_load(&self) -> bool {
         self.watches_load

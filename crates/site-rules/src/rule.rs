@@ -84,6 +84,14 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
+    /// Whether every request fits.
+    pub(crate) fn are_none(&self) -> bool {
+        let named = [&self.query, &self.cookie, &self.header];
+        (self.host.is_empty() && self.path.is_empty())
+            && (self.methods.is_empty() && self.agents.is_empty())
+            && named.iter().all(|all| all.is_empty())
+    }
+
     pub(crate) fn fit(&self, view: &RequestView<'_>) -> bool {
         let host = || self.host.fit(view.host_name().as_bytes());
         let path = || self.path.fit(&view.plain_path());

@@ -1,12 +1,14 @@
 //! What of a configuration does not hold on this machine, though it may on the one that it is for: users,
-//! php-fpm, the memory. `serve` fails on the first two; `check` warns of all, and leaves it to whoever reads it.
+//! php-fpm, the memory, directories in which a file or socket is to be made (a service's unit may make them).
+//! `serve` fails on all but the memory; `check` warns, and leaves it to whoever reads it.
 //!
 //! Looks at files only: nothing is started, bound or asked.
 
-use pagewell::config::{Config, OriginConfig, machine_memory_bytes};
+use pagewell::config::{AccessLogTo, Address, Config, OriginConfig, machine_memory_bytes};
 use pagewell::origin::php_fpm::find_binary;
 use pagewell::privileges::of;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Each in a sentence.
 pub fn warnings(config: &Config) -> Vec<String> {
@@ -25,7 +27,33 @@ pub fn warnings(config: &Config) -> Vec<String> {
         }
     }
     all.extend(memory(config));
+    all.extend(directories(config));
     all.into_iter().collect()
+}
+
+/// Those that are not there, with the keys that want them.
+fn directories(config: &Config) -> Vec<String> {
+    let of = |key: &'static str, addresses: &[Address]| -> Vec<_> {
+        let paths = addresses.iter().filter_map(|address| match address {
+            Address::Unix(path) => Some((key, path.clone())),
+            Address::Tcp(_) => None,
+        });
+        paths.collect()
+    };
+    let mut wanted = of("listen", &config.listen);
+    wanted.extend(of("listen_tls", &config.listen_tls));
+    wanted.extend(of("admin", std::slice::from_ref(&config.admin)));
+    let memcached =
+        config.memcached.as_ref().map(|memcached| of("memcached.listen", &memcached.listen));
+    wanted.extend(memcached.unwrap_or_default());
+    if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
+        wanted.push(("access_log.to", path.clone()));
+    }
+    let missing = wanted.iter().filter_map(|(key, path)| Some((key, path.parent()?)));
+    let missing = missing.filter(|(_, parent)| !Path::new(parent).is_dir());
+    missing
+        .map(|(key, parent)| format!("{key}: there is no directory {}", parent.display()))
+        .collect()
 }
 
 fn memory(config: &Config) -> Option<String> {
