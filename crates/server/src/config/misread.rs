@@ -85,6 +85,11 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
         }
         "a sequence" => format!("write a list: [\"{written}\"]"),
         "a map" => format!("write [{key}], and names and values below it"),
+        // In an element of a list there is no header of its own for it.
+        _ if expected.starts_with("struct ") && key.ends_with(" when_saturated") => {
+            let store = if written.is_empty() { "2s" } else { written };
+            format!("write when_saturated = {{ store = \"{store}\" }}")
+        }
         _ if expected.starts_with("struct ") || expected.starts_with("a table ") => {
             format!("write {}, and its keys below it", bracketed(key))
         }
@@ -206,6 +211,11 @@ mod tests {
                 "https_redirect = 99999",
                 "line 1",
                 "https_redirect: write a whole number from 0 to 65535",
+            ),
+            (
+                "[[rule]]\nwhen_saturated = \"3s\"",
+                "line 2",
+                "rule 1: when_saturated: write when_saturated = { store = \"3s\" }",
             ),
             ("cache = \"1s\"", "line 1", "cache: write [cache], and its keys below it"),
             ("site = \"x\"", "line 1", "site: write [site], and its keys below it"),

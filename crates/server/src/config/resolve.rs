@@ -389,7 +389,13 @@ fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
 }
 
 fn parse_origin(url: &str) -> Result<String, LoadError> {
-    let uri: http::Uri = url.parse().or_else(|e| wrong("site.origin", format!("{url:?}: {e}")))?;
+    const FORM: &str = "write for instance http://127.0.0.1:8000";
+    if url.starts_with("unix:") {
+        let why = "an HTTP origin on a Unix socket is not possible (a FastCGI one is: php.at)";
+        return wrong("site.origin", format!("{url:?}: {why}; {FORM}"));
+    }
+    let uri: http::Uri =
+        url.parse().or_else(|_| wrong("site.origin", format!("{url:?}: {FORM}")))?;
     match (uri.scheme_str(), uri.authority(), uri.path()) {
         (Some("http"), Some(authority), "/" | "") => Ok(authority.to_string()),
         (Some("http"), Some(_), _) => {
@@ -400,7 +406,7 @@ fn parse_origin(url: &str) -> Result<String, LoadError> {
                 "an origin over https is not possible; write for instance http://127.0.0.1:8000";
             wrong("site.origin", format!("{url:?}: {why}"))
         }
-        _ => wrong("site.origin", format!("{url:?}: write for instance http://127.0.0.1:8000")),
+        _ => wrong("site.origin", format!("{url:?}: {FORM}")),
     }
 }
 
@@ -505,6 +511,9 @@ mod tests {
         assert!(said.contains("neither listen nor listen_tls"), "{said}");
         assert!(error_of("memory = \"much\"").contains("no size"));
         assert!(error_of("admin = \"0.0.0.0:1\"").contains("admin_token_file"));
+        let said = error_of("[site]\norigin = \"unix:/x\"");
+        assert!(said.contains("php.at") && said.contains("http://127.0.0.1:8000"), "{said}");
+        assert!(error_of("[site]\norigin = \"a b\"").contains("http://127.0.0.1:8000"));
         let said = error_of("[site]\norigin = \"https://x/\"");
         assert!(said.contains("https is not possible") && said.contains("http://127.0.0.1:8000"));
         assert!(error_of("[limits]\nidle_timeout = \"soon\"").contains("limits.idle_timeout"));
