@@ -14,6 +14,7 @@ static FILES: LazyLock<FilesConfig> = LazyLock::new(|| {
         root: root.canonicalize().expect("it is part of this crate"),
         front_controller: "index.php".into(),
         hidden: HIDDEN.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        scripts: vec!["php".into()],
         allow_symlinks: false,
     }
 });

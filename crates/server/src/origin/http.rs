@@ -146,7 +146,11 @@ impl HttpOrigin {
             reached: self.places.reached.clone(),
             _place: asked.place,
         };
-        OriginResponse { status: head.status, headers: head.headers, body: OriginBody::Http(reply) }
+        OriginResponse {
+            status: head.status,
+            headers: head.headers,
+            body: OriginBody::Http(Box::new(reply)),
+        }
     }
 
     fn outgoing(&self, request: &mut OriginRequest) -> Result<::http::Request<Sent>, Failure> {

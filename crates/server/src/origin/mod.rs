@@ -153,7 +153,7 @@ pub enum OriginBody {
     /// From a FastCGI responder.
     FastCgi(Box<fastcgi::Reply>),
     /// From an HTTP server.
-    Http(http::Reply),
+    Http(Box<http::Reply>),
     /// From either, with its coding undone.
     Understood(Box<Understanding>),
     /// None.

@@ -26,7 +26,8 @@ fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
         paper.database.sql(WAITS).expect("commits wait");
         std::thread::scope(|threads| {
             let change = format!("UPDATE news SET title = '{title}' WHERE id = 1");
-            let writer = threads.spawn(|| paper.sql(&change));
+            let paper = &paper;
+            let writer = threads.spawn(move || paper.sql(&change));
             until("it is in the log", || position() != before);
             let more = format!("{}{more}", paper.url());
             let settle = format!("settle = {settle:?}");
