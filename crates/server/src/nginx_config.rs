@@ -11,6 +11,7 @@ pub mod value;
 
 use crate::config::HIDDEN;
 use crate::options::NginxConfigArgs;
+use crate::routes::SOURCES;
 
 /// The configuration for these addresses.
 pub fn text(args: &NginxConfigArgs) -> String {
@@ -34,7 +35,10 @@ fn cookies(names: &[String]) -> String {
 
 /// A path with a part that is never served.
 fn hidden() -> String {
-    let names: Vec<String> = HIDDEN.iter().map(|name| regex(name, "[^/]*")).collect();
+    let sources = SOURCES.iter().filter(|ending| **ending != "php");
+    let names = HIDDEN.iter().map(|name| (*name).to_owned());
+    let names = names.chain(sources.map(|ending| format!("*.{ending}")));
+    let names: Vec<String> = names.map(|name| regex(&name, "[^/]*")).collect();
     format!("/(?:{})(?:/|$)", names.join("|"))
 }
 

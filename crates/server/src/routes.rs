@@ -243,7 +243,7 @@ fn below(directory: &Path, name: &str) -> PathBuf {
 }
 
 /// What is never shown, not even where it is not run: PHP under all its names, and what CGI runs.
-const SOURCES: [&str; 12] =
+pub(crate) const SOURCES: [&str; 12] =
     ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
 
 /// Whether a file is source by its name.

@@ -133,7 +133,16 @@ fn scripts_that_are_there_are_run_and_hidden_files_are_not_shown() {
     for name in ["cron.php", "sub/index.php", "sub/a b.php", "s p/index.php"] {
         site.file(name, script);
     }
-    for name in [".env", ".git/config", "sub/.htpasswd", "dump.SQL", "wp-config.php", "a.yml"] {
+    for name in [
+        ".env",
+        ".git/config",
+        "sub/.htpasswd",
+        "dump.SQL",
+        "wp-config.php",
+        "a.yml",
+        "v.phtml",
+        "h.pl",
+    ] {
         site.file(name, "secret");
     }
     site.file(".well-known/acme/x", "shown");
@@ -154,8 +163,16 @@ fn scripts_that_are_there_are_run_and_hidden_files_are_not_shown() {
     ] {
         assert_eq!(stack.get(path), (200, right.to_owned()), "{path}");
     }
-    for path in ["/.env", "/.git/config", "/sub/.htpasswd", "/dump.SQL", "/wp-config.php", "/a.yml"]
-    {
+    for path in [
+        "/.env",
+        "/.git/config",
+        "/sub/.htpasswd",
+        "/dump.SQL",
+        "/wp-config.php",
+        "/a.yml",
+        "/v.phtml",
+        "/h.pl",
+    ] {
         assert_eq!(stack.get(path).0, 404, "{path}");
     }
     for path in ["/a/.well-known/x", "/.wellknown", "/%2eenv", "/index.php/.git"] {
