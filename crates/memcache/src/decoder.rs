@@ -218,7 +218,7 @@ impl Decoder {
         let tokens = Tokens::of(line);
         match tokens.at(0) {
             // No command is shorter than two letters.
-            [] | [_] => Line::unknown(&tokens),
+            [] | [_] => Line::refused(Refusal::Unknown),
             [b'm', command] => meta::read(*command, &tokens, self.limits),
             b"get" | b"gets" | b"gat" | b"gats" | b"bget" => classic::read_get(&tokens, line),
             command => classic::read(command, &tokens, self.limits),

@@ -135,6 +135,8 @@ fn what_it_runs_serves_and_says_that_it_does() {
         ("\"php:9000\"", format!("\"unix:{}\"", php.socket().display())),
         ("\"/var/lib/pagewell\"", format!("{:?}", site.at("snapshots"))),
     ]);
+    // The image has it.
+    std::fs::create_dir(site.at("snapshots")).expect("a directory can be made");
     let file = configuration(&site, &changed);
     let mut serve = Command::new(binary());
     serve.arg(&command[0]).arg(&command[1]).arg(&file);

@@ -129,14 +129,20 @@ pub struct Bookmark {
     pub reached: Reached,
 }
 
+/// The kinds of positions, as they are written.
+const MARIADB: &str = "mariadb";
+const MYSQL: &str = "mysql";
+const PLACE: &str = "place";
+const POSTGRES: &str = "postgres";
+
 impl fmt::Display for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (server, position) = (&self.server, &self.reached.position);
         let kind = match position {
-            Position::MariaDb(_) => "mariadb",
-            Position::MySql(_) => "mysql",
-            Position::Place(_) => "place",
-            Position::Postgres(_) => "postgres",
+            Position::MariaDb(_) => MARIADB,
+            Position::MySql(_) => MYSQL,
+            Position::Place(_) => PLACE,
+            Position::Postgres(_) => POSTGRES,
         };
         write!(f, "{kind} {server} {position}")?;
         match &self.reached.landmark {
@@ -159,10 +165,10 @@ impl FromStr for Bookmark {
             None => (rest, None),
         };
         let position = match kind {
-            "mariadb" => Position::MariaDb(position.parse().map_err(|_| NoBookmark)?),
-            "mysql" => Position::MySql(position.parse().map_err(|_| NoBookmark)?),
-            "place" => Position::Place(position.parse().map_err(|_| NoBookmark)?),
-            "postgres" => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
+            MARIADB => Position::MariaDb(position.parse().map_err(|_| NoBookmark)?),
+            MYSQL => Position::MySql(position.parse().map_err(|_| NoBookmark)?),
+            PLACE => Position::Place(position.parse().map_err(|_| NoBookmark)?),
+            POSTGRES => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
             _ => return Err(NoBookmark),
         };
         Ok(Bookmark { server: server.into(), reached: Reached { position, landmark } })

@@ -9,6 +9,9 @@
 //! When a kept-alive connection turns out to be dead before a byte of the answer has come, a
 //! request without content is sent once more, over a new connection.
 
+mod stdin;
+
+use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
 use super::socket::Socket;
 use super::{
@@ -27,7 +30,7 @@ use fastcgi::{
     AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
     HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal, PhpFatalWatch,
     ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent,
-    cgi_params, split_stdin,
+    cgi_params,
 };
 use http_body_util::BodyExt;
 use http_cache::Failure;
@@ -562,54 +565,4 @@ impl Drop for Reply {
             writer.abort();
         }
     }
-}
-
-/// Reads; the time-out does not run while content is still on its way to the responder.
-async fn read_while_sending(
-    reading: &mut ReadHalf<Socket>,
-    writer: &mut JoinHandle<Option<WriteHalf<Socket>>>,
-    input: &mut BytesMut,
-    wait: Duration,
-) -> Result<std::io::Result<usize>, tokio::time::error::Elapsed> {
-    loop {
-        match timeout(wait, reading.read_buf(input)).await {
-            Err(_) if !writer.is_finished() => {}
-            read => return read,
-        }
-    }
-}
-
-/// Writes a request's content; gives the connection back when all of it was written. A responder
-/// that takes nothing for `wait` gets no more.
-async fn send_content(
-    content: RequestContent,
-    mut writing: WriteHalf<Socket>,
-    wait: Duration,
-) -> Option<WriteHalf<Socket>> {
-    match content {
-        RequestContent::Empty => {}
-        RequestContent::Stream(mut upload, _) => {
-            while let Some(frame) = upload.frame().await {
-                if let Ok(bytes) = frame.ok()?.into_data() {
-                    write_records(&mut writing, bytes, wait).await.ok()?;
-                }
-            }
-        }
-    }
-    timeout(wait, writing.write_all(&STDIN_END)).await.ok()?.ok()?;
-    Some(writing)
-}
-
-async fn write_records(
-    writing: &mut WriteHalf<Socket>,
-    mut bytes: Bytes,
-    wait: Duration,
-) -> std::io::Result<()> {
-    while let Some((header, chunk)) = split_stdin(&mut bytes) {
-        let mut record = Buf::chain(&header[..], chunk);
-        while record.has_remaining() {
-            timeout(wait, writing.write_buf(&mut record)).await??;
-        }
-    }
-    Ok(())
 }

@@ -1,0 +1,64 @@
+//! A request's content on its way to a FastCGI responder, as STDIN records, and reading the answer meanwhile.
+//!
+//! Each of the two has a half of the socket: a responder that answers before it has read everything locks
+//! neither side up.
+
+use super::RequestContent;
+use crate::origin::socket::Socket;
+use bytes::{Buf, Bytes, BytesMut};
+use fastcgi::{STDIN_END, split_stdin};
+use http_body_util::BodyExt;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Reads; the time-out does not run while content is still on its way to the responder.
+pub(super) async fn read_while_sending(
+    reading: &mut ReadHalf<Socket>,
+    writer: &mut JoinHandle<Option<WriteHalf<Socket>>>,
+    input: &mut BytesMut,
+    wait: Duration,
+) -> Result<std::io::Result<usize>, tokio::time::error::Elapsed> {
+    loop {
+        match timeout(wait, reading.read_buf(input)).await {
+            Err(_) if !writer.is_finished() => {}
+            read => return read,
+        }
+    }
+}
+
+/// Writes a request's content; gives the connection back when all of it was written. A responder
+/// that takes nothing for `wait` gets no more.
+pub(super) async fn send_content(
+    content: RequestContent,
+    mut writing: WriteHalf<Socket>,
+    wait: Duration,
+) -> Option<WriteHalf<Socket>> {
+    match content {
+        RequestContent::Empty => {}
+        RequestContent::Stream(mut upload, _) => {
+            while let Some(frame) = upload.frame().await {
+                if let Ok(bytes) = frame.ok()?.into_data() {
+                    write_records(&mut writing, bytes, wait).await.ok()?;
+                }
+            }
+        }
+    }
+    timeout(wait, writing.write_all(&STDIN_END)).await.ok()?.ok()?;
+    Some(writing)
+}
+
+async fn write_records(
+    writing: &mut WriteHalf<Socket>,
+    mut bytes: Bytes,
+    wait: Duration,
+) -> std::io::Result<()> {
+    while let Some((header, chunk)) = split_stdin(&mut bytes) {
+        let mut record = Buf::chain(&header[..], chunk);
+        while record.has_remaining() {
+            timeout(wait, writing.write_buf(&mut record)).await??;
+        }
+    }
+    Ok(())
+}
