@@ -32,15 +32,6 @@ impl Snapshot {
         xid < self.first || (xid < self.end && self.unfinished.binary_search(&xid).is_err())
     }
 
-    /// Whether all that had begun when `before` was taken have finished. With those that are listed there
-    /// may be some whose commit is in the log already.
-    #[must_use]
-    pub fn has_finished_all_of(&self, before: &Snapshot) -> bool {
-        let is_listed = |xid: &u64| self.unfinished.binary_search(xid).is_ok();
-        let has = |xid: &u64| *xid < self.first || (*xid < self.end && !is_listed(xid));
-        self.end >= before.end && before.unfinished.iter().all(has)
-    }
-
     /// The number of 64 bits whose lower 32 these are, and which is nearest to the snapshot's end.
     fn widened(&self, xid: u32) -> u64 {
         let ahead = xid.wrapping_sub(self.end as u32).cast_signed();
@@ -80,15 +71,6 @@ mod tests {
         let finished: Vec<u32> = (8..23).filter(|xid| seen.has_finished(*xid)).collect();
         assert_eq!(finished, [8, 9, 11, 12, 13, 16, 17, 18, 19]);
         assert!(snapshot("10:10:").has_finished(9) && !snapshot("10:10:").has_finished(10));
-    }
-
-    #[test]
-    fn what_was_listed_before_has_to_finish() {
-        let before = snapshot("10:20:10,14");
-        let has = |now: &str| snapshot(now).has_finished_all_of(&before);
-        assert!(!has("10:20:10,14") && !has("14:30:14") && !has("10:30:10,25"));
-        assert!(has("15:20:") && has("20:30:25") && has("15:30:15,16"));
-        assert!(!has("8:9:") && snapshot("9:9:").has_finished_all_of(&snapshot("9:9:")));
     }
 
     #[test]

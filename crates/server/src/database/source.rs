@@ -192,8 +192,8 @@ pub enum Mark {
     Gtids(GtidList),
     /// MySQL: all of these.
     MySqlAll(GtidSet),
-    /// PostgreSQL: all that had begun by then.
-    Begun(Snapshot),
+    /// PostgreSQL: all of these, which had begun and not finished by then.
+    Begun(Vec<u32>),
 }
 
 /// How far everybody sees who asks from now on.
@@ -222,7 +222,9 @@ impl Seen {
             (Seen::MySql(seen), Mark::MySql(mark)) => seen.has(mark),
             (Seen::MySql(seen), Mark::MySqlAll(mark)) => has(seen.compare(mark)),
             (Seen::Snapshot(seen), Mark::Xid(xid)) => seen.has_finished(*xid),
-            (Seen::Snapshot(seen), Mark::Begun(before)) => seen.has_finished_all_of(before),
+            (Seen::Snapshot(seen), Mark::Begun(all)) => {
+                all.iter().all(|xid| seen.has_finished(*xid))
+            }
             _ => false,
         }
     }

@@ -64,6 +64,19 @@ pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Fa
     Ok((schema, left_out))
 }
 
+/// Which transactions have begun and not finished. Each holds a lock on its own number until others see it; a
+/// snapshot lists none that is newer than the last that has finished.
+///
+/// # Errors
+/// Why it could not be asked, or what was said.
+pub async fn begun(connection: &mut Connection) -> Result<Vec<u32>, Failed> {
+    let asked = "SELECT coalesce(string_agg(transactionid::text, ','), '') FROM pg_locks \
+                 WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted";
+    let text = connection.one(asked).await?;
+    let each = text.split(',').filter(|one| !one.is_empty()).map(str::parse);
+    each.collect::<Result<_, _>>().map_err(|_| Failed::Said("bad-snapshot", text))
+}
+
 /// Which transactions everybody sees.
 ///
 /// # Errors

@@ -66,10 +66,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     warnings.extend(slot.warnings);
     let committed = super::committed(&mut spare).await?;
     // After it: whatever is in the log up to there had begun.
-    let mark = match super::visible(&mut spare).await? {
-        Some(Seen::Snapshot(begun)) => Some(Mark::Begun(begun)),
-        _ => None,
-    };
+    let mark = Some(Mark::Begun(super::begun(&mut spare).await?));
     let prints = catalogue::prints(&followed, &what.publication);
     let seen = prints_of(&mut spare, &prints).await?;
     let (tables, fits) = read(config, &mut spare).await?;
