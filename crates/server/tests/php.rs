@@ -63,6 +63,7 @@ fn scripts_need_not_be_php() {
         "#!/usr/bin/perl\nprint \"Content-Type: text/plain\\nCache-Control: max-age=60\\n\\n\";
         print \"$ENV{SCRIPT_NAME}|\", $ENV{PATH_INFO} // '-', \"|$ENV{REQUEST_URI}\";\n";
     let site = Site::new(&[("app.pl", script), ("sub/run.pl", script), ("style.css", "x")]);
+    std::fs::remove_file(site.root().join("index.php")).expect("it is ours");
     for name in ["app.pl", "sub/run.pl"] {
         let all_may = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(site.root().join(name), all_may).expect("it is ours");

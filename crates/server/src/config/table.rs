@@ -17,12 +17,9 @@ pub struct OptionRow {
     pub help: &'static str,
 }
 
-const fn row(
-    key: &'static str,
-    flag: &'static str,
-    default: &'static str,
-    help: &'static str,
-) -> OptionRow {
+type Text = &'static str;
+
+const fn row(key: Text, flag: Text, default: Text, help: Text) -> OptionRow {
     OptionRow { key, flag, default, help }
 }
 

@@ -32,7 +32,6 @@ use fastcgi::{
     ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent,
     cgi_params,
 };
-use http_body_util::BodyExt;
 use http_cache::Failure;
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
