@@ -1,6 +1,5 @@
 //! Every key of the configuration, as data: name, default, what it does. The manual page
 //! `docs/operating/options.md` is made from these tables, and a test fails when it is out of date.
-//!
 //! The rows of `[limits]` are in `table_limits`.
 
 pub use super::table_limits::{LIMITS, LimitRow};
