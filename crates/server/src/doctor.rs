@@ -12,7 +12,7 @@ mod running;
 
 use crate::config::{Config, OriginConfig, OwnPhp};
 use crate::options::{DoctorArgs, ServeArgs};
-use crate::origin::php_fpm::find_binary;
+use crate::origin::php_fpm::{find_binary, newest_binary};
 use doctor::{Before, Cgroup, Facts, Finding, Kernel, Opcache, Pool, Weight, examine, read};
 use processes::Processes;
 use std::fmt::Write as _;
@@ -235,23 +235,10 @@ fn opcache(own: Option<&OwnPhp>) -> Option<Opcache> {
             }
             command
         }
-        None => Command::new(newest_php()?),
+        None => Command::new(newest_binary()?),
     };
     let output = command.arg("-i").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     read::opcache(&String::from_utf8_lossy(&output.stdout))
-}
-
-fn newest_php() -> Option<PathBuf> {
-    let mut programs: Vec<PathBuf> = ["/usr/sbin", "/usr/local/sbin"]
-        .iter()
-        .filter_map(|dir| fs::read_dir(dir).ok())
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("php-fpm")))
-        .collect();
-    programs.sort();
-    programs.pop()
 }
 
 fn database(processes: &Processes) -> Option<u64> {

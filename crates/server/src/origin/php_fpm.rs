@@ -128,6 +128,14 @@ pub fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
             false => Err(format!("php.binary: there is no file {}", binary.display())),
         };
     }
+    newest_binary().ok_or_else(|| {
+        "no php-fpm was found. Install it (on Debian and Ubuntu: apt install php-fpm), name it with php.binary, or point --php or --origin at what renders the pages".to_owned()
+    })
+}
+
+/// The newest program that is called as php-fpm is, with a version or without, in the path or the usual places:
+/// whatever else begins so is somebody's own, and not to be run.
+pub fn newest_binary() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin", "/opt/php/sbin"];
     let directories = std::env::split_paths(&path).chain(usual.iter().map(PathBuf::from));
@@ -140,9 +148,7 @@ pub fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
             }
         }
     }
-    found.into_iter().max_by(|a, b| a.0.cmp(&b.0)).map(|(_, path)| path).ok_or_else(|| {
-        "no php-fpm was found. Install it (on Debian and Ubuntu: apt install php-fpm), name it with php.binary, or point --php or --origin at what renders the pages".to_owned()
-    })
+    found.into_iter().max_by(|a, b| a.0.cmp(&b.0)).map(|(_, path)| path)
 }
 
 /// The version in `php-fpm8.2`; one newer than all for plain `php-fpm`.
@@ -326,6 +332,7 @@ mod tests {
         assert!(version_in_name("php-fpm8.10") > version_in_name("php-fpm8.2"));
         assert_eq!(version_in_name("php-fpm"), Some(vec![u32::MAX]));
         assert_eq!(version_in_name("php-fpmx"), None);
+        assert_eq!(version_in_name("php-fpm8.2-restart"), None);
         assert_eq!(version_in_name("php"), None);
     }
 
