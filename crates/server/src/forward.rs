@@ -326,7 +326,7 @@ pub async fn send_following(
         let path = match answered {
             Err(Unsent::Redirected(path)) => path,
             Ok(response) => {
-                let place = || format!("{}://{}{}", request.scheme, request.host, request.target);
+                let place = || request.url();
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 if let Some(hand) = hand {
                     in_hand::end(site, hand).await;

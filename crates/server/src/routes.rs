@@ -194,8 +194,8 @@ fn script_with_path_info(root: Root<'_>, clean: &str) -> Option<Script> {
 }
 
 fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
-    for index in FilesConfig::indexes(&root.files.scripts) {
-        let file = full.join(&index);
+    for index in &root.files.indexes {
+        let file = full.join(index);
         let Some(there) = file_at(&file) else { continue };
         if !clean.ends_with('/') {
             // Built from what was asked, so that it stays encoded; one slash in front, so that it
@@ -329,6 +329,7 @@ mod tests {
             front_controller: "index.php".into(),
             hidden: crate::config::HIDDEN.iter().map(|s| s.to_string()).collect(),
             scripts: vec!["php".into()],
+            indexes: FilesConfig::indexes_of(&["php".into()]),
             allow_symlinks: false,
         };
         Root(config, dir)
@@ -365,6 +366,7 @@ mod tests {
     fn scripts_are_what_the_configuration_says() {
         let mut root = root("scripts");
         root.0.scripts = vec!["pl".into()];
+        root.0.indexes = FilesConfig::indexes_of(&root.0.scripts);
         root.0.front_controller = "hello.pl".into();
         fs::write(root.0.root.join("sub/run.pl"), "x").unwrap();
         fs::remove_file(root.0.root.join("index.php")).unwrap();

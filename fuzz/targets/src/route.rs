@@ -15,6 +15,7 @@ static FILES: LazyLock<FilesConfig> = LazyLock::new(|| {
         front_controller: "index.php".into(),
         hidden: HIDDEN.iter().map(|pattern| (*pattern).to_owned()).collect(),
         scripts: vec!["php".into()],
+        indexes: FilesConfig::indexes_of(&["php".into()]),
         allow_symlinks: false,
     }
 });

@@ -232,13 +232,15 @@ pub struct FilesConfig {
     pub hidden: Vec<String>,
     /// What the names of scripts end with, without the dot: they are run, and never shown.
     pub scripts: Vec<String>,
+    /// The files that answer for their directory, in the order in which they are looked for.
+    pub indexes: Vec<String>,
     /// Whether symbolic links may lead out of the root.
     pub allow_symlinks: bool,
 }
 
 impl FilesConfig {
-    /// The files that answer for their directory, in the order in which they are looked for.
-    pub fn indexes(scripts: &[String]) -> Vec<String> {
+    /// The files that answer for their directory where these are the scripts.
+    pub fn indexes_of(scripts: &[String]) -> Vec<String> {
         let of_scripts = scripts.iter().map(|script| format!("index.{script}"));
         of_scripts.chain(["index.html".to_owned()]).collect()
     }

@@ -310,9 +310,10 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     let dir = files.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let scripts = scripts(files)?;
     let own = files.front_controller.as_deref().map(|script| script.trim_start_matches('/'));
-    let mut indexes = FilesConfig::indexes(&scripts);
-    indexes.extend(own.map(str::to_owned));
-    let root = super::find_root(&dir, &indexes).or_else(|e| wrong("site.root", e))?;
+    let indexes = FilesConfig::indexes_of(&scripts);
+    let mut looked_for = indexes.clone();
+    looked_for.extend(own.map(str::to_owned));
+    let root = super::find_root(&dir, &looked_for).or_else(|e| wrong("site.root", e))?;
     let front_controller = match own {
         None => format!("index.{}", scripts[0]),
         Some(script) => front_controller(&root, script)?,
@@ -325,6 +326,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
             None => HIDDEN.iter().map(|&pattern| pattern.to_owned()).collect(),
         },
         scripts,
+        indexes,
         allow_symlinks: files.allow_symlinks.unwrap_or(false),
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })

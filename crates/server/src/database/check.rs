@@ -15,8 +15,7 @@ use std::sync::Arc;
 /// What keeps it from being followed; all of it, a line each.
 pub async fn all(config: &Config) -> Result<Vec<String>, String> {
     let (mut warnings, mut errors) = (Vec::new(), Vec::new());
-    let others = config.other_sites.iter().flat_map(|site| site.databases.iter());
-    for database in config.databases.iter().chain(others) {
+    for database in all_of(config) {
         let place = format!("{}, {}", database.server.place, database.name);
         match one(database).await {
             Ok(said) => warnings.extend(said.iter().map(|why| format!("{place}: {why}"))),
@@ -32,11 +31,9 @@ pub async fn all(config: &Config) -> Result<Vec<String>, String> {
 /// # Errors
 /// One can be reached, and its rules or its settings do not fit: a sentence for the operator.
 pub async fn before_following(config: &Config) -> Result<(), String> {
-    let others = config.other_sites.iter().flat_map(|site| site.databases.iter());
-    let all: Vec<_> = config.databases.iter().chain(others).cloned().collect();
     // One may take its time; not one after the other.
-    let asked: Vec<_> = all
-        .into_iter()
+    let asked: Vec<_> = all_of(config)
+        .cloned()
         .map(|database| {
             tokio::spawn(async move {
                 let wrong = |why: &dyn std::fmt::Display| {
@@ -55,6 +52,12 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
         one.await.unwrap_or(Ok(()))?;
     }
     Ok(())
+}
+
+/// The databases of all sites.
+fn all_of(config: &Config) -> impl Iterator<Item = &Arc<Database>> {
+    let others = config.other_sites.iter().flat_map(|site| site.databases.iter());
+    config.databases.iter().chain(others)
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {

@@ -61,8 +61,8 @@ pub struct OriginRequest {
 }
 
 impl OriginRequest {
-    /// What is asked for, for the log.
-    fn url(&self) -> String {
+    /// What is asked for: scheme, host, and path with query.
+    pub(crate) fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.host, self.target)
     }
 }
