@@ -66,10 +66,26 @@ pub enum Wanted {
 /// Rules, and the schema that they are for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Feed {
-    by_table: BTreeMap<String, Vec<Rule>>,
+    by_table: BTreeMap<String, Vec<Held>>,
     graph: Graph,
     /// For each parent, its columns that others refer to so that a change of them acts.
     referred: BTreeMap<String, Vec<String>>,
+}
+
+/// A rule, held against the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    rule: Rule,
+    by_cascade: ByCascade,
+}
+
+/// When a rule minds that the database has changed a key in a child's row, and whatever follows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ByCascade {
+    /// Always: it watches nothing in particular, or something that is worked out from other columns.
+    Minds,
+    /// Where one of these is in the key; small letters.
+    MindsOf(Vec<String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,9 +98,10 @@ impl Feed {
     /// Puts them together. Whatever [`Rules::check`] complains about is any value here.
     #[must_use]
     pub fn new(rules: &Rules, schema: &Schema) -> Feed {
-        let mut by_table: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
+        let mut by_table: BTreeMap<String, Vec<Held>> = BTreeMap::new();
         for rule in &rules.all {
-            by_table.entry(rule.table.to_lowercase()).or_default().push(rule.clone());
+            let held = Held { rule: rule.clone(), by_cascade: ByCascade::of(rule, schema) };
+            by_table.entry(rule.table.to_lowercase()).or_default().push(held);
         }
         let mut referred: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for key in schema.foreign_keys.iter().filter(|key| key.on_update != Action::Refuse) {
@@ -101,7 +118,7 @@ impl Feed {
         if !self.graph.from(table).is_empty() {
             return Wanted::Rows;
         }
-        match (rules.is_empty(), rules.iter().all(Rule::is_constant)) {
+        match (rules.is_empty(), rules.iter().all(|held| held.rule.is_constant())) {
             (true, _) => Wanted::Nothing,
             (false, true) => Wanted::Table,
             (false, false) => Wanted::Rows,
@@ -110,7 +127,7 @@ impl Feed {
 
     /// A changed row.
     pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut Touched) {
-        for rule in self.rules(table) {
+        for Held { rule, .. } in self.rules(table) {
             let matters =
                 row.kind() != RowKind::Update || rule.watched.is_empty() || rule.changed(row);
             if matters {
@@ -151,8 +168,8 @@ impl Feed {
 
     /// Any row of a table: it was emptied, defined anew, or its rows cannot be read.
     pub fn table(&self, table: &str, touched: &mut Touched) {
-        for rule in self.rules(table) {
-            rule.touch_any(touched);
+        for held in self.rules(table) {
+            held.rule.touch_any(touched);
         }
         self.children(table, &Fate::Any, &|_| None, touched);
     }
@@ -165,13 +182,13 @@ impl Feed {
         touched: &mut Touched,
     ) {
         self.graph.walk(table, fate, known, &mut |child, known: &Known, fate| {
-            for rule in self.rules(child) {
+            for held in self.rules(child) {
                 let matters = match fate {
                     Fate::Gone | Fate::Any => true,
-                    Fate::Updated(columns) => rule.watches(columns.iter().map(String::as_str)),
+                    Fate::Updated(columns) => held.by_cascade.minds(columns),
                 };
                 if matters {
-                    rule.touch(touched, |column| match known.get(&column.to_lowercase()) {
+                    held.rule.touch(touched, |column| match known.get(&column.to_lowercase()) {
                         Some(Some(text)) => Filling::Text(Cow::Borrowed(text)),
                         Some(None) => Filling::Null,
                         None => Filling::Unknown,
@@ -181,9 +198,9 @@ impl Feed {
         });
     }
 
-    fn rules(&self, table: &str) -> &[Rule] {
+    fn rules(&self, table: &str) -> &[Held] {
         match self.by_table.get(table) {
-            Some(rules) => rules,
+            Some(held) => held,
             None => self.by_table.get(&table.to_lowercase()).map(Vec::as_slice).unwrap_or_default(),
         }
     }
@@ -199,11 +216,11 @@ impl Rule {
         touched.by_table(&self.table);
         for template in &self.tags {
             let room = match template.fill(&mut value) {
-                Ok(tag) if template.is_constant() => {
-                    touched.add(&tag);
+                Ok(spelled) if template.is_constant() => {
+                    touched.add_spelled(&spelled);
                     Room::Taken
                 }
-                Ok(tag) => touched.add_of_row(tag),
+                Ok(spelled) => touched.add_of_row(spelled),
                 Err(NoTag::Null) => Room::Taken,
                 Err(NoTag::Unknown) => Room::Full,
             };
@@ -217,8 +234,8 @@ impl Rule {
     fn touch_any(&self, touched: &mut Touched) {
         touched.by_table(&self.table);
         for template in &self.tags {
-            if let Ok(tag) = template.fill(|_| Filling::Unknown) {
-                touched.add(&tag);
+            if let Ok(spelled) = template.fill(|_| Filling::Unknown) {
+                touched.add_spelled(&spelled);
             }
         }
         if self.tags.iter().all(|tag| tag.is_constant()) {
@@ -229,6 +246,27 @@ impl Rule {
         }
         for tag in &self.any_row {
             touched.add(tag);
+        }
+    }
+}
+
+impl ByCascade {
+    /// What the schema does not have counts as worked out.
+    fn of(rule: &Rule, schema: &Schema) -> ByCascade {
+        let table = schema.table(&rule.table);
+        let is_worked_out = |name: &String| table?.column(name).map(|column| column.is_generated);
+        match rule.watched.iter().any(|name| is_worked_out(name).unwrap_or(true)) {
+            false if !rule.watched.is_empty() => {
+                ByCascade::MindsOf(rule.watched.iter().map(|name| name.to_lowercase()).collect())
+            }
+            _ => ByCascade::Minds,
+        }
+    }
+
+    fn minds(&self, columns: &[String]) -> bool {
+        match self {
+            ByCascade::Minds => true,
+            ByCascade::MindsOf(watched) => columns.iter().any(|column| watched.contains(column)),
         }
     }
 }

@@ -31,8 +31,8 @@ pub struct ChangeRule {
     /// changes.
     #[serde(default)]
     pub when_changed: Vec<String>,
-    /// What is touched when it is not known which rows changed. Without it, every page where a tag
-    /// has a column in it.
+    /// What is touched when it is not known which rows changed, beside the library's tag for any of a kind
+    /// (`news:*` where a tag is `news:{id}`). Without it, every page where a tag has a column in it.
     #[serde(default)]
     pub any_row: Vec<String>,
 }
@@ -234,9 +234,14 @@ impl Rule {
         for (template, tag) in written.any_row.iter().map(read).zip(&written.any_row) {
             let template = template?;
             match template.fill(|_| crate::template::Filling::Unknown) {
-                Ok(text) => any_row.push(text),
+                Ok(spelled) => any_row.extend(spelled.all().map(str::to_owned)),
                 Err(_) => return Err(RuleError::AnyRowHasColumn(table, tag.clone())),
             }
+        }
+        if !any_row.is_empty() {
+            any_row.extend(tags.iter().flat_map(Template::of_any));
+            any_row.sort_unstable();
+            any_row.dedup();
         }
         let mut watched = Vec::new();
         if !written.when_changed.is_empty() {
@@ -268,11 +273,5 @@ impl Rule {
     /// Whether every change of the table touches the same.
     pub(crate) fn is_constant(&self) -> bool {
         self.watched.is_empty() && self.tags.iter().all(Template::is_constant)
-    }
-
-    /// Whether a change of these columns alone matters.
-    pub(crate) fn watches<'a>(&self, mut changed: impl Iterator<Item = &'a str>) -> bool {
-        self.watched.is_empty()
-            || changed.any(|name| self.watched.iter().any(|own| own.eq_ignore_ascii_case(name)))
     }
 }

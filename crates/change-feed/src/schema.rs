@@ -43,6 +43,8 @@ pub struct Column {
     pub key: KeyPart,
     /// When two values of it are equal.
     pub equality: Equality,
+    /// Whether its value is worked out from other columns.
+    pub is_generated: bool,
 }
 
 /// Whether a column is a part of the primary key.

@@ -1,7 +1,8 @@
 //! Rules proposed for a schema, as the text of a configuration.
 //!
 //! A table with a primary key of one column gets its name and its name with the key; a foreign key of
-//! one column gets the parent's name with the value, for pages of the parent that list its children.
+//! one column gets the parent's name with the value, for pages of the parent that list its children; when it
+//! is not known which rows changed, any of the table and any of its parents.
 //! A proposal is where to begin: which tags the pages have, only the application knows. Not here:
 //! anything about pages.
 
@@ -14,13 +15,17 @@ pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
     let mut text = String::new();
     for table in schema.tables.values().filter(|table| table.kind == TableKind::Table) {
         let name = escaped(&table.name);
-        let mut tags = vec![name.clone()];
+        let (mut tags, mut any_row) = (vec![name.clone()], vec![name.clone()]);
         tags.extend(key_of(table).map(|key| format!("{name}:{{{}}}", escaped(key))));
         for key in schema.foreign_keys.iter().filter(|key| is_of(key, table)) {
             if let [column] = key.columns.as_slice() {
                 let tag = format!("{}:{{{}}}", escaped(&key.parent), escaped(column));
                 if !tags.contains(&tag) {
                     tags.push(tag);
+                }
+                let parent = escaped(&key.parent);
+                if !any_row.contains(&parent) {
+                    any_row.push(parent);
                 }
             }
         }
@@ -30,9 +35,8 @@ pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
             let _ = writeln!(text, "database = {}", quoted(database));
         }
         let _ = writeln!(text, "table = {}", quoted(&table.name));
-        let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
-        let _ = writeln!(text, "tags = [{}]", tags.join(", "));
-        let _ = writeln!(text, "any_row = [{}]\n", quoted(&name));
+        let _ = writeln!(text, "tags = [{}]", list(&tags));
+        let _ = writeln!(text, "any_row = [{}]\n", list(&any_row));
     }
     text
 }
@@ -52,6 +56,10 @@ fn is_of(key: &ForeignKey, table: &TableDefinition) -> bool {
 
 fn escaped(name: &str) -> String {
     name.replace('{', "{{").replace('}', "}}")
+}
+
+fn list(tags: &[String]) -> String {
+    tags.iter().map(|tag| quoted(tag)).collect::<Vec<_>>().join(", ")
 }
 
 /// As a basic string of TOML.

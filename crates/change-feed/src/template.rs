@@ -1,7 +1,12 @@
 //! A tag with columns in it: `news:{news_id}`. `{{` and `}}` stand for the braces themselves.
 //!
 //! Invariant: what was read once is written the same way for every row; a tag is never longer than
-//! [`TAG_BYTES_MAX`]. Not here: where the values come from.
+//! [`TAG_BYTES_MAX`]. A value that is not plain ASCII may stand in the tags of pages as it is, or
+//! percent-encoded as the PHP library writes it: every spelling that a page could have is made
+//! (`contract/tags.json`). Not here: where the values come from.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// The longest tag, in bytes: pages cannot have longer ones.
 pub const TAG_BYTES_MAX: usize = 1024;
@@ -20,6 +25,71 @@ enum Part {
     Column(String),
 }
 
+/// How values are written into a tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// As they are.
+    Plain,
+    /// As the library does that was told kind and id: `%` and `*` are encoded, in a kind `:` as well, and what
+    /// is no printable ASCII.
+    Named,
+    /// As the library does with a tag that an application has: what is no printable ASCII.
+    Ascii,
+}
+
+impl Spelling {
+    /// Of text that stands in the template, and of values, the first of which may be a kind.
+    fn encodes(self, byte: u8, of: Of) -> bool {
+        let is_reserved = match of {
+            Of::Text => false,
+            Of::Kind => matches!(byte, b'%' | b'*' | b':'),
+            Of::Id => matches!(byte, b'%' | b'*'),
+        };
+        match self {
+            Spelling::Plain => false,
+            Spelling::Named => is_reserved || !is_printable(byte),
+            Spelling::Ascii => !is_printable(byte),
+        }
+    }
+
+    fn write<'t>(self, text: &'t str, of: Of) -> Cow<'t, str> {
+        if !text.bytes().any(|byte| self.encodes(byte, of)) {
+            return Cow::Borrowed(text);
+        }
+        let mut written = String::with_capacity(text.len() * 3);
+        for byte in text.bytes() {
+            match self.encodes(byte, of) {
+                // Writing to a string does not fail.
+                true => drop(write!(written, "%{byte:02X}")),
+                // What is not encoded is ASCII.
+                false => written.push(char::from(byte)),
+            }
+        }
+        Cow::Owned(written)
+    }
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
+/// What a part of a tag is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Text,
+    Kind,
+    Id,
+}
+
+/// A tag as pages could have it: nearly always in one spelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spelled {
+    /// With the values as they are.
+    pub tag: String,
+    /// Otherwise.
+    pub others: Vec<String>,
+}
+
 /// Why there is no tag for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoTag {
@@ -33,7 +103,7 @@ pub enum NoTag {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filling<'a> {
     /// This text.
-    Text(std::borrow::Cow<'a, str>),
+    Text(Cow<'a, str>),
     /// NULL.
     Null,
     /// Nobody knows.
@@ -104,22 +174,30 @@ impl Template {
         self.columns().next().is_none()
     }
 
-    /// Whether a row could make this tag of it: the text around the columns is there, in order.
+    /// Whether a row could make this tag of it: the text around the columns is there, in order, as it is or
+    /// percent-encoded.
     pub fn could_make(&self, tag: &str) -> bool {
+        let texts = |part: &Part| matches!(part, Part::Text(text) if !text.is_ascii());
+        self.fits(tag, Spelling::Plain)
+            || self.parts.iter().any(texts) && self.fits(tag, Spelling::Ascii)
+    }
+
+    fn fits(&self, tag: &str, spelling: Spelling) -> bool {
         let (mut rest, mut after_column) = (tag, false);
         for (at, part) in self.parts.iter().enumerate() {
             let Part::Text(text) = part else {
                 after_column = true;
                 continue;
             };
+            let text = &*spelling.write(text, Of::Text);
             let is_last = at + 1 == self.parts.len();
             rest = match (after_column, is_last) {
-                (false, _) => match rest.strip_prefix(text.as_str()) {
+                (false, _) => match rest.strip_prefix(text) {
                     Some(rest) => rest,
                     None => return false,
                 },
-                (true, true) => return rest.ends_with(text.as_str()),
-                (true, false) => match rest.find(text.as_str()) {
+                (true, true) => return rest.ends_with(text),
+                (true, false) => match rest.find(text) {
                     Some(found) => &rest[found + text.len()..],
                     None => return false,
                 },
@@ -129,26 +207,75 @@ impl Template {
         after_column || rest.is_empty()
     }
 
-    /// The tag with these values; `value` is asked for each column.
+    /// The tags that the library gives every page which has one of these: `news:*` for `news:{id}`. None where a
+    /// column stands elsewhere.
+    pub fn of_any(&self) -> Vec<String> {
+        let [Part::Text(kind), Part::Column(_), ..] = &self.parts[..] else { return Vec::new() };
+        if !kind.ends_with(':') {
+            return Vec::new();
+        }
+        let mut all = vec![format!("{kind}*")];
+        if !kind.is_ascii() {
+            all.push(format!("{}*", Spelling::Ascii.write(kind, Of::Text)));
+        }
+        all
+    }
+
+    /// The tag with these values, in every spelling; `value` is asked for each column.
     ///
     /// # Errors
     /// Why there is none. What is not known outweighs NULL.
-    pub fn fill<'a>(&self, mut value: impl FnMut(&str) -> Filling<'a>) -> Result<String, NoTag> {
-        let (mut tag, mut has_null) = (String::new(), false);
+    pub fn fill<'a>(&self, mut value: impl FnMut(&str) -> Filling<'a>) -> Result<Spelled, NoTag> {
+        let (tag, is_one) = self.filled(&mut value, Spelling::Plain)?;
+        let mut others = Vec::new();
+        if !is_one {
+            for spelling in [Spelling::Named, Spelling::Ascii] {
+                let (other, _) = self.filled(&mut value, spelling)?;
+                if other != tag && !others.contains(&other) {
+                    others.push(other);
+                }
+            }
+        }
+        Ok(Spelled { tag, others })
+    }
+
+    /// The tag in one spelling, and whether there is no other.
+    fn filled<'a>(
+        &self,
+        value: &mut impl FnMut(&str) -> Filling<'a>,
+        spelling: Spelling,
+    ) -> Result<(String, bool), NoTag> {
+        let (mut tag, mut has_null, mut is_one) = (String::new(), false, true);
+        let mut of_value = Of::Kind;
         for part in &self.parts {
-            match part {
-                Part::Text(text) => tag.push_str(text),
+            let (text, of) = match part {
+                Part::Text(text) => (Cow::Borrowed(text.as_str()), Of::Text),
                 Part::Column(name) => match value(name) {
-                    Filling::Text(text) => tag.push_str(&text),
-                    Filling::Null => has_null = true,
+                    Filling::Text(text) => (text, of_value),
+                    Filling::Null => {
+                        has_null = true;
+                        continue;
+                    }
                     Filling::Unknown => return Err(NoTag::Unknown),
                 },
+            };
+            if of == Of::Text && text.contains(':') {
+                of_value = Of::Id;
             }
+            is_one &= !text.bytes().any(|byte| Spelling::Named.encodes(byte, of));
+            tag.push_str(&spelling.write(&text, of));
             if tag.len() > TAG_BYTES_MAX {
                 return Err(NoTag::Unknown);
             }
         }
-        if has_null { Err(NoTag::Null) } else { Ok(tag) }
+        if has_null { Err(NoTag::Null) } else { Ok((tag, is_one)) }
+    }
+}
+
+impl Spelled {
+    /// Each of them.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.tag).chain(&self.others).map(String::as_str)
     }
 }
 
@@ -161,7 +288,7 @@ mod tests {
         let template = Template::read("a{{{id}:{b}}}").expect("a template");
         assert_eq!(template.columns().collect::<Vec<_>>(), ["id", "b"]);
         let filled = template.fill(|name| Filling::Text(name.to_uppercase().into()));
-        assert_eq!(filled.as_deref(), Ok("a{ID:B}"));
+        assert_eq!(filled.map(|filled| filled.tag).as_deref(), Ok("a{ID:B}"));
         assert!(Template::read("news").expect("a template").is_constant());
         for wrong in ["", "{", "}", "{}", "{a", "a}", "{a{b}}", &"x".repeat(1025)] {
             assert!(Template::read(wrong).is_err(), "{wrong}");
@@ -183,6 +310,38 @@ mod tests {
         {
             assert!(!could(template, tag), "{template} {tag}");
         }
+    }
+
+    #[test]
+    fn a_value_is_written_in_every_way_that_a_page_could_have_it() {
+        let spelled = |template: &str, values: &[(&str, &'static str)]| {
+            let template = Template::read(template).expect("a template");
+            let value = |name: &str| {
+                let found = values.iter().find(|(own, _)| *own == name);
+                found.map_or(Filling::Null, |(_, text)| Filling::Text((*text).into()))
+            };
+            let spelled = template.fill(value).expect("a tag");
+            spelled.all().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(spelled("news:{id}", &[("id", "4:5 \"x\"")]), ["news:4:5 \"x\""]);
+        assert_eq!(spelled("en:{id}", &[("id", "grün")]), ["en:grün", "en:gr%C3%BCn"]);
+        assert_eq!(spelled("t:{id}", &[("id", "50% *")]), ["t:50% *", "t:50%25 %2A"]);
+        let both = ["t:ü%", "t:%C3%BC%25", "t:%C3%BC%"];
+        assert_eq!(spelled("t:{id}", &[("id", "ü%")]), both);
+        let kind = [("kind", "a:b"), ("id", "4")];
+        assert_eq!(spelled("{kind}:{id}", &kind), ["a:b:4", "a%3Ab:4"]);
+        assert_eq!(spelled("größe", &[]), ["größe", "gr%C3%B6%C3%9Fe"]);
+    }
+
+    #[test]
+    fn the_library_has_a_tag_for_any_of_a_kind() {
+        let any = |template: &str| Template::read(template).expect("a template").of_any();
+        assert_eq!(any("news:{id}"), ["news:*"]);
+        assert_eq!(any("größe:{id}:{x}"), ["größe:*", "gr%C3%B6%C3%9Fe:*"]);
+        assert!(any("{kind}:{id}").is_empty() && any("news").is_empty());
+        assert!(any("news-{id}").is_empty());
+        let template = Template::read("größe:{id}").expect("a template");
+        assert!(template.could_make("größe:4") && template.could_make("gr%C3%B6%C3%9Fe:4"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Invariant: the tags with values in them are bounded ([`TAGS_MAX`]); beyond that a rule says what
 //! stands for any row of its table. Nothing is ever taken out again.
 
+use crate::template::Spelled;
 use std::collections::BTreeSet;
 
 /// How many tags of single rows one transaction may touch before its rules say it for any row.
@@ -71,9 +72,15 @@ impl Touched {
         }
     }
 
-    /// A tag made from a row.
-    pub(crate) fn add_of_row(&mut self, tag: String) -> Room {
-        if self.tags.contains(&tag) {
+    /// The same, in whatever spellings.
+    pub(crate) fn add_spelled(&mut self, spelled: &Spelled) {
+        spelled.all().for_each(|tag| self.add(tag));
+    }
+
+    /// A tag made from a row, which counts once in whatever spellings.
+    pub(crate) fn add_of_row(&mut self, spelled: Spelled) -> Room {
+        let Spelled { tag, others } = spelled;
+        if self.tags.contains(&tag) && others.iter().all(|other| self.tags.contains(other)) {
             return Room::Taken;
         }
         if self.rows >= TAGS_MAX {
@@ -81,6 +88,7 @@ impl Touched {
         }
         self.rows += 1;
         self.tags.insert(tag);
+        self.tags.extend(others);
         Room::Taken
     }
 }

@@ -79,10 +79,10 @@ fn null_is_in_no_tag_and_what_cannot_be_read_is_any_row() {
     let null = Row::insert(&[("id", "1")]).cell("news_id", Cell::Null);
     assert_eq!(touched(&feed, "comments", &null), ["comments"]);
     let unknown = Row::insert(&[("id", "1")]).cell("news_id", Cell::Unknown);
-    assert_eq!(touched(&feed, "comments", &unknown), ["comments", "news"]);
+    assert_eq!(touched(&feed, "comments", &unknown), ["comments", "news", "news:*"]);
     let mut all = Touched::default();
     feed.table("comments", &mut all);
-    assert_eq!(told(&all), ["comments", "news"]);
+    assert_eq!(told(&all), ["comments", "news", "news:*"]);
 }
 
 #[test]
@@ -187,4 +187,54 @@ fn it_is_told_whose_rules_touched_something_and_whose_could() {
     assert_eq!(could("news:4"), ["comments news:{news_id}", "news news:{id}"]);
     assert_eq!(could("votes"), ["votes votes"]);
     assert!(could("nothing").is_empty());
+}
+
+/// What the PHP library calls one of a kind, a row of it touches: `contract/tags.json`, which its tests read, too.
+#[test]
+fn a_row_touches_the_tag_that_the_library_gives_its_page() {
+    let text = include_str!("../../../contract/tags.json");
+    let contract: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let vectors = contract["tags"].as_array().expect("a list");
+    assert!(!vectors.is_empty());
+    for vector in vectors {
+        let text = |name: &str| vector[name].as_str().expect("text").to_owned();
+        let feed = feed(&[rule("news", &[&text("template")])], &news());
+        let told = touched(&feed, "news", &Row::insert(&[("id", &text("id"))]));
+        assert!(told.contains(&text("tag")), "{vector}: {told:?}");
+    }
+}
+
+/// A page that was made from one row has `news:4` and `news:*`, and nothing else: whatever touches any row has to
+/// reach it.
+#[test]
+fn any_row_reaches_every_page_of_one() {
+    let mut with = comments();
+    with.any_row = vec!["comments".into()];
+    let feed = feed(&[with], &news());
+    let mut all = Touched::default();
+    feed.table("comments", &mut all);
+    assert_eq!(told(&all), ["comments", "news:*"]);
+    let moved = Row::update(&[("id", "1")], &[("id", "1"), ("news_id", "5")]);
+    assert_eq!(touched(&feed, "comments", &moved), ["comments", "news:*", "news:5"]);
+}
+
+#[test]
+fn what_is_worked_out_changes_with_the_key() {
+    let mut schema = news();
+    let watching = |watched: &str| {
+        let mut only = rule("comments", &["shown"]);
+        only.when_changed = vec![watched.into()];
+        only
+    };
+    let renumbered = Row::update(&[("id", "4")], &[("id", "5")]);
+    for column in &mut schema.tables.get_mut("comments").expect("it is there").columns {
+        column.is_generated = column.name == "body";
+    }
+    let worked_out = feed(&[watching("body")], &schema);
+    assert_eq!(touched(&worked_out, "news", &renumbered), ["shown"]);
+    for column in &mut schema.tables.get_mut("comments").expect("it is there").columns {
+        column.is_generated = false;
+    }
+    let other = feed(&[watching("body")], &schema);
+    assert!(touched(&other, "news", &renumbered).is_empty());
 }

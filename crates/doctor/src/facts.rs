@@ -90,6 +90,8 @@ pub struct Tcp {
     pub memory_aborts: Option<u64>,
     /// Connections that are waited for now.
     pub time_wait: Option<u64>,
+    /// Those of them that keep a port which this machine would use itself.
+    pub ports_kept: Option<u64>,
 }
 
 /// What had been counted when the look began: what has risen since happens now, the rest is long past or not.
@@ -164,6 +166,8 @@ pub struct Pool {
 /// PHP's cache of compiled scripts, as php-fpm has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Opcache {
+    /// Whether PHP has it at all.
+    pub installed: bool,
     /// `opcache.enable`.
     pub enabled: bool,
     /// `opcache.memory_consumption`, in megabytes.

@@ -35,6 +35,22 @@ pub fn soft_limit(text: &str, name: &str) -> Option<u64> {
     }
 }
 
+/// How many connections in `/proc/net/tcp` (and `tcp6`) have ended, are waited for, and have one of these ports:
+/// those at a server's own port keep nobody from connecting.
+#[must_use]
+pub fn ports_kept(tables: &str, (first, last): (u64, u64)) -> u64 {
+    let keeps_one = |line: &&str| {
+        let mut fields = line.split_whitespace();
+        let port = fields.nth(1).and_then(|local| local.rsplit_once(':'));
+        let port = port.and_then(|(_, port)| u64::from_str_radix(port, 16).ok());
+        fields.nth(1) == Some(TIME_WAIT) && port.is_some_and(|port| (first..=last).contains(&port))
+    };
+    tables.lines().filter(keeps_one).count() as u64
+}
+
+/// The state of a connection that has ended and is waited for.
+const TIME_WAIT: &str = "06";
+
 /// `/proc/net/netstat` and `/proc/net/sockstat`.
 #[must_use]
 pub fn tcp(netstat: &str, sockstat: &str) -> Tcp {
@@ -56,6 +72,7 @@ pub fn tcp(netstat: &str, sockstat: &str) -> Tcp {
         time_wait_overflows: counted("TCPTimeWaitOverflow"),
         memory_aborts: counted("TCPAbortOnMemory"),
         time_wait,
+        ports_kept: None,
     }
 }
 
@@ -128,7 +145,7 @@ pub fn pools(text: &str, file: &str) -> Vec<Pool> {
     found
 }
 
-/// What `php-fpm -i` says about opcache; `None` where PHP has none.
+/// What `php-fpm -i` says about opcache; `None` where that was not PHP.
 #[must_use]
 pub fn opcache(info: &str) -> Option<Opcache> {
     let value = |key: &str| {
@@ -136,8 +153,12 @@ pub fn opcache(info: &str) -> Option<Opcache> {
         line.split(" => ").next().map(str::trim)
     };
     let on = |text: &str| matches!(text, "On" | "1");
+    let Some(enabled) = value("opcache.enable") else {
+        return value("PHP Version").map(|_| Opcache::default());
+    };
     Some(Opcache {
-        enabled: on(value("opcache.enable")?),
+        installed: true,
+        enabled: on(enabled),
         megabytes: value("opcache.memory_consumption").and_then(number),
         files: value("opcache.max_accelerated_files").and_then(number),
         validates: value("opcache.validate_timestamps").is_some_and(on),
@@ -160,6 +181,8 @@ pub fn database_option(text: &str, key: &str) -> Option<u64> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
     let mut values = lines.filter_map(|line| {
         let (name, value) = line.split_once('=')?;
+        let value = value.split('#').next().unwrap_or_default().trim();
+        let value = value.trim_matches(['"', '\'']);
         (name.trim().replace('-', "_") == wanted).then(|| number(value))?
     });
     values.next_back()

@@ -19,7 +19,7 @@ fn healthy() -> Facts {
             swappiness: Some(60),
             huge_pages: Some("madvise".into()),
         },
-        tcp: Tcp { listen_overflows: Some(0), time_wait: Some(100), ..Tcp::default() },
+        tcp: Tcp { listen_overflows: Some(0), ports_kept: Some(100), ..Tcp::default() },
         before: Before {
             tcp: Tcp {
                 listen_overflows: Some(0),
@@ -46,6 +46,7 @@ fn healthy() -> Facts {
             ..Pool::default()
         }],
         opcache: Some(Opcache {
+            installed: true,
             enabled: true,
             megabytes: Some(128),
             files: Some(10_000),
@@ -94,7 +95,7 @@ fn each_fault_is_found_and_no_other() {
         (|f| f.tcp.syn_drops = Some(7), "syn-queue", Weight::Fails),
         (|f| f.tcp.time_wait_overflows = Some(7), "time-wait-table", Weight::Slow),
         (|f| f.kernel.ports = Some((50_000, 51_000)), "ports", Weight::WillFail),
-        (|f| f.tcp.time_wait = Some(25_000), "ports", Weight::WillFail),
+        (|f| f.tcp.ports_kept = Some(25_000), "ports", Weight::WillFail),
         (|f| f.conntrack.count = Some(200_000), "conntrack-table", Weight::Fails),
         (|f| f.conntrack.max = Some(16_384), "conntrack-table", Weight::WillFail),
         (|f| f.conntrack.drops = Some(3), "conntrack-dropped", Weight::Fails),
@@ -194,6 +195,20 @@ fn one_page_with_a_cookie_is_no_fault_of_the_site() {
     assert_eq!(names(&facts), Vec::<&str>::new());
     facts.opcache = Some(Opcache::default());
     assert_eq!(names(&facts), ["opcache-off"]);
+    assert!(examine(&facts)[0].evidence.contains("not installed"));
+}
+
+#[test]
+fn a_page_that_is_kept_all_the_same_is_no_fault() {
+    let mut facts = healthy();
+    facts.answers[0].cookies = vec!["lang".into()];
+    facts.answers[0].cache_control = Some("no-store".into());
+    facts.answers[0].cache_status = Some("Pagewell; fwd=uri-miss; detail=forbidden".into());
+    assert_eq!(names(&facts), ["cookie-on-every-page", "storing-forbidden"]);
+    for kept in ["Pagewell; hit; ttl=9", "Pagewell; fwd=uri-miss; stored; ttl=9"] {
+        facts.answers[0].cache_status = Some(kept.into());
+        assert_eq!(names(&facts), Vec::<&str>::new(), "{kept}");
+    }
 }
 
 #[test]
@@ -236,7 +251,7 @@ fn pagewells_own_php_is_mended_in_its_configuration() {
         children: 400,
         ..Pool::default()
     }];
-    facts.opcache = Some(Opcache::default());
+    facts.opcache = Some(Opcache { installed: true, ..Opcache::default() });
     let found = examine(&facts);
     let mut names: Vec<_> = found.iter().map(|one| one.name).collect();
     names.sort_unstable();

@@ -16,6 +16,17 @@ fn the_kernels_counts_are_found_by_name() {
 }
 
 #[test]
+fn a_port_is_kept_by_an_ended_connection_from_it() {
+    let tables = "  sl  local_address rem_address   st tx_queue\n\
+         0: 0100007F:0050 0100007F:C000 06 00000000:00000000\n\
+         1: 0100007F:C001 0100007F:2328 06 00000000:00000000\n\
+         2: 0100007F:C002 0100007F:2328 01 00000000:00000000\n\
+         0: 00000000000000000000000001000000:C003 00000000000000000000000001000000:2328 06 0:0\n";
+    assert_eq!(read::ports_kept(tables, (32_768, 60_999)), 2);
+    assert_eq!(read::ports_kept("nonsense\n0: x 06 06\n", (0, 65_535)), 0);
+}
+
+#[test]
 fn conntracks_drops_are_hexadecimal_and_of_all_processors() {
     let stat = "entries  found drop early_drop\n0000000a  00 00000010 0\n0000000a  00 00000002 0\n";
     let found = read::conntrack("10\n", "262144\n", stat);
@@ -56,10 +67,16 @@ fn opcache_as_php_fpm_tells_it() {
     let info = "opcache.enable => On => On\nopcache.enable_cli => Off => Off\n\
          opcache.max_accelerated_files => 10000 => 10000\nopcache.memory_consumption => 128 => 128\n\
          opcache.validate_timestamps => Off => Off\n";
-    let wanted =
-        Opcache { enabled: true, megabytes: Some(128), files: Some(10_000), validates: false };
+    let wanted = Opcache {
+        installed: true,
+        enabled: true,
+        megabytes: Some(128),
+        files: Some(10_000),
+        validates: false,
+    };
     assert_eq!(read::opcache(info), Some(wanted));
-    assert_eq!(read::opcache("PHP Version => 8.2\n"), None);
+    assert_eq!(read::opcache("PHP Version => 8.2\n"), Some(Opcache::default()), "it is not there");
+    assert_eq!(read::opcache("no such program\n"), None);
 }
 
 #[test]
@@ -71,7 +88,8 @@ fn settings_in_files() {
         read::sysctl(text),
         [pair("net.ipv4.tcp_tw_recycle", "1"), pair("net.ipv4.tcp_syncookies", "0")]
     );
-    let cnf = "[mysqld]\n#max_connections = 9\nmax-connections = 200\nmax_connections=300\n";
+    let cnf =
+        "[mysqld]\n#max_connections = 9\nmax-connections = 200\nmax_connections=300 # as many\n";
     assert_eq!(read::database_option(cnf, "max_connections"), Some(300));
 }
 

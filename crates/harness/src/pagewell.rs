@@ -111,6 +111,19 @@ impl Pagewell {
         Client::new(self.admin.clone()).send(&request)
     }
 
+    /// What the control interface explains of an address or a tag.
+    ///
+    /// # Errors
+    /// It does not answer, or not with JSON.
+    pub fn explain(&self, what: &str) -> Result<serde_json::Value, ClientError> {
+        let request = Request::new("POST", "/v1/explain")
+            .header("Content-Type", "application/json")
+            .content(what.as_bytes());
+        let told = Client::new(self.admin.clone()).send(&request)?.text();
+        serde_json::from_str(&told)
+            .map_err(|error| ClientError::Malformed(format!("{error}: {told}")))
+    }
+
     /// CPU seconds that it and what it has started (php-fpm) have used.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {

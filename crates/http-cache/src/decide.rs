@@ -166,7 +166,7 @@ fn select<'c>(
 ) -> Selection<'c> {
     let mut selection = Selection::Missing(ForwardReason::UriMiss);
     for (index, candidate) in candidates.enumerate() {
-        let nominated = &candidate.stored.nominated;
+        let nominated = candidate.stored.nominated();
         let selected = nominated.is_empty() || nominated.is_selected_by(fields);
         selection = match selection {
             Selection::Found { index, candidate: known }

@@ -153,7 +153,7 @@ pub fn joined(
     content_max_bytes: u64,
 ) -> Option<(Stored, Vec<u8>)> {
     let is_same = strong_match(&strong_tag(older.stored)?, &strong_tag(newer.stored)?);
-    if !is_same || older.stored.nominated != newer.stored.nominated {
+    if !is_same || older.stored.nominated() != newer.stored.nominated() {
         return None;
     }
     if !has_same_fields(older.stored, newer.stored) {
@@ -173,8 +173,8 @@ pub fn joined(
     }
     let whole = [older.content.get(before)?, content, older.content.get(after)?].concat();
     let mut stored = newer.stored.clone();
-    stored.tags =
-        std::mem::take(&mut stored.tags).into_inner().joined(&older.stored.tags).ok()?.into();
+    let tags = stored.tags().clone().joined(older.stored.tags()).ok()?;
+    stored.set_tags(tags);
     set_part(&mut stored, part);
     Some((stored, whole))
 }

@@ -138,7 +138,7 @@ fn the_tags_of_both_parts_count() {
     let (older, newer) = (tagged("bytes 0-4/10", "a"), tagged("bytes 5-9/10", "b"));
     let held = |stored| Held { stored, content: content(stored) };
     let (stored, _) = joined(&held(&older), &held(&newer), 99).expect("joined");
-    let tags: Vec<&[u8]> = stored.tags.iter().collect();
+    let tags: Vec<&[u8]> = stored.tags().iter().collect();
     assert_eq!(tags, [b"b", b"a"]);
 }
 

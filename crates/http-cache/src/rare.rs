@@ -33,6 +33,9 @@ impl<T: Emptiable + Clone> Rare<T> {
 }
 
 impl<T> Rare<T> {
+    /// Nothing.
+    pub(crate) const NOTHING: Rare<T> = Rare(None);
+
     /// The thing, if there is anything of it.
     pub(crate) fn there(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()

@@ -47,13 +47,8 @@ pub struct StoredFacts {
     pub lifetime_source: LifetimeSource,
     /// The directives it came with, from the field that speaks to this cache.
     pub directives: Directives,
-    /// The nominated fields and the values the request had (RFC 9111 §4.1).
-    pub nominated: Rare<Nominated>,
-    /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
-    /// unless the response [can be validated](StoredFacts::can_be_validated): a 304 may leave them out.
-    pub tags: Rare<Tags>,
-    /// What few have.
-    pub beside: Rare<Beside>,
+    /// What some have and most have nothing of.
+    few: Rare<Few>,
     /// The entity tag, from the origin or our own.
     pub etag: EntityTag,
     /// Whether its content may be sent in other forms, whose entity tags meet conditions as well.
@@ -63,6 +58,23 @@ pub struct StoredFacts {
     modified: Modified,
     /// Date as a point in time.
     date: Millis,
+}
+
+/// What some stored responses have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Few {
+    tags: Tags,
+    nominated: Rare<Nominated>,
+    beside: Rare<Beside>,
+}
+
+impl Emptiable for Few {
+    const EMPTY: &'static Few =
+        &Few { tags: Tags::NONE, nominated: Rare::NOTHING, beside: Rare::NOTHING };
+
+    fn is_nothing(&self) -> bool {
+        self.tags.is_empty() && self.nominated.is_empty() && self.beside.is_nothing()
+    }
 }
 
 /// What few stored responses have.
@@ -133,8 +145,10 @@ impl Stored {
         } else if !facts.modified.is_there() {
             facts.modified = Modified::UNREADABLE;
         }
-        facts.tags.there().into_iter().for_each(Tags::shrink);
-        facts.beside.there().into_iter().for_each(|beside| beside.owner_tags.shrink());
+        if let Some(few) = facts.few.there() {
+            few.tags.shrink();
+            few.beside.there().into_iter().for_each(|beside| beside.owner_tags.shrink());
+        }
         (facts, headers, internal)
     }
 
@@ -195,15 +209,44 @@ impl StoredFacts {
             lifetime: Millis::of(0),
             lifetime_source: LifetimeSource::None,
             directives: Directives::from(&ResponseDirectives::default()),
-            nominated: Rare::default(),
-            tags: Rare::default(),
-            beside: Rare::default(),
+            few: Rare::default(),
             etag: EntityTag::NONE,
             forms: Forms::One,
             content_length: Length::of(None),
             modified: Modified::ABSENT,
             date: Millis::of(response_time.0),
         }
+    }
+
+    /// The nominated fields and the values the request had (RFC 9111 §4.1).
+    pub fn nominated(&self) -> &Nominated {
+        &self.few.nominated
+    }
+
+    /// Says which these are.
+    pub fn set_nominated(&mut self, nominated: Nominated) {
+        self.few.change(|few| few.nominated = nominated.into());
+    }
+
+    /// The tags of its page. Whoever indexes the page by them elsewhere may take them out of here,
+    /// unless the response [can be validated](StoredFacts::can_be_validated): a 304 may leave them out.
+    pub fn tags(&self) -> &Tags {
+        &self.few.tags
+    }
+
+    /// Gives its page these tags and no others.
+    pub fn set_tags(&mut self, tags: Tags) {
+        self.few.change(|few| few.tags = tags);
+    }
+
+    /// What few have.
+    pub fn beside(&self) -> &Beside {
+        &self.few.beside
+    }
+
+    /// Says what it has of that.
+    pub fn set_beside(&mut self, beside: Beside) {
+        self.few.change(|few| few.beside = beside.into());
     }
 
     /// When the request was sent to the origin.
@@ -302,12 +345,12 @@ impl StoredFacts {
 
     /// Whether its content is marked as having elements of ESI in it.
     pub fn says_esi(&self) -> bool {
-        self.beside.litespeed.is_some_and(|control| control.esi == Switch::On)
+        self.beside().litespeed.is_some_and(|control| control.esi == Switch::On)
     }
 
     /// Whether one copy is for all, whatever the vary cookies are.
     pub fn says_no_vary(&self) -> bool {
-        self.beside.litespeed.is_some_and(|control| control.no_vary == Switch::On)
+        self.beside().litespeed.is_some_and(|control| control.no_vary == Switch::On)
     }
 
     /// Whether it is one visitor's copy, made by [`storable_for_owner`](crate::storable_for_owner).
@@ -318,10 +361,11 @@ impl StoredFacts {
     /// An estimate of the bytes it takes on the heap, for the page budget: what varies by anything, tags,
     /// the entity tag.
     pub fn heap_bytes(&self) -> usize {
-        let boxes = self.nominated.box_bytes() + self.tags.box_bytes() + self.beside.box_bytes();
-        self.nominated.heap_bytes()
-            + self.tags.heap_bytes()
-            + self.beside.owner_tags.heap_bytes()
+        let Few { tags, nominated, beside } = &*self.few;
+        let boxes = self.few.box_bytes() + nominated.box_bytes() + beside.box_bytes();
+        nominated.heap_bytes()
+            + tags.heap_bytes()
+            + beside.owner_tags.heap_bytes()
             + boxes
             + self.etag.heap_bytes()
     }
@@ -342,7 +386,7 @@ mod tests {
 
     #[test]
     fn facts_are_few_bytes() {
-        assert_eq!(size_of::<StoredFacts>(), 112);
+        assert_eq!(size_of::<StoredFacts>(), 96);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Stored, StoredFacts};
+use crate::stored::{Beside, Stored, StoredFacts};
 use crate::tags::DIALECTS;
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
@@ -51,7 +51,7 @@ pub fn storable(
         FieldUse::Ignore => Vec::new(),
     };
     let mut stored = keep(status, headers, declared, nominated, times, policy)?;
-    stored.tags = tags.into();
+    stored.set_tags(tags);
     for cookie in cookies {
         stored.headers.append(SET_COOKIE, cookie);
     }
@@ -139,14 +139,14 @@ pub(crate) fn keep(
     facts.set_lifetime_ms(lifetime_ms);
     facts.lifetime_source = lifetime_source;
     facts.directives = (&declared.directives).into();
-    facts.nominated = nominated.into();
+    facts.set_nominated(nominated);
     facts.etag = EntityTag::of_origin(&kept);
     facts.set_content_length(content_length(headers));
     let litespeed = match policy.litespeed {
         FieldUse::Obey => CacheControl::read(headers),
         FieldUse::Ignore => None,
     };
-    facts.beside.change(|beside| beside.litespeed = litespeed);
+    facts.set_beside(Beside { litespeed, ..Beside::default() });
     let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
     Ok(stored)

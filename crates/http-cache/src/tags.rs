@@ -216,17 +216,34 @@ pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
     Ok(tags.once())
 }
 
-/// The groups that `Cache-Group-Invalidation` names (RFC 9875 §3). The caller makes sure that the
-/// method was unsafe: on others the field is to be ignored.
+/// What a response says has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invalidated {
+    /// The groups of these names; there may be none.
+    Groups(Tags),
+    /// More than can be named: every page.
+    Everything,
+}
+
+/// The groups that `Cache-Group-Invalidation` names (RFC 9875 §3), or everything, where the Token `*` is among
+/// them: the field takes Strings only, so that is a word of ours. The caller makes sure that the method was
+/// unsafe: on others the field is to be ignored.
 ///
 /// # Errors
 /// When they are over a limit, or cannot be read. RFC 9875 would ignore such a field; whoever calls
 /// should say so loudly, for a change has not been heard.
-pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
-    let dialect = Dialect { field: "cache-group-invalidation", separator: Separator::Strings };
+pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<Invalidated, TagsRefused> {
     let mut tags = Tags::default();
-    read_dialect(headers, &dialect, &mut tags)?;
-    Ok(tags.once())
+    let everything = |item: &BareItem| item.as_token().is_some_and(|token| token.as_str() == "*");
+    for member in &list_of(headers, "cache-group-invalidation")? {
+        match member {
+            ListEntry::Item(item) if everything(&item.bare_item) => {
+                return Ok(Invalidated::Everything);
+            }
+            member => tags.push(string(member)?)?,
+        }
+    }
+    Ok(Invalidated::Groups(tags.once()))
 }
 
 /// Adds the tags of one field.
@@ -252,24 +269,29 @@ fn read_dialect(
     Ok(())
 }
 
-/// Adds the tags of a structured list of strings. Parameters mean nothing (RFC 9875 §2).
+/// Adds the tags of a structured list of strings.
 fn read_strings(headers: &HeaderMap, field: &str, tags: &mut Tags) -> Result<(), TagsRefused> {
+    list_of(headers, field)?.iter().try_for_each(|member| tags.push(string(member)?))
+}
+
+/// All lines of a field as one structured list (RFC 9651 section 3.1); empty where it is not there.
+fn list_of(headers: &HeaderMap, field: &str) -> Result<List, TagsRefused> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(|value| value.as_bytes()).collect();
-    if lines.is_empty() {
-        return Ok(());
+    match lines.is_empty() {
+        true => Ok(List::new()),
+        false => Parser::new(&lines.join(&b", "[..])).parse().map_err(|_| TagsRefused::Unreadable),
     }
-    let list: List =
-        Parser::new(&lines.join(&b", "[..])).parse().map_err(|_| TagsRefused::Unreadable)?;
-    for member in &list {
-        match member {
-            ListEntry::Item(item) => match &item.bare_item {
-                BareItem::String(tag) => tags.push(tag.as_str().as_bytes())?,
-                _ => return Err(TagsRefused::Unreadable),
-            },
-            ListEntry::InnerList(_) => return Err(TagsRefused::Unreadable),
+}
+
+/// A member that is a string. Parameters mean nothing (RFC 9875 §2).
+fn string(member: &ListEntry) -> Result<&[u8], TagsRefused> {
+    match member {
+        ListEntry::Item(item) => {
+            let tag = item.bare_item.as_string().ok_or(TagsRefused::Unreadable)?;
+            Ok(tag.as_str().as_bytes())
         }
+        ListEntry::InnerList(_) => Err(TagsRefused::Unreadable),
     }
-    Ok(())
 }
 
 #[cfg(test)]

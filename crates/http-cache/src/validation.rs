@@ -174,7 +174,8 @@ fn update(
     )?;
     stored.set_content_length(old.content_length());
     // Tags are joined: one too many makes a page anew too often, one too few leaves it outdated.
-    stored.tags = std::mem::take(&mut stored.tags).into_inner().joined(&old.tags)?.into();
+    let tags = stored.tags().clone().joined(old.tags())?;
+    stored.set_tags(tags);
     if let Some(tag) = old.etag.value_if(Whose::Own) {
         stored.set_own_etag(tag);
     } else if old.etag.whose() == Some(Whose::Origins) {

@@ -133,7 +133,7 @@ proptest! {
         if let Ok(new) = new {
             check_stored(&new, seconds);
             prop_assert_eq!(new.content_length(), stored.content_length());
-            prop_assert!(stored.tags.iter().all(|tag| new.tags.iter().any(|other| other == tag)));
+            prop_assert!(stored.tags().iter().all(|tag| new.tags().iter().any(|other| other == tag)));
         }
     }
 

@@ -43,7 +43,7 @@ fn private_pages_are_not_stored_and_what_they_say_is_kept() {
     for line in ["private,max-age=60", "shared,private,max-age=60", "private"] {
         assert_eq!(source(&[(LSCACHE, line)]), Err(NotStored::Private), "{line}");
     }
-    let said = stored(&[PUBLIC]).beside.litespeed.expect("it was said");
+    let said = stored(&[PUBLIC]).beside().litespeed.expect("it was said");
     assert_eq!((said.scope, said.lifetime_seconds), (Scope::Public, Some(60)));
 }
 
@@ -84,7 +84,7 @@ fn nothing_of_it_goes_to_clients() {
     names.sort_unstable();
     assert_eq!(names, ["content-type", "date", "set-cookie"]);
     assert_eq!(found.headers["set-cookie"], "a=1; path=/");
-    assert_eq!(found.tags.len(), 2);
+    assert_eq!(found.tags().len(), 2);
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn variants_by_cookies_have_keys_of_their_own() {
     let key = |cookie: &str| {
         let request_lines = [("cookie", cookie)];
         let page = store_for(&Method::GET, &request_lines, 200, &lines, &policy).expect("storable");
-        let own = page.nominated.variant_key();
-        assert_eq!(own, page.nominated.variant_key_for(&headers(&request_lines)));
+        let own = page.nominated().variant_key();
+        assert_eq!(own, page.nominated().variant_key_for(&headers(&request_lines)));
         own
     };
     assert_eq!(key("a=1"), key("b=2; a=1"));

@@ -170,7 +170,7 @@ fn what_is_kept() {
     assert_eq!(names, ["cache-control", "cache-groups", "date", "etag", "x-a", "x-b", "x-c"]);
     assert_eq!(stored.headers.get_all("x-c").iter().count(), 2);
     assert_eq!(stored.content_length(), Some(5));
-    let tags: Vec<&[u8]> = stored.tags.iter().collect();
+    let tags: Vec<&[u8]> = stored.tags().iter().collect();
     assert_eq!(tags, [&b"authors"[..], b"news"]);
     assert_eq!((stored.lifetime_ms(), stored.age_seconds(NOW)), (90_000, 1));
 }

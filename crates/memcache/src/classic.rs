@@ -52,7 +52,10 @@ pub(crate) fn read(command: &[u8], tokens: &Tokens<'_>, limits: Limits) -> Line 
             Some(_) => Line::of(Command::Verbosity),
             None => Line::refused(Refusal::BadLine),
         },
-        b"stats" => return Line::of(Command::Stats(tokens.from(1).first().map(|of| owned(of)))),
+        b"stats" => {
+            let mut words = tokens.from(1).iter().map(|word| owned(word));
+            return Line::of(Command::Stats(words.next(), words.next()));
+        }
         b"version" => return Line::of(Command::Version),
         b"quit" => return Line::of(Command::Quit),
         b"shutdown" => return Line::refused(Refusal::Shutdown),

@@ -41,7 +41,7 @@ pub fn execute(
         Command::MetaArithmetic(meta) => meta_execute::arithmetic(meta, quiet, items, now, answer),
         Command::MetaDebug { key } => meta_execute::debug(key, items, now, answer),
         Command::MetaNoOp => answer.line("MN").done(),
-        Command::Stats(of) => stats(of.as_deref(), items, now, answer),
+        Command::Stats(of, more) => stats((of.as_deref(), more.as_deref()), items, now, answer),
         Command::Version => answer.text(b"VERSION ").line(items.version()).done(),
         Command::Quit => return Next::Close,
         command => {
@@ -336,17 +336,21 @@ fn changed(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u
     Some((changed, number))
 }
 
-fn stats(of: Option<&[u8]>, items: &impl Items, now: Moment, answer: &mut Answer) {
+fn stats(of: (Option<&[u8]>, Option<&[u8]>), items: &impl Items, now: Moment, answer: &mut Answer) {
     match of {
-        None => {
+        (None, _) => {
             for (name, value) in items.stats(now) {
                 answer.text(b"STAT ").text(name.as_bytes()).text(b" ").line(&value);
             }
             answer.line("END");
         }
-        // There is nothing to be reset, and nothing kept by class.
-        Some(b"reset") => answer.line("RESET").done(),
-        Some(b"settings" | b"items" | b"slabs" | b"sizes" | b"conns") => answer.line("END").done(),
-        Some(_) => answer.line(Refusal::Unknown.as_str()).done(),
+        // There is nothing to be reset, nothing kept by class, by size or by prefix.
+        (Some(b"reset"), _) => answer.line("RESET").done(),
+        (Some(b"sizes"), _) => answer.line("STAT sizes_status disabled").line("END").done(),
+        (Some(b"detail"), Some(b"on" | b"off")) => answer.line("OK").done(),
+        (Some(b"detail"), Some(b"dump")) => answer.line("END").done(),
+        (Some(b"detail"), _) => answer.line(Refusal::BadDetail.as_str()).done(),
+        (Some(b"settings" | b"items" | b"slabs" | b"conns"), _) => answer.line("END").done(),
+        (Some(_), _) => answer.line(Refusal::Unknown.as_str()).done(),
     }
 }

@@ -45,8 +45,8 @@ pub enum Command {
     MetaNoOp,
     /// `flush_all`, with when.
     Flush(Expiry),
-    /// `stats`, with what of.
-    Stats(Option<Bytes>),
+    /// `stats`, with what of, and what of that.
+    Stats(Option<Bytes>, Option<Bytes>),
     /// `version`.
     Version,
     /// `verbosity`: there is nothing to be set.
@@ -244,6 +244,8 @@ pub enum Refusal {
     BadLine,
     /// The same, of `delete`.
     BadDelete,
+    /// The same, of `stats detail`.
+    BadDetail,
     /// The value does not end where it should.
     BadValue,
     /// A time that is none.
@@ -298,6 +300,7 @@ impl Refusal {
             Refusal::BadDelete => {
                 "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]"
             }
+            Refusal::BadDetail => "CLIENT_ERROR usage: stats detail on|off|dump",
             Refusal::BadValue => "CLIENT_ERROR bad data chunk",
             Refusal::BadExpiry => "CLIENT_ERROR invalid exptime argument",
             Refusal::BadDelta => "CLIENT_ERROR invalid numeric delta argument",

@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[must_use]
 pub fn columns_query(schema: &str, table: Option<&str>) -> String {
     let mut sql = "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, \
-                   COLUMN_KEY FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "
+                   COLUMN_KEY, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "
         .to_owned();
     put_literal(&mut sql, schema);
     if let Some(table) = table {
@@ -61,6 +61,8 @@ pub struct ColumnShape {
     pub charset: Option<String>,
     /// Whether it is a part of the primary key.
     pub in_primary_key: bool,
+    /// Whether its value is worked out from other columns.
+    pub is_generated: bool,
 }
 
 impl TableShape {
@@ -75,7 +77,7 @@ impl TableShape {
     /// # Errors
     /// `UnexpectedPacket` for other columns than that statement has.
     pub fn read_all(rows: &Rows) -> Result<HashMap<(String, String), TableShape>, Refusal> {
-        if rows.columns.len() != 6 {
+        if rows.columns.len() != 7 {
             return Err(Refusal::UnexpectedPacket);
         }
         let mut shapes: HashMap<(String, String), TableShape> = HashMap::new();
@@ -86,6 +88,9 @@ impl TableShape {
                 declared: text(3),
                 charset: rows.text(row, 4),
                 in_primary_key: text(5) == "PRI",
+                is_generated: ["VIRTUAL", "STORED", "PERSISTENT"]
+                    .iter()
+                    .any(|word| text(6).to_ascii_uppercase().contains(word)),
             };
             shapes.entry((text(0), text(1))).or_default().columns.push(column);
         }
@@ -153,9 +158,30 @@ impl ColumnShape {
             "uuid" => Special::Uuid,
             "inet6" => Special::Inet6,
             "inet4" => Special::Inet4,
-            _ => Special::None,
+            _ => written(word, rest),
         };
         Ok(())
+    }
+}
+
+/// How the numbers of a type are written, by what stands behind its word: `(8,2) unsigned zerofill`.
+fn written(word: &str, rest: &str) -> Special {
+    let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let numbers = inside.map_or("", |(inside, _)| inside);
+    let (first, second) = numbers.split_once(',').unwrap_or((numbers, ""));
+    let (first, second) = (first.trim().parse().ok(), second.trim().parse().ok());
+    let is_filled = rest.contains("zerofill");
+    match word {
+        "float" | "double" if is_filled => Special::FilledFloat,
+        "float" | "double" => second.map_or(Special::None, Special::Scaled),
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" if is_filled => {
+            first.map_or(Special::None, Special::Filled)
+        }
+        "decimal" if is_filled => {
+            let before: Option<u8> = first.and_then(|all: u8| all.checked_sub(second.unwrap_or(0)));
+            before.map_or(Special::None, Special::Filled)
+        }
+        _ => Special::None,
     }
 }
 
@@ -253,6 +279,7 @@ mod tests {
             declared: declared.into(),
             charset: None,
             in_primary_key: false,
+            is_generated: false,
         };
         let mut columns = [column(kind)];
         TableShape::new(vec![shape]).fill(&mut columns)?;
@@ -269,6 +296,18 @@ mod tests {
         let choice = filled("enum('a','it''s','(,)')", ColumnKind::Enum { bytes: 1 });
         let members = choice.expect("it fits").members.expect("members");
         assert_eq!(members.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), ["a", "it's", "(,)"]);
+    }
+
+    #[test]
+    fn how_numbers_are_written_is_known() {
+        let special = |declared: &str, kind| filled(declared, kind).expect("it fits").special;
+        assert_eq!(special("int(5) unsigned zerofill", ColumnKind::Long), Special::Filled(5));
+        assert_eq!(special("int(5)", ColumnKind::Long), Special::None);
+        let decimal = ColumnKind::Decimal { precision: 8, scale: 2 };
+        assert_eq!(special("decimal(8,2) unsigned zerofill", decimal), Special::Filled(6));
+        assert_eq!(special("double(10,2)", ColumnKind::Double), Special::Scaled(2));
+        assert_eq!(special("double", ColumnKind::Double), Special::None);
+        assert_eq!(special("float unsigned zerofill", ColumnKind::Float), Special::FilledFloat);
     }
 
     #[test]

@@ -168,7 +168,7 @@ pub enum Sign {
     Unknown,
 }
 
-/// A type of MariaDB that the stream shows as bytes only; the schema knows it.
+/// What the schema knows of a type, and the stream does not show: how its values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
     /// None of them, as far as is known.
@@ -179,6 +179,12 @@ pub enum Special {
     Inet6,
     /// `INET4`.
     Inet4,
+    /// `ZEROFILL`: a whole number has so many digits at least, of a `DECIMAL` what is before the point.
+    Filled(u8),
+    /// `FLOAT(M,D)`, `DOUBLE(M,D)`: so many digits behind the point.
+    Scaled(u8),
+    /// A floating-point number with `ZEROFILL`.
+    FilledFloat,
 }
 
 /// A column.

@@ -4,9 +4,11 @@
 //!
 //! | type | text | as |
 //! |---|---|---|
-//! | integers, `BIT`, `YEAR` | decimal; `YEAR` with four digits | `-17`, `5`, `0000` |
+//! | integers, `BIT`, `YEAR` | decimal; `YEAR` with four digits; `ZEROFILL` filled up | `-17`, `5`, `0000`, `00042` |
 //! | `DECIMAL` | as SQL writes it, with all digits after the point | `12.50` |
-//! | `FLOAT`, `DOUBLE` | the shortest decimal that reads back the same, no exponent | `0.1` |
+//! | `DOUBLE` | the shortest decimal that reads back the same; none where SQL writes an exponent | `0.1` |
+//! | `FLOAT(M,D)`, `DOUBLE(M,D)` | with so many digits behind the point | `1.50` |
+//! | `FLOAT` | the same; none with more than six digits, of which SQL does not show all | |
 //! | `DATE`, `TIME`, `DATETIME` | as SQL writes it, with the column's digits after the point | `2026-02-28 09:30:00.500` |
 //! | `TIMESTAMP` | the same, in UTC whatever the session's time zone | |
 //! | character types | the text in UTF-8; trailing spaces of `CHAR` are not sent | `straße` |
@@ -100,6 +102,8 @@ pub enum NoText {
     InPart,
     /// The JSON document is damaged, or beyond its bounds.
     BadJson,
+    /// SQL does not show all digits of the number, or shows it with an exponent.
+    Inexact,
 }
 
 impl NoText {
@@ -113,6 +117,7 @@ impl NoText {
             NoText::MembersUnknown => "members-unknown",
             NoText::InPart => "in-part",
             NoText::BadJson => "bad-json",
+            NoText::Inexact => "inexact",
         }
     }
 }
@@ -139,8 +144,9 @@ impl Value<'_> {
             Value::Bytes(bytes) => Cow::Owned(hex(bytes)),
             Value::Int(number) => Cow::Owned(number.to_string()),
             Value::UInt(number) | Value::Bits(number) => Cow::Owned(number.to_string()),
-            Value::Float(number) => Cow::Owned(number.to_string()),
-            Value::Double(number) => Cow::Owned(number.to_string()),
+            Value::Double(number) if is_written_out(*number) => Cow::Owned(number.to_string()),
+            Value::Float(number) => Cow::Owned(float_text(*number).ok_or(NoText::Inexact)?),
+            Value::Double(_) => return Err(NoText::Inexact),
             Value::Year(year) => Cow::Owned(format!("{year:04}")),
             Value::Date(date) => Cow::Owned(date.to_string()),
             Value::Time(time) => Cow::Owned(time.to_string()),
@@ -152,6 +158,23 @@ impl Value<'_> {
         })
     }
 }
+
+/// Whether SQL writes such a number without an exponent (`my_gcvt` has one from sixteen digits before the point
+/// on, and for what is small; where exactly is not gone into).
+fn is_written_out(number: f64) -> bool {
+    number == 0.0 || (1e-4..1e15).contains(&number.abs())
+}
+
+/// A `FLOAT` as SQL writes it, if that is all of it.
+fn float_text(number: f32) -> Option<String> {
+    let text = number.to_string();
+    let digits = text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0');
+    let is_short = digits.count() <= FLOAT_DIGITS && number.abs() < 1e6;
+    (is_short && is_written_out(number.into())).then_some(text)
+}
+
+/// So many digits of a `FLOAT` are shown.
+const FLOAT_DIGITS: usize = 6;
 
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);

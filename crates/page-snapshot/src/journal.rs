@@ -1,6 +1,7 @@
 //! The journal: changes that were told by word of mouth (in responses, by purges, through the control
 //! interface), which no database's stream will tell again. Each is appended once it has been applied and
-//! before it is acknowledged.
+//! before it is acknowledged. And whether something is in hand that may tell of a change once it has ended: what
+//! that would have been is not known to whoever reads a journal that ends so.
 //!
 //! A journal that cannot be read to its last byte is refused: what is missing may be a change that somebody
 //! was told is done.
@@ -10,9 +11,12 @@ use crate::frame::{self, Before, FRAME_BYTES, Place};
 use crate::parts::{Put, Rest};
 
 const MAGIC: &[u8; 8] = b"PwChange";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PREFIX_BYTES: usize = 8 + 4 + 8 + 8;
-const KIND: u8 = 4;
+/// A change.
+const CHANGE: u8 = 4;
+/// Whether something is in hand.
+const IN_HAND: u8 = 5;
 /// The most names of one change; one with more is a change of everything.
 const NAMES_MAX: usize = 100_000;
 
@@ -82,18 +86,40 @@ impl Journal {
             out.u8(kind);
             out.bytes(name);
         }
-        frame::end(&mut out, at, KIND, self.place);
+        self.end(out, at, CHANGE)
+    }
+
+    /// The bytes to be appended when something is taken in hand, or nothing is any more.
+    pub fn in_hand(&mut self, is: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        let at = frame::begin(&mut out);
+        out.u8(is.into());
+        self.end(out, at, IN_HAND)
+    }
+
+    fn end(&mut self, mut out: Vec<u8>, at: usize, kind: u8) -> Vec<u8> {
+        frame::end(&mut out, at, kind, self.place);
         self.place.number += 1;
         out
     }
 }
 
-/// Reads a whole journal of the snapshot with this number: the names that have changed, and where it goes
-/// on.
+/// What is in a journal.
+#[derive(Debug)]
+pub struct Left {
+    /// The names that have changed, each once.
+    pub names: Vec<Name>,
+    /// Whether something was in hand when it ends.
+    pub in_hand: bool,
+    /// Where it goes on.
+    pub journal: Journal,
+}
+
+/// Reads a whole journal of the snapshot with this number.
 ///
 /// # Errors
 /// Anything in it that is not as it was written, its end included.
-pub fn read_journal(bytes: &[u8], generation: u64) -> Result<(Vec<Name>, Journal), Unreadable> {
+pub fn read_journal(bytes: &[u8], generation: u64) -> Result<Left, Unreadable> {
     let mut rest = Rest(bytes);
     if bytes.len() < PREFIX_BYTES {
         return Err(Unreadable::CutOff);
@@ -108,23 +134,26 @@ pub fn read_journal(bytes: &[u8], generation: u64) -> Result<(Vec<Name>, Journal
         return Err(Unreadable::Foreign);
     }
     let mut place = Place { file: rest.u64()?, number: 0 };
-    let mut names = Vec::new();
+    let (mut names, mut in_hand) = (Vec::new(), false);
     while !rest.0.is_empty() {
         let before = rest.take(FRAME_BYTES)?;
         let before = Before::read(before.try_into().map_err(|_| Unreadable::CutOff)?)?;
         let piece = rest.take(before.length)?;
-        if before.kind != KIND {
-            return Err(Unreadable::Damaged);
-        }
         before.check(piece, place)?;
         place.number += 1;
         let mut piece = Rest(piece);
-        while !piece.0.is_empty() {
-            let kind = piece.u8()?;
-            names.push(Name::of(kind, piece.bytes()?)?);
+        match before.kind {
+            CHANGE => {
+                while !piece.0.is_empty() {
+                    let kind = piece.u8()?;
+                    names.push(Name::of(kind, piece.bytes()?)?);
+                }
+            }
+            IN_HAND if piece.0.len() == 1 => in_hand = piece.u8()? != 0,
+            _ => return Err(Unreadable::Damaged),
         }
     }
     names.sort_unstable();
     names.dedup();
-    Ok((names, Journal { place }))
+    Ok(Left { names, in_hand, journal: Journal { place } })
 }

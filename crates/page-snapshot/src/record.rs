@@ -146,12 +146,12 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     out.u8(source_number(stored.lifetime_source));
     write_directives(&stored.directives.unpacked(), out);
     write_pairs(
-        stored.nominated.fields().map(|(name, value)| (name.as_str().as_bytes(), value)),
+        stored.nominated().fields().map(|(name, value)| (name.as_str().as_bytes(), value)),
         out,
     );
-    write_pairs(stored.nominated.cookies(), out);
-    out.u32(stored.tags.len() as u32);
-    stored.tags.iter().for_each(|tag| out.bytes(tag));
+    write_pairs(stored.nominated().cookies(), out);
+    out.u32(stored.tags().len() as u32);
+    stored.tags().iter().for_each(|tag| out.bytes(tag));
     match stored.etag.whose() {
         None => out.u8(0),
         Some(Whose::Origins) => out.u8(1),
@@ -160,8 +160,8 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     stored.etag.as_it_came().iter().for_each(|tag| out.bytes(tag));
     out.u8(u8::from(stored.forms == Forms::ByCoding));
     out.maybe(stored.content_length());
-    out.u8(u8::from(stored.beside.litespeed.is_some()));
-    if let Some(control) = &stored.beside.litespeed {
+    out.u8(u8::from(stored.beside().litespeed.is_some()));
+    if let Some(control) = &stored.beside().litespeed {
         write_litespeed(control, out);
     }
 }
@@ -181,12 +181,12 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     stored.directives = (&read_directives(rest)?).into();
     let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
     let fields = fields.collect::<Result<Vec<_>, Unreadable>>()?;
-    stored.nominated = Nominated::of_parts(fields, read_pairs(rest)?).into();
+    stored.set_nominated(Nominated::of_parts(fields, read_pairs(rest)?));
     let mut tags = Vec::new();
     for _ in 0..rest.count(TAGS_MAX)? {
         tags.push(rest.bytes()?);
     }
-    stored.tags = Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?.into();
+    stored.set_tags(Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?);
     stored.etag = match rest.u8()? {
         0 => EntityTag::NONE,
         1 => entity_tag(Whose::Origins, rest)?,
@@ -196,7 +196,7 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     stored.forms = if rest.flag()? { Forms::ByCoding } else { Forms::One };
     stored.set_content_length(rest.maybe()?);
     let litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
-    stored.beside = Beside { litespeed, ..Beside::default() }.into();
+    stored.set_beside(Beside { litespeed, ..Beside::default() });
     if stored.is_private() { Err(Unreadable::Invalid) } else { Ok(stored) }
 }
 

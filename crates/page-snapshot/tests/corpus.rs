@@ -16,6 +16,7 @@ fn inputs_that_can_be_read() {
     write_page(&other, &mut coded);
     let (mut journal, mut bytes) = Journal::begin(1, 7);
     bytes.extend(journal.change(&[Name::Tag(b"news".to_vec()), Name::Prefix(b"/a/".to_vec())]));
+    bytes.extend(journal.in_hand(true));
     bytes.extend(journal.change(&[Name::Everything]));
     assert!(read_page(&page).is_ok() && read_page(&coded).is_ok());
     assert!(read_journal(&bytes, 1).is_ok());

@@ -6,8 +6,8 @@ mod common;
 use common::{head, read, record, snapshot, usual};
 use http_cache::Stored;
 use page_snapshot::{
-    Content, End, FRAME_BYTES, Journal, Name, PREFIX_BYTES, Reader, Unreadable, Writer, Written,
-    read_journal, read_page, write_page,
+    Content, End, FRAME_BYTES, Journal, Left, Name, PREFIX_BYTES, Reader, Unreadable, Writer,
+    Written, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
@@ -146,7 +146,10 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
         bytes.extend(journal.change(change));
         ends.push(bytes.len());
     }
-    let (names, mut journal) = read_journal(&bytes, 7).expect("it is whole");
+    bytes.extend(journal.in_hand(true));
+    ends.push(bytes.len());
+    let Left { names, in_hand, mut journal } = read_journal(&bytes, 7).expect("it is whole");
+    assert!(in_hand);
     assert_eq!(names.len(), 5);
     assert!(changes.iter().flatten().all(|name| names.contains(name)));
     assert_eq!(read_journal(&bytes, 8).err(), Some(Unreadable::Foreign));
@@ -160,13 +163,15 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
     }
     // It goes on where it ended.
     bytes.extend(journal.change(&[Name::Tag(b"more".to_vec())]));
-    let (names, _) = read_journal(&bytes, 7).expect("it is whole");
-    assert!(names.contains(&Name::Tag(b"more".to_vec())));
+    assert!(read_journal(&bytes, 7).expect("it is whole").in_hand);
+    bytes.extend(journal.in_hand(false));
+    let Left { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
+    assert!(!in_hand && names.contains(&Name::Tag(b"more".to_vec())));
     // A change with more names than are written is one of everything.
     let (mut journal, mut bytes) = Journal::begin(1, 1);
     let many: Vec<Name> = (0..100_001_u32).map(|n| Name::Tag(n.to_le_bytes().to_vec())).collect();
     bytes.extend(journal.change(&many));
-    assert_eq!(read_journal(&bytes, 1).expect("it is whole").0, [Name::Everything]);
+    assert_eq!(read_journal(&bytes, 1).expect("it is whole").names, [Name::Everything]);
 }
 
 fn any_stored() -> impl Strategy<Value = Option<Stored>> {

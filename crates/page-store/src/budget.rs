@@ -93,6 +93,36 @@ pub(crate) fn page_bytes<P>(bytes: usize, payload_bytes: usize) -> usize {
     heap((fixed_bytes::<P>() + bytes).next_multiple_of(align_of::<usize>())) + payload_bytes
 }
 
+/// Bytes of heap in three bytes, rounded up: to what allocators hand out, from 128 MiB to 4 KiB. At most 32 GiB.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Roughly([u8; 3]);
+
+impl Roughly {
+    const FINE: usize = 16;
+    const COARSE: usize = 4 << 10;
+    /// Set where the steps are the coarse ones.
+    const IS_COARSE: u32 = 1 << 23;
+
+    pub(crate) fn of(bytes: usize) -> Roughly {
+        let fine = u32::try_from(bytes.div_ceil(Self::FINE)).ok();
+        let steps = fine.filter(|steps| *steps < Self::IS_COARSE).unwrap_or_else(|| {
+            let coarse = u32::try_from(bytes.div_ceil(Self::COARSE)).unwrap_or(u32::MAX);
+            coarse.min(Self::IS_COARSE - 1) | Self::IS_COARSE
+        });
+        let [_, high, middle, low] = steps.to_be_bytes();
+        Roughly([high, middle, low])
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        let [high, middle, low] = self.0;
+        let steps = u32::from_be_bytes([0, high, middle, low]);
+        match steps & Self::IS_COARSE {
+            0 => steps as usize * Self::FINE,
+            _ => (steps & !Self::IS_COARSE) as usize * Self::COARSE,
+        }
+    }
+}
+
 /// What the heap takes for a hash table with room for `capacity` entries of `entry_bytes`.
 pub(crate) fn table_bytes(capacity: usize, entry_bytes: usize) -> usize {
     let buckets = match capacity {
@@ -102,4 +132,19 @@ pub(crate) fn table_bytes(capacity: usize, entry_bytes: usize) -> usize {
         _ => (capacity * 8 / 7).next_power_of_two(),
     };
     heap(buckets * entry_bytes + buckets + 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Roughly;
+
+    #[test]
+    fn bytes_are_rounded_up_and_never_down() {
+        let round = |bytes| Roughly::of(bytes).bytes();
+        assert_eq!([0, 1, 16, 17, 65_536].map(round), [0, 16, 16, 32, 65_536]);
+        assert_eq!(round((128 << 20) - 16), (128 << 20) - 16);
+        assert_eq!([128 << 20, (128 << 20) + 1].map(round), [128 << 20, (128 << 20) + 4096]);
+        assert_eq!(round(10 << 30), 10 << 30);
+        assert_eq!(round(usize::MAX), (32 << 30) - 4096);
+    }
 }

@@ -160,6 +160,18 @@ impl<F> Fills<F> {
         self.enter(store, &entering, waiter)
     }
 
+    /// Joins the render of `key` that is in progress, for a request that could not be answered by what it
+    /// renders itself for others: it never leads. `None` where there is none to be joined; take a
+    /// [`turn`](Fills::turn) under another key.
+    pub fn join(&self, key: Key<'_>, arrival: Number, now_ms: u64) -> Option<Follower<F>> {
+        let entering = Entering { key, newer_than: 0, arrived: Arrived::Perhaps(arrival), now_ms };
+        let mut stripe = lock(self.table.stripe(key.hash));
+        if stripe.alone.contains(key.hash, now_ms) {
+            return None;
+        }
+        stripe.follow(&entering, self.table.limits.followers_max)?.ok()
+    }
+
     /// The next turn of a request whose follower was refused, or whose leader went without an answer. It
     /// never joins the same or an older render.
     pub fn again<P: Payload>(
@@ -188,16 +200,14 @@ impl<F> Fills<F> {
             drop(stripe);
             return Turn::Alone(Alone { lease: store.lease(), why: Why::NotShareable });
         }
-        if let Some(fill) = stripe.newest.get(&key.hash).filter(|fill| entering.may_follow(fill)) {
-            if fill.followers.load(Ordering::Relaxed) >= self.table.limits.followers_max {
+        match stripe.follow(entering, self.table.limits.followers_max) {
+            Some(Ok(follower)) => return Turn::Follow(follower),
+            Some(Err(why)) => {
                 stripe.stats.alone_too_many_followers += 1;
                 drop(stripe);
-                return Turn::Alone(Alone { lease: store.lease(), why: Why::TooManyFollowers });
+                return Turn::Alone(Alone { lease: store.lease(), why });
             }
-            fill.followers.fetch_add(1, Ordering::Relaxed);
-            let fill = Arc::clone(fill);
-            stripe.stats.followed += 1;
-            return Turn::Follow(Follower { fill, arrived: entering.arrived });
+            None => {}
         }
         let number = self.table.last.fetch_add(1, Ordering::Relaxed) + 1;
         let followers = AtomicUsize::new(0);
@@ -250,6 +260,23 @@ struct Entering<'k> {
 impl Entering<'_> {
     fn may_follow<F>(&self, fill: &Fill<F>) -> bool {
         fill.number > self.newer_than && fill.key.as_key() == self.key
+    }
+}
+
+impl<F> Stripe<F> {
+    /// Follows the render in progress; `None` where there is none that may be followed.
+    fn follow(
+        &mut self,
+        entering: &Entering<'_>,
+        followers_max: usize,
+    ) -> Option<Result<Follower<F>, Why>> {
+        let fill = self.newest.get(&entering.key.hash).filter(|fill| entering.may_follow(fill))?;
+        if fill.followers.load(Ordering::Relaxed) >= followers_max {
+            return Some(Err(Why::TooManyFollowers));
+        }
+        fill.followers.fetch_add(1, Ordering::Relaxed);
+        self.stats.followed += 1;
+        Some(Ok(Follower { fill: Arc::clone(fill), arrived: entering.arrived }))
     }
 }
 

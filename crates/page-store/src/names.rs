@@ -8,6 +8,7 @@
 //! the owner's scope is another name than the tag in public.
 //! Invariant: a list that was cut or over a limit is never used: it refuses the page instead.
 
+use crate::address;
 use crate::hash::{Id, Kind, Seeds};
 use crate::refused::Refused;
 
@@ -20,7 +21,7 @@ pub struct Site(pub u32);
 pub enum Target<'a> {
     /// A name of data, opaque bytes.
     Tag(&'a [u8]),
-    /// One URL: path and query as the pages were stored with (no scheme, no host), every scheme and variant.
+    /// One URL: path and query (no scheme, no host), every scheme and variant, however it is percent-encoded.
     Url(&'a [u8]),
     /// A path with any query or none. A query given here is ignored.
     Path(&'a [u8]),
@@ -88,14 +89,15 @@ impl Target<'_> {
     pub(crate) fn ids(&self, site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
         match self {
             Self::Tag(tag) => ids.push(seeds.id(site, Kind::Tag, tag)),
-            Self::Url(url) => ids.push(seeds.id(site, Kind::Url, url)),
+            Self::Url(url) => ids.push(seeds.id(site, Kind::Url, &address::name(url))),
             Self::Path(path) => {
                 // A page without a query has no edge for its path: its URL is its path.
-                let (path, _) = split(path);
+                let path = address::name(split(path).0);
+                let path = &*path;
                 ids.push(seeds.id(site, Kind::Url, path));
                 ids.push(seeds.id(site, Kind::Path, path));
             }
-            Self::Prefix(prefix) => prefix_ids(split(prefix).0, site, seeds, ids),
+            Self::Prefix(prefix) => prefix_ids(&address::name(split(prefix).0), site, seeds, ids),
             Self::Everything => ids.push(everything(site, seeds)),
             Self::Owner(owner) => ids.push(seeds.id(site, Kind::Owner, owner)),
             Self::OwnerTag { owner, tag } => {
@@ -104,7 +106,7 @@ impl Target<'_> {
             }
             Self::OwnerUrl { owner, url } => {
                 let owner = seeds.id(site, Kind::Owner, owner);
-                ids.push(seeds.owned(site, Kind::OwnerUrl, owner, url));
+                ids.push(seeds.owned(site, Kind::OwnerUrl, owner, &address::name(url)));
             }
         }
     }
@@ -159,6 +161,7 @@ impl Dependencies {
         tags_max: usize,
         tag_bytes_max: usize,
     ) -> Self {
+        let path_and_query = &*address::name(path_and_query);
         let url = seeds.id(site, Kind::Url, path_and_query);
         let mut ids = vec![everything(site, seeds), url];
         let (path, query) = split(path_and_query);

@@ -5,7 +5,7 @@
 //! response that is freshened or validated is a new page in its place. Selecting among variants is not done
 //! here: the store hands out candidates and `http-cache` chooses.
 
-use crate::budget;
+use crate::budget::{self, Roughly};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
 use std::fmt;
@@ -83,9 +83,6 @@ const USES_MAX: u8 = 3;
 /// The number at which a page's count of requests stays.
 pub const SERVED_MAX: u16 = u16::MAX;
 
-/// What allocators hand out is a multiple of this.
-const HEAP_STEP: usize = 16;
-
 /// What becomes a page: a payload, and bytes that are to stand in one allocation with it.
 pub struct New<'b, P> {
     /// What the caller wants to know of it.
@@ -108,10 +105,10 @@ struct Kept<P> {
     key_bytes: u32,
     variant: u32,
     hash: u64,
-    lease: Number,
+    lease: Early,
     payload: P,
-    /// In steps of the allocator's.
-    heap_steps: u32,
+    /// What the payload owns.
+    owns: Roughly,
     /// Where the index keeps it; written under the index lock only.
     slot: AtomicU32,
     /// 0 to 3, for the eviction.
@@ -123,26 +120,43 @@ struct Kept<P> {
     marked: Mark,
 }
 
+/// A lease's number in six bytes. A number that has no place in them, after nine thousand years of a thousand
+/// changes a second, is taken for the last that has: earlier than it was, so that nothing is stored that
+/// must not be.
+#[derive(Clone, Copy)]
+struct Early([u16; 3]);
+
+impl Early {
+    fn of(lease: Number) -> Early {
+        let number = lease.0.min((1 << 48) - 1);
+        Early([(number >> 32) as u16, (number >> 16) as u16, number as u16])
+    }
+
+    fn number(self) -> Number {
+        let [high, middle, low] = self.0.map(u64::from);
+        Number(high << 32 | middle << 16 | low)
+    }
+}
+
 impl<P: Payload> Page<P> {
     pub(crate) fn new(key: Key<'_>, variant: u32, lease: Number, new: New<'_, P>) -> Self {
         let bytes: usize = new.bytes.iter().map(|piece| piece.len()).sum();
         let mut all = Vec::with_capacity(key.bytes.len() + bytes);
         all.extend_from_slice(key.bytes);
         new.bytes.iter().for_each(|piece| all.extend_from_slice(piece));
-        let heap_bytes = budget::page_bytes::<P>(all.len(), new.payload.bytes());
         let kept = Kept {
             key_bytes: u32::try_from(key.bytes.len()).expect("a key is shorter than 4 GiB"),
             variant,
             hash: key.hash,
-            lease,
+            lease: Early::of(lease),
+            owns: Roughly::of(new.payload.bytes()),
             payload: new.payload,
-            heap_steps: u32::try_from(heap_bytes.div_ceil(HEAP_STEP)).unwrap_or(u32::MAX),
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
             served: AtomicU16::new(0),
             marked: Mark::new(0),
         };
-        Self(ThinArc::from_header_and_slice(kept, &all))
+        Self(page_heap::apart(|| ThinArc::from_header_and_slice(kept, &all)))
     }
 
     /// A page that is in no store and has no key: to be read as those are that have been stored.
@@ -195,13 +209,13 @@ impl<P> Page<P> {
 
     /// The clock's value when the render that made it began.
     pub fn lease(&self) -> Number {
-        self.kept().lease
+        self.kept().lease.number()
     }
 
     /// The bytes it takes in the store, without the dependency index; up to a multiple of what allocators
-    /// hand out, and to 64 GiB.
+    /// hand out.
     pub fn heap_bytes(&self) -> usize {
-        self.kept().heap_steps as usize * HEAP_STEP
+        budget::page_bytes::<P>(self.0.slice.len(), self.kept().owns.bytes())
     }
 
     /// Whether a soft invalidation touched it: to be treated as stale.
@@ -254,6 +268,12 @@ impl<P> Page<P> {
 
     pub(crate) fn set_served(&self, served: u16) {
         self.kept().served.store(served, Ordering::Relaxed);
+    }
+
+    /// Whether a store keeps it. By the next moment that may have changed, unless it never was in one, or
+    /// has left it.
+    pub fn is_stored(&self) -> bool {
+        self.slot() != NOWHERE
     }
 
     pub(crate) fn slot(&self) -> u32 {
@@ -337,5 +357,38 @@ impl<'c, P> IntoIterator for &'c Candidates<P> {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Payload for [u64; 2] {
+        fn bytes(&self) -> usize {
+            100
+        }
+    }
+
+    #[test]
+    fn a_page_is_forty_bytes_and_its_payload() {
+        assert_eq!(size_of::<Kept<[u64; 2]>>(), 40 + 16);
+        let page = Page::new(Key { bytes: b"key", hash: 7 }, 1, Number(9), New::from([1, 2]));
+        assert_eq!(
+            (page.lease(), page.key().bytes(), page.bytes()),
+            (Number(9), &b"key"[..], &[][..])
+        );
+        assert_eq!(
+            page.heap_bytes(),
+            budget::heap((40 + 16 + 16 + 3_usize).next_multiple_of(8)) + 112
+        );
+    }
+
+    #[test]
+    fn a_number_that_has_no_place_is_an_earlier_one() {
+        for number in [0, 1, 65_536, 0x1234_5678_9abc, (1 << 48) - 1] {
+            assert_eq!(Early::of(Number(number)).number(), Number(number));
+        }
+        assert_eq!(Early::of(Number(u64::MAX)).number(), Number((1 << 48) - 1));
     }
 }

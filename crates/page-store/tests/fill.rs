@@ -172,6 +172,31 @@ mod fill {
     }
 
     #[test]
+    fn who_only_joins_never_leads_and_is_held_to_the_same_rules() {
+        let table = Table::new(FillLimits { followers_max: 2, alone_max: 64 });
+        let join = |url, now_ms| table.fills.join(table.key(url), table.store.number(), now_ms);
+        assert!(join("/a", 0).is_none(), "nothing is in progress");
+        assert_eq!(table.fills.stats().in_progress, 0);
+        let leader = lead(table.turn("/a"));
+        assert!(join("/b", 0).is_none());
+        let early = join("/a", 0).expect("joined");
+        drop_all(&table.store, tag("t"));
+        let late = join("/a", 0).expect("joined");
+        assert!(join("/a", 0).is_none(), "as many follow as may");
+        let dependencies = depends(&table.store, "/a", &["t"]);
+        assert_eq!(early.may_share(&table.store, &dependencies), Ok(()));
+        assert_eq!(late.may_share(&table.store, &dependencies), Err(Refused::ChangedSince));
+        drop(early);
+        leader.not_shareable(1_000);
+        assert!(join("/a", 999).is_none(), "what it renders is nobody else's");
+        join("/a", 1_000).expect("joined");
+        drop((leader, late));
+        assert!(join("/a", 1_000).is_none());
+        assert_eq!((table.fills.stats().led, table.fills.stats().followed), (1, 3));
+        assert_eq!((table.fills.stats().in_progress, table.store.stats().leases), (0, 0));
+    }
+
+    #[test]
     fn a_page_that_is_not_shareable_is_rendered_by_everybody_until_its_time() {
         let table = Table::new(FillLimits::default());
         let leader = lead(table.turn_at("/a", 1_000));

@@ -3,10 +3,13 @@
 //! compressed on the way or not.
 //!
 //! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
-//! as being in hyper's hands; hyper drops it when the content has been taken.
+//! as being in hyper's hands; hyper drops it when the content has been taken. What is long and of a page is
+//! lent to the client (`owed`) for as long as hyper has any of it.
 
 use crate::codings::OnTheWay;
 use crate::in_flight::InFlightGuard;
+use crate::owed::{self, Client};
+use crate::page::{ReadPage, SharedPage};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
@@ -14,6 +17,7 @@ use http_cache::Failure;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::sync::{mpsc, oneshot};
 
@@ -38,10 +42,47 @@ pub enum Content {
         /// How many bytes there will be, if that is known.
         length: Option<u64>,
     },
+    /// What arrives of a page that is being collected, and then the rest of it from the page itself.
+    Collected(Box<Collected>),
     /// What arrives, and trailers at its end.
     Trailed(Box<Trailed>),
     /// Other content, compressed while it is sent.
     OnTheWay(Box<OnTheWay>),
+    /// There will be no more, and why.
+    Broken(Failure),
+}
+
+/// Content that is sent while it is collected.
+pub struct Collected {
+    /// Where it arrives.
+    pub pieces: mpsc::Receiver<Piece>,
+    /// Where the rest is when they end.
+    pub rest: Resting,
+    /// How many bytes there will be, if that is known.
+    pub length: Option<u64>,
+}
+
+/// Where that is left which a client had not been sent of content when that was complete. Nobody waits here:
+/// it is left before the pieces end, and taken after their end.
+#[derive(Clone, Default)]
+pub struct Resting(Arc<Mutex<Rests>>);
+
+#[derive(Default)]
+struct Rests {
+    /// To whom it is owed, once hyper has the response.
+    client: Option<Arc<Client>>,
+    rest: Rest,
+}
+
+/// What is left of content.
+#[derive(Default)]
+pub struct Rest {
+    /// The bytes.
+    pub content: Bytes,
+    /// The page that they are of, if they are of one.
+    pub page: Option<SharedPage>,
+    /// Why there is no more, if the content broke off.
+    pub failure: Option<Failure>,
 }
 
 /// Content that may end with trailers.
@@ -72,8 +113,19 @@ impl Content {
                 }
                 piece
             }
+            Content::Collected(collected) => match ready!(collected.poll(cx)) {
+                Ok(piece) => Some(piece),
+                Err(rest) => {
+                    *self = rest.failure.map_or(Content::Empty, Content::Broken);
+                    match rest.content.is_empty() {
+                        false => Some(Ok(rest.content)),
+                        true => rest.failure.map(Err),
+                    }
+                }
+            },
             Content::Trailed(trailed) => ready!(trailed.pieces.poll_recv(cx)),
             Content::OnTheWay(coded) => ready!(poll_coded(coded, cx)),
+            Content::Broken(failure) => Some(Err(*failure)),
         })
     }
 
@@ -85,18 +137,37 @@ impl Content {
         Poll::Ready(trailers)
     }
 
+    /// What of it is of `page`, or will be of one, is owed to `client`.
+    fn lend(&mut self, page: Option<SharedPage>, client: &Arc<Client>) {
+        let lend = |bytes: &mut Bytes| {
+            *bytes = owed::lend(client, page.clone(), std::mem::take(bytes));
+        };
+        match self {
+            Content::Whole(bytes) if page.is_some() => lend(bytes),
+            Content::Pieces(pieces) if page.is_some() => pieces.iter_mut().for_each(lend),
+            Content::Collected(collected) => collected.rest.is_for(client),
+            Content::OnTheWay(coded) => coded.source.lend(page, client),
+            _ => {}
+        }
+    }
+
     fn is_at_end(&self) -> bool {
         match self {
             Content::Empty => true,
             Content::Whole(bytes) => bytes.is_empty(),
             Content::Pieces(pieces) => pieces.is_empty(),
-            Content::Channel { .. } | Content::Trailed(_) | Content::OnTheWay(_) => false,
+            Content::Channel { .. } | Content::Collected(_) | Content::Broken(_) => false,
+            Content::Trailed(_) | Content::OnTheWay(_) => false,
         }
     }
 
     /// Whether all of it has been taken, as far as its length tells.
     fn is_taken(&self) -> bool {
-        self.is_at_end() || matches!(self, Content::Channel { length: Some(0), .. })
+        match self {
+            Content::Channel { length, .. } => *length == Some(0),
+            Content::Collected(collected) => collected.length == Some(0),
+            content => content.is_at_end(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -109,19 +180,66 @@ impl Content {
             Content::Channel { length, .. } => {
                 length.map_or_else(SizeHint::default, SizeHint::with_exact)
             }
-            Content::Trailed(_) | Content::OnTheWay(_) => SizeHint::default(),
+            Content::Collected(collected) => {
+                collected.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
+            Content::Trailed(_) | Content::OnTheWay(_) | Content::Broken(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Collected {
+    /// The next piece, or, behind the last of them, the rest.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Rest>> {
+        let Some(piece) = ready!(self.pieces.poll_recv(cx)) else {
+            return Poll::Ready(Err(std::mem::take(&mut self.rest.rests().rest)));
+        };
+        if let (Ok(bytes), Some(length)) = (&piece, &mut self.length) {
+            *length = length.saturating_sub(bytes.len() as u64);
+        }
+        Poll::Ready(Ok(piece))
+    }
+}
+
+impl Resting {
+    /// Leaves it.
+    pub fn leave(&self, rest: Rest) {
+        let mut rests = self.rests();
+        rests.rest = rest;
+        rests.lend();
+    }
+
+    /// To whom it is owed.
+    fn is_for(&self, client: &Arc<Client>) {
+        let mut rests = self.rests();
+        rests.client = Some(client.clone());
+        rests.lend();
+    }
+
+    fn rests(&self) -> MutexGuard<'_, Rests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rests {
+    /// Once it is known what it is, and for whom.
+    fn lend(&mut self) {
+        if let (Some(client), false) = (&self.client, self.rest.content.is_empty()) {
+            let Rest { content, page, .. } = &mut self.rest;
+            *content = owed::lend(client, page.take(), std::mem::take(content));
         }
     }
 }
 
 fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
     loop {
-        let piece = match &mut coded.source {
-            Content::Whole(bytes) if bytes.len() > PIECE_BYTES => {
-                Some(Ok(bytes.split_to(PIECE_BYTES)))
-            }
-            source => ready!(source.poll_piece(cx)),
-        };
+        let mut piece = ready!(coded.source.poll_piece(cx));
+        // The last of it, and long: not in one go.
+        if let (Some(Ok(bytes)), Content::Empty) = (&mut piece, &coded.source)
+            && bytes.len() > PIECE_BYTES
+        {
+            coded.source = Content::Whole(bytes.split_off(PIECE_BYTES));
+        }
         let sent = match piece {
             Some(Ok(bytes)) => match coded.feed(&bytes) {
                 None => continue,
@@ -138,19 +256,38 @@ fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>>
 /// The content of one response.
 pub struct ResponseBody {
     content: Content,
+    /// The page that the content is of, where that is long, until the content is lent.
+    page: Option<SharedPage>,
     guard: Option<InFlightGuard>,
 }
 
 impl From<Content> for ResponseBody {
     fn from(content: Content) -> ResponseBody {
-        ResponseBody { content, guard: None }
+        ResponseBody { content, page: None, guard: None }
     }
 }
 
 impl ResponseBody {
     /// The same with other content.
     pub fn map(self, change: impl FnOnce(Content) -> Content) -> ResponseBody {
-        ResponseBody { content: change(self.content), guard: self.guard }
+        ResponseBody { content: change(self.content), page: self.page, guard: self.guard }
+    }
+
+    /// Its content is of this page.
+    pub fn is_of(&mut self, page: &SharedPage) {
+        if page.length() >= owed::LONG_BYTES && !self.content.is_at_end() {
+            self.page = Some(page.clone());
+        }
+    }
+
+    /// For hyper to have: what of it is in memory for the client alone is owed to it.
+    pub fn lent(mut self, client: impl FnOnce() -> Arc<Client>) -> ResponseBody {
+        let may_follow = matches!(self.content, Content::Collected(_) | Content::OnTheWay(_));
+        let page = self.page.take();
+        if page.is_some() || may_follow {
+            self.content.lend(page, &client());
+        }
+        self
     }
 
     /// Keeps the request counted until the content has been taken.

@@ -1,14 +1,14 @@
 //! The one clock. Everything that needs the time takes it from here, so that a story can set it.
 //!
-//! The time is the wall clock of the start plus what the monotonic clock has counted since: a page
-//! neither ages nor rejuvenates when somebody sets the machine's clock. A settable offset is added;
-//! it stays zero except where stories drive it (`Clock::advance`).
+//! The time is the wall clock of the start plus what the monotonic clock has counted since: however the
+//! machine's clock is set, it goes on. Where the two come apart it is put right by whoever sees to it that no
+//! page rejuvenates (`keep_time`). Stories move it (`Clock::advance`), and the machine's clock beside it.
 //!
 //! The only file that may call `Instant::now` or `SystemTime::now` (see clippy.toml).
 
 use http_cache::Timestamp;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock, shared by cloning.
@@ -22,7 +22,12 @@ struct Inner {
     started: Instant,
     runs: bool,
     started_ms: u64,
+    /// What is added to what was counted; may be less than nothing, modulo 2^64.
+    offset_ms: AtomicU64,
+    /// How far stories have moved it, and the machine's clock with it,
     advanced_ms: AtomicU64,
+    /// and that one alone.
+    set_ms: AtomicI64,
 }
 
 impl Clock {
@@ -44,7 +49,9 @@ impl Clock {
                 started: Instant::now(),
                 runs,
                 started_ms: since_epoch.as_millis() as u64,
+                offset_ms: AtomicU64::new(0),
                 advanced_ms: AtomicU64::new(0),
+                set_ms: AtomicI64::new(0),
             }),
         }
     }
@@ -68,8 +75,27 @@ impl Clock {
             false => Duration::ZERO,
         };
         let counted_ms = counted.as_secs() * 1000 + u64::from(counted.subsec_millis());
+        let offset_ms = self.inner.offset_ms.load(Ordering::Relaxed);
+        Timestamp((self.inner.started_ms + counted_ms).wrapping_add(offset_ms))
+    }
+
+    /// How far the machine's clock is ahead of this one, in milliseconds: it was set, or the machine has slept.
+    /// Nothing for a clock that stands still.
+    #[allow(clippy::disallowed_methods)]
+    pub fn apart_ms(&self) -> i64 {
+        if !self.inner.runs {
+            return 0;
+        }
+        let machine = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let advanced_ms = self.inner.advanced_ms.load(Ordering::Relaxed);
-        Timestamp(self.inner.started_ms + counted_ms + advanced_ms)
+        let set_ms = self.inner.set_ms.load(Ordering::Relaxed);
+        let machine_ms = (machine.as_millis() as u64 + advanced_ms).wrapping_add_signed(set_ms);
+        machine_ms.wrapping_sub(self.now().0) as i64
+    }
+
+    /// Puts it right by so many milliseconds.
+    pub fn put_right(&self, by_ms: i64) {
+        self.inner.offset_ms.fetch_add(by_ms as u64, Ordering::Relaxed);
     }
 
     /// Time since this clock was started, for durations that a story must not stretch.
@@ -79,7 +105,14 @@ impl Clock {
 
     /// Puts the clock forward, for stories.
     pub fn advance(&self, by: Duration) {
-        self.inner.advanced_ms.fetch_add(by.as_millis() as u64, Ordering::Relaxed);
+        let by_ms = by.as_millis() as u64;
+        self.inner.advanced_ms.fetch_add(by_ms, Ordering::Relaxed);
+        self.inner.offset_ms.fetch_add(by_ms, Ordering::Relaxed);
+    }
+
+    /// Sets the machine's clock, as far as this one sees it, for stories.
+    pub fn set_machine(&self, by_ms: i64) {
+        self.inner.set_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
 }
 
@@ -93,5 +126,20 @@ mod tests {
         let before = clock.now();
         clock.advance(Duration::from_secs(11));
         assert!(clock.now().0 >= before.0 + 11_000);
+        assert!(clock.apart_ms().abs() < 1_000, "both were moved");
+    }
+
+    #[test]
+    fn is_put_right_both_ways() {
+        let clock = Clock::start();
+        for set in [7_200_000, -14_400_000] {
+            let before = clock.now().0;
+            clock.set_machine(set);
+            let apart = clock.apart_ms();
+            assert!((apart - set).abs() < 1_000, "{apart}");
+            clock.put_right(apart);
+            assert!(clock.apart_ms().abs() < 1_000);
+            assert!(clock.now().0.abs_diff(before.wrapping_add_signed(set)) < 1_000);
+        }
     }
 }

@@ -120,7 +120,15 @@ pub enum Asked {
 /// [asked for again](Asked). Others wait until they are: see [`wanted`].
 pub fn have_made(site: &Site, page: &SharedPage, asked: Asked) {
     if asked == Asked::Again && lacks_codings(page.payload()) && page.payload().take_turn() {
-        note(site, Work::page(page));
+        put(site, page);
+    }
+}
+
+/// Puts a page in the queue, whose turn it has taken; where there is no room it gets another one.
+fn put(site: &Site, page: &SharedPage) {
+    if site.coding_queue.put(Work::page(page)) == Queued::Full {
+        page.payload().give_turn_back();
+        site.counters.codings_skipped.add();
     }
 }
 
@@ -133,11 +141,7 @@ pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
         return;
     }
     if choose(accepted, &site.config.codings.make).is_some() && payload.take_turn() {
-        let queued = site.coding_queue.put(Work::page(page));
-        if queued == Queued::Full {
-            payload.give_turn_back();
-            site.counters.codings_skipped.add();
-        }
+        put(site, page);
     }
 }
 

@@ -7,6 +7,7 @@
 //! answered.
 
 use crate::access_log::{Entry, Spent};
+use crate::body::ResponseBody;
 use crate::exchange::{self, Visitor};
 use crate::front::{Front, Next};
 use crate::hits::Hits;
@@ -186,7 +187,8 @@ where
             in_flight.seal();
             say_whether_last(&in_flight, &mut response);
             guard.answered(&response, visitor.besides.trace);
-            Ok::<_, Infallible>(response.map(|body| body.guarded(guard)))
+            let lent = |body: ResponseBody| body.lent(|| in_flight.client(&site).clone());
+            Ok::<_, Infallible>(response.map(|body| lent(body).guarded(guard)))
         }
     });
     let mut connection = http1::Builder::new()

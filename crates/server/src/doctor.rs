@@ -137,10 +137,13 @@ pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
 /// All that does not depend on the configuration.
 fn machine(processes: &Processes, running: Option<u32>) -> Facts {
     let of = shown(running);
-    let (tcp, conntrack) = kernel_counts();
+    let (mut tcp, conntrack) = kernel_counts();
+    let kernel = kernel();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(text_of).concat();
+    tcp.ports_kept = kernel.ports.map(|ports| read::ports_kept(&tables, ports));
     let limits = text_of(format!("/proc/{of}/limits"));
     Facts {
-        kernel: kernel(),
+        kernel,
         tcp,
         conntrack,
         memory: read::memory(&text_of("/proc/meminfo"), &text_of("/proc/vmstat")),
@@ -182,12 +185,19 @@ fn cgroup(of: &str) -> Cgroup {
     let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
         return Cgroup::default();
     };
-    let place = PathBuf::from("/sys/fs/cgroup").join(group.trim_start_matches('/'));
+    let root = Path::new("/sys/fs/cgroup");
+    let place = root.join(group.trim_start_matches('/'));
+    // What bounds a group bounds all below it.
+    let above: Vec<&Path> = place.ancestors().take_while(|above| above.starts_with(root)).collect();
+    let least = |file: &str| {
+        let bounds = above.iter().filter_map(|group| read::number(&text_of(group.join(file))));
+        bounds.min()
+    };
     Cgroup {
-        memory_max: read::number(&text_of(place.join("memory.max"))),
+        memory_max: least("memory.max"),
         killed: read::keyed(&text_of(place.join("memory.events")), "oom_kill"),
         throttled: read::keyed(&text_of(place.join("cpu.stat")), "nr_throttled"),
-        pids_max: read::number(&text_of(place.join("pids.max"))),
+        pids_max: least("pids.max"),
     }
 }
 

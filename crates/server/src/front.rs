@@ -30,6 +30,7 @@ use crate::deadline::Deadline;
 use crate::hits::{After, Hit, Hits};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
+use crate::owed::Owing;
 use crate::pace::Pace;
 use crate::reached::Limit;
 use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
@@ -109,6 +110,8 @@ pub struct Front<IO> {
     rested: bool,
     /// How fast the client takes what it is owed.
     pace: Pace,
+    /// What it is owed of a plain hit that it does not take at once.
+    owing: Option<Owing>,
     /// Requests that have come.
     requests: usize,
     /// What writes the lines of the access log, where there is one.
@@ -146,6 +149,7 @@ impl<IO> Front<IO> {
             begun: false,
             rested: false,
             pace: Pace::default(),
+            owing: None,
             requests: 0,
             lines: None,
         }
@@ -326,12 +330,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                         // What went out at once leaves the client idle since it was decided.
                         if at_once {
                             self.reading.begin(hit.instant().into());
+                        } else {
+                            self.owing = None;
                         }
                         if hit.after() == After::Ends {
                             self.state = State::Ended;
                         }
                         self.log_hit(&hit, true);
-                        self.tail = hit.into_tail();
+                        self.tail = hit.into_buffer();
                     }
                     break;
                 }
@@ -346,6 +352,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     self.pace.waits();
+                    self.owes_hit(cx)?;
                     ready!(self.writing.poll(self.limits.write_timeout, cx));
                     self.site.counters.reached.note(Limit::WriteTimeout);
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -536,6 +543,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
         front.count_written(&written);
         if let Poll::Ready(Ok(count)) = &written {
+            front.took(*count);
             front.keeps_pace(*count)?;
         }
         front.bound_writing(written, cx)
@@ -551,6 +559,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
         front.count_written(&written);
         if let Poll::Ready(Ok(count)) = &written {
+            front.took(*count);
             front.keeps_pace(*count)?;
         }
         front.bound_writing(written, cx)

@@ -4,7 +4,7 @@
 //!
 //! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
 //! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
-//! written into another buffer of the connection. A connection's requests name one host, as a rule:
+//! written into another buffer of the connection, behind the status line. A connection's requests name one host, as a rule:
 //! how its keys begin is kept from one to the next, beside the Host line that it was made from.
 //!
 //! A file of the document root that was found a moment ago is sent the same way, where no page is.
@@ -17,6 +17,7 @@ use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
 use crate::serve;
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
+use http::StatusCode;
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
 use http_cache::{
     Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
@@ -72,9 +73,12 @@ pub struct Hit {
     head: Head,
     /// The coding it is sent in.
     coding: Option<Coding>,
-    /// The lines that change from hit to hit, and the empty line.
-    tail: Vec<u8>,
+    /// The status line, and the lines that change from hit to hit or are as quickly written as read.
+    first: Vec<u8>,
     with_content: bool,
+    /// How many bytes all of it is, and those before the content.
+    length: usize,
+    before_content: usize,
     written: usize,
     /// When it was decided.
     instant: Instant,
@@ -92,13 +96,23 @@ pub enum After {
 
 /// What was found to be sent of a page.
 struct Plain {
-    head: Head,
-    coding: Option<Coding>,
+    form: Chosen,
     is_get: bool,
     after: After,
     /// When it was decided: the age that is sent is the one that was judged.
     now: Timestamp,
     instant: Instant,
+}
+
+/// Which form of a page is sent.
+#[derive(Clone, Copy)]
+struct Chosen {
+    head: Head,
+    coding: Option<Coding>,
+    /// The length of its header lines in bytes, and the empty line.
+    lines_bytes: usize,
+    /// The length of its content in bytes, where the answer is whole.
+    length: usize,
 }
 
 /// Which of the page's prepared header sections is sent.
@@ -130,13 +144,13 @@ impl Hits {
     }
 
     /// The answer to the request at the start of `bytes`, and the length of its header section, if it
-    /// is a plain hit. `tail` is a buffer that is used again.
-    pub fn look(&mut self, bytes: &[u8], tail: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+    /// is a plain hit. `buffer` is used again.
+    pub fn look(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
         if !self.site.is_current() {
             self.site = self.site.now();
             // Never current again: this is no cost of a hit.
             if self.site.is_leaving() {
-                return Err(tail);
+                return Err(buffer);
             }
         }
         let mut places = std::mem::take(&mut self.places);
@@ -144,8 +158,8 @@ impl Hits {
             .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
         self.places = places;
         match found {
-            Some(((held, plain), head_bytes)) => Ok((Hits::hit(held, plain, tail), head_bytes)),
-            None => Err(tail),
+            Some(((held, plain), head_bytes)) => Ok((Hits::hit(held, plain, buffer), head_bytes)),
+            None => Err(buffer),
         }
     }
 
@@ -202,14 +216,14 @@ impl Hits {
             }
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
-                let (head, coding) = form(&asked.facts, page, answer, content_max)?;
-                if coding.is_none() && matches!(head, Head::Whole) {
+                let form = form(&asked.facts, page, answer, content_max)?;
+                if form.coding.is_none() && matches!(form.head, Head::Whole) {
                     codings::wanted(site, &asked.facts, page);
                 }
                 site.counters.requests.add();
                 site.counters.hits.add();
                 page.serve();
-                Some((Held::Page(page.clone()), asked.answered(head, coding, (now, instant))))
+                Some((Held::Page(page.clone()), asked.answered(form, (now, instant))))
             }
             _ => None,
         }
@@ -231,10 +245,10 @@ impl Hits {
         }
         let length = file.length() as u64;
         let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
-        let (head, coding) = form(&asked.facts, &file, answer, content_max)?;
+        let form = form(&asked.facts, &file, answer, content_max)?;
         site.counters.requests.add();
         site.counters.files.add();
-        Some((Held::File(file), asked.answered(head, coding, (now, instant))))
+        Some((Held::File(file), asked.answered(form, (now, instant))))
     }
 
     /// What the lines say; `None` when there is something among them that is not plain.
@@ -293,31 +307,49 @@ impl Hits {
         })
     }
 
-    fn hit(held: Held, plain: Plain, mut tail: Vec<u8>) -> Hit {
-        let Plain { head, coding, is_get, after, now, instant } = plain;
-        tail.clear();
+    fn hit(held: Held, plain: Plain, mut first: Vec<u8>) -> Hit {
+        let Plain { form, is_get, after, now, instant } = plain;
+        let Chosen { head, coding, lines_bytes, length } = form;
+        first.clear();
+        let stored = &held.page().payload().stored;
+        match head {
+            Head::NotModified => first.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
+            Head::Whole => write_status_and_length(stored.status, length, &mut first),
+        }
         match &held {
-            Held::Page(page) => {
-                let stored = &page.payload().stored;
+            Held::Page(_) => {
                 let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
-                tail.extend_from_slice(b"age: ");
-                tail.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
-                tail.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
-                tail.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+                first.extend_from_slice(b"\r\nage: ");
+                first.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
+                first.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
+                first.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
             }
             Held::File(_) => {
-                tail.extend_from_slice(b"cache-status: ");
-                tail.extend_from_slice(serve::FILE_STATUS.as_bytes());
-                tail.extend_from_slice(b"\r\ndate: ");
-                tail.extend_from_slice(&http_cache::date::format(now));
+                first.extend_from_slice(b"\r\ncache-status: ");
+                first.extend_from_slice(serve::FILE_STATUS.as_bytes());
+                first.extend_from_slice(b"\r\ndate: ");
+                first.extend_from_slice(&http_cache::date::format(now));
             }
         }
         if after == After::Ends {
-            tail.extend_from_slice(b"\r\nconnection: close");
+            first.extend_from_slice(b"\r\nconnection: close");
         }
-        tail.extend_from_slice(b"\r\n\r\n");
+        first.extend_from_slice(b"\r\n");
         let with_content = is_get && matches!(head, Head::Whole);
-        Hit { held, head, coding, tail, with_content, written: 0, instant, after }
+        let before_content = first.len() + lines_bytes;
+        let length = before_content + if with_content { length } else { 0 };
+        Hit {
+            held,
+            head,
+            coding,
+            first,
+            with_content,
+            length,
+            before_content,
+            written: 0,
+            instant,
+            after,
+        }
     }
 }
 
@@ -358,14 +390,8 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// That it is answered so.
-    fn answered(
-        &self,
-        head: Head,
-        coding: Option<Coding>,
-        (now, instant): (Timestamp, Instant),
-    ) -> Plain {
-        let is_get = self.kind == Method::Get;
-        Plain { head, coding, is_get, after: self.after, now, instant }
+    fn answered(&self, form: Chosen, (now, instant): (Timestamp, Instant)) -> Plain {
+        Plain { form, is_get: self.kind == Method::Get, after: self.after, now, instant }
     }
 
     /// Whether the target is in its normal form, and the host the site's own.
@@ -404,7 +430,7 @@ fn form(
     page: &SharedPage,
     answer: Answer,
     content_max: usize,
-) -> Option<(Head, Option<Coding>)> {
+) -> Option<Chosen> {
     let (stored, forms) = (&page.payload().stored, page.payload().forms());
     let (head, coding) = match answer {
         Answer::Whole => (Head::Whole, form_of_whole(facts, forms.codings())),
@@ -415,24 +441,43 @@ fn form(
         _ => return None,
     };
     // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
-    let has = |content: Option<&[u8]>| content.is_some_and(|all| all.len() <= content_max);
-    let is_there = match (coding, head) {
-        (Some(coding), _) => has(forms.get(coding).and_then(|form| form.form().content())),
-        (None, Head::Whole) => has(page.plain().content()),
-        (None, Head::NotModified) => true,
+    let form = match coding {
+        Some(coding) => forms.get(coding)?.form(),
+        None => page.plain(),
     };
-    is_there.then_some((head, coding))
+    let (lines, length) = match (head, coding) {
+        (Head::Whole, _) => (form.head(), form.content()?.len()),
+        (Head::NotModified, Some(_)) => (form.not_modified(), form.content()?.len()),
+        (Head::NotModified, None) => (form.not_modified(), 0),
+    };
+    (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
+}
+
+/// Writes how a response with so much content begins, without the end of its last line.
+fn write_status_and_length(status: StatusCode, length: usize, out: &mut Vec<u8>) {
+    match status {
+        StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-length: "),
+        _ => {
+            let reason = status.canonical_reason().unwrap_or("Unknown");
+            for piece in ["HTTP/1.1 ", status.as_str(), " ", reason] {
+                out.extend_from_slice(piece.as_bytes());
+            }
+            // RFC 9110 section 8.6.
+            if status == StatusCode::NO_CONTENT {
+                return;
+            }
+            out.extend_from_slice(b"\r\ncontent-length: ");
+        }
+    }
+    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
 }
 
 impl Hit {
     fn pieces(&self) -> [&[u8]; 3] {
         let form = self.form();
         match self.head {
-            Head::Whole => [form.head(), &self.tail, self.content()],
-            Head::NotModified => {
-                let [line, lines] = form.not_modified();
-                [line, lines, &self.tail]
-            }
+            Head::Whole => [&self.first, form.head(), self.content_in(form)],
+            Head::NotModified => [&self.first, form.not_modified(), &[]],
         }
     }
 
@@ -445,30 +490,43 @@ impl Hit {
     /// Its header section: status line, lines and the empty line, in pieces that end where lines do.
     pub fn head(&self) -> [&[u8]; 3] {
         match self.head {
-            Head::Whole => [self.form().head(), &self.tail, &[]],
+            Head::Whole => [&self.first, self.form().head(), &[]],
             Head::NotModified => self.pieces(),
         }
     }
 
     /// What is sent of the content.
     pub fn content(&self) -> &[u8] {
-        match (self.head, self.with_content) {
-            (Head::Whole, true) => self.form().content().unwrap_or_default(),
-            _ => &[],
+        match self.head {
+            Head::Whole => self.content_in(self.form()),
+            Head::NotModified => &[],
         }
+    }
+
+    fn content_in<'s>(&self, form: Form<'s>) -> &'s [u8] {
+        if self.with_content { form.content().unwrap_or_default() } else { &[] }
     }
 
     /// What is left to be written, given to `write`; true when nothing is.
     pub fn left<'s>(&'s self, slices: &mut [IoSlice<'s>; 3]) -> bool {
+        if self.written >= self.length {
+            return true;
+        }
         let mut skip = self.written;
-        let mut left = false;
         for (slice, piece) in slices.iter_mut().zip(self.pieces()) {
             let from = skip.min(piece.len());
             skip -= from;
             *slice = IoSlice::new(&piece[from..]);
-            left |= from < piece.len();
         }
-        !left
+        false
+    }
+
+    /// The page that it holds on to; files are few, and the site's own.
+    pub fn page(&self) -> Option<&SharedPage> {
+        match &self.held {
+            Held::Page(page) => Some(page),
+            Held::File(_) => None,
+        }
     }
 
     /// When it was decided.
@@ -499,13 +557,12 @@ impl Hit {
 
     /// How much of the content was written.
     pub fn content_written(&self) -> u64 {
-        let [head, tail, _] = self.pieces();
-        self.written.saturating_sub(head.len() + tail.len()) as u64
+        self.written.saturating_sub(self.before_content) as u64
     }
 
     /// The length of all of it, in bytes.
     pub fn length(&self) -> usize {
-        self.pieces().iter().map(|piece| piece.len()).sum()
+        self.length
     }
 
     /// So much was written.
@@ -514,7 +571,27 @@ impl Hit {
     }
 
     /// Gives the buffer back.
-    pub fn into_tail(self) -> Vec<u8> {
-        self.tail
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_begins_with_its_status_and_has_a_length_but_for_a_204() {
+        let begin = |status| {
+            let mut out = Vec::new();
+            write_status_and_length(status, 2042, &mut out);
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        assert_eq!(begin(StatusCode::OK), "HTTP/1.1 200 OK\r\ncontent-length: 2042");
+        let not_found = "HTTP/1.1 404 Not Found\r\ncontent-length: 2042";
+        assert_eq!(begin(StatusCode::NOT_FOUND), not_found);
+        assert_eq!(begin(StatusCode::NO_CONTENT), "HTTP/1.1 204 No Content");
+        let unnamed = StatusCode::from_u16(299).expect("a status");
+        assert_eq!(begin(unnamed), "HTTP/1.1 299 Unknown\r\ncontent-length: 2042");
     }
 }

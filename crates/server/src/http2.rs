@@ -6,8 +6,8 @@
 //! What HTTP/1's front sees to on the bytes is seen to here on the request: bounds, one host, cookie
 //! crumbs joined. Connection-specific fields are malformed, which hyper answers with a reset.
 //!
-//! A connection on which nothing happens is told to go (GOAWAY) after `idle_timeout`; one that is
-//! owed something but takes nothing is cut after `write_timeout` and the time the origin may take.
+//! A connection on which nothing happens is told to go (GOAWAY) after `idle_timeout`; one that is owed
+//! something but takes nothing is cut after `write_timeout` and the origin's time, or because of `owed`.
 //! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
 //! WebSocket), interim responses, for which hyper has no way, and server push.
 
@@ -24,6 +24,7 @@ use crate::body::{Failed, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
 use crate::origin::Besides;
+use crate::owed::Client;
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::request_head::Refusal;
@@ -43,6 +44,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use reader::Reader;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -62,14 +64,13 @@ const SEND_BUFFER_BYTES: usize = 128 << 10;
 const MOVED_BYTES: u64 = 1 << 10;
 
 /// What happens on a connection.
-#[derive(Default)]
 struct Activity {
     /// Requests in hand: until the last piece of the response has been taken.
     open: AtomicU64,
     /// Requests begun, and pieces of content moved.
     steps: AtomicU64,
-    /// Bytes written to the client.
-    written: AtomicU64,
+    /// The client, which knows how many bytes were written to it.
+    client: Arc<Client>,
     /// Requests that have come, of which there may be so many.
     asked: AtomicUsize,
     asked_max: usize,
@@ -82,6 +83,19 @@ struct Activity {
 }
 
 impl Activity {
+    fn new(site: &Arc<Site>) -> Activity {
+        Activity {
+            open: AtomicU64::default(),
+            steps: AtomicU64::default(),
+            client: Client::new(site),
+            asked: AtomicUsize::default(),
+            asked_max: site.limits.connection_requests,
+            enough: Notify::default(),
+            calmed: AtomicBool::default(),
+            goes: AtomicBool::default(),
+        }
+    }
+
     /// The front has answered a request.
     fn answered(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
@@ -103,19 +117,33 @@ impl Activity {
     async fn ceased(&self, limits: &Limits) {
         loop {
             let steps = self.steps.load(Ordering::Relaxed);
-            let written = self.written.load(Ordering::Relaxed);
+            let written = self.client.taken();
             let open = self.is_open();
             tokio::time::sleep(match open {
                 true => owed(limits),
                 false => limits.idle_timeout,
             })
             .await;
-            let moved = self.written.load(Ordering::Relaxed) - written >= MOVED_BYTES
+            let moved = self.client.taken() - written >= MOVED_BYTES
                 || self.steps.load(Ordering::Relaxed) != steps;
             if !moved && self.is_open() == open {
                 return;
             }
         }
+    }
+
+    /// Ready when all clients together are owed too much, and this one is among the slowest. Waiting for that
+    /// is begun once.
+    async fn cut(&self) {
+        let mut waits = false;
+        let cut = poll_fn(|cx| match waits && !self.client.is_cut() {
+            true => Poll::Pending,
+            false => {
+                waits = true;
+                self.client.poll_cut(cx)
+            }
+        });
+        cut.await;
     }
 }
 
@@ -152,8 +180,7 @@ where
 {
     site.counters.http2_connections.add();
     let limits = site.limits.clone();
-    let asked_max = limits.connection_requests;
-    let activity = Arc::new(Activity { asked_max, ..Activity::default() });
+    let activity = Arc::new(Activity::new(&site));
     let is_timed = exchange::is_timed(&site);
     let service = service_fn(|request| {
         let mut open = Open::new(&activity);
@@ -171,7 +198,9 @@ where
                 entry.answered(&response);
             }
             open.trace = visitor.besides.trace;
-            Ok::<_, Infallible>(response.map(|body| Counted::new(body, open, entry)))
+            let client = open.activity.client.clone();
+            let lent = |body: ResponseBody| body.lent(|| client);
+            Ok::<_, Infallible>(response.map(|body| Counted::new(lent(body), open, entry)))
         }
     });
     let reader = Reader::new(before, limits.header_bytes);
@@ -180,6 +209,7 @@ where
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
+        () = activity.cut() => Some(Ok(())),
         _ = stop.wait_for(Phase::is_leaving) => None,
         () = activity.enough.notified() => {
             site.counters.reached.note(Limit::ConnectionRequests);
@@ -199,6 +229,7 @@ where
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
+                () = activity.cut() => Ok(()),
                 () = activity.ceased(&limits) => Ok(()),
             }
         }

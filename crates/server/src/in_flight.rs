@@ -14,11 +14,13 @@
 //! One lock, held to put a value there or take it. Nothing is locked where no request is in hand.
 
 use crate::access_log::Entry;
+use crate::owed::Client;
+use crate::site::Site;
 use crate::traces::Trace;
 use http::{HeaderMap, Response, StatusCode};
 use http_cache::fields;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
 /// What of interim responses may wait for a client; more is dropped.
@@ -36,6 +38,8 @@ pub struct InFlight {
     last: AtomicBool,
     /// Bytes written for the request in hand; counted where there is an access log.
     written: AtomicU64,
+    /// The connection as one that is owed something, once it has been.
+    client: OnceLock<Arc<Client>>,
     waiting: Mutex<Waiting>,
 }
 
@@ -78,6 +82,16 @@ impl InFlight {
             self.written.store(0, Ordering::Relaxed);
             drop(ended);
         }
+    }
+
+    /// The connection, which is one of `site`, as one that is owed something.
+    pub fn client(&self, site: &Arc<Site>) -> &Arc<Client> {
+        self.client.get_or_init(|| Client::new(site))
+    }
+
+    /// The same, if it has been.
+    pub fn owed(&self) -> Option<&Client> {
+        self.client.get().map(|client| &**client)
     }
 
     /// Whether hyper has a request in its hands; `waker` is told when that changes, or when there is

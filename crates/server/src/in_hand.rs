@@ -7,6 +7,7 @@
 //! [`end`] gave it back. So after [`InHand::close`] has found none, no change is acknowledged.
 
 use crate::site::Site;
+use crate::snapshot::{self, Snapshots};
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,16 +19,22 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 #[derive(Default)]
 pub struct InHand(AtomicUsize);
 
-/// Something that is in hand until this is dropped.
-pub struct Hand(Arc<InHand>);
+/// Something that is in hand until this is dropped. Where there are snapshots their journal says so: one of a
+/// process that was killed meanwhile is no longer all that has changed.
+pub struct Hand {
+    all: Arc<InHand>,
+    noted: Option<snapshot::InHand>,
+}
 
 impl InHand {
     /// One more; none where nothing is begun any more.
-    fn begin(self: &Arc<InHand>) -> Option<Hand> {
+    fn begin(self: &Arc<InHand>, snapshots: Option<&Arc<Snapshots>>) -> Option<Hand> {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
+        let is_open = before & CLOSED == 0;
         // Where it is refused it takes back what it has added.
-        let hand = Hand(self.clone());
-        (before & CLOSED == 0).then_some(hand)
+        let noted = snapshots.filter(|_| is_open).map(Snapshots::in_hand);
+        let hand = Hand { all: self.clone(), noted };
+        is_open.then_some(hand)
     }
 
     /// How many.
@@ -44,14 +51,16 @@ impl InHand {
 
 impl Drop for Hand {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
+        // First: whoever finds nothing in hand closes the journal.
+        drop(self.noted.take());
+        self.all.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Begins something that may tell of a change at this site. Where nothing is begun any more this never
 /// returns: who asked is cut off with the end of the process, and nothing was done.
 pub async fn begin(site: &Site) -> Hand {
-    match site.in_hand.begin() {
+    match site.in_hand.begin(site.snapshots.as_ref()) {
         Some(hand) => hand,
         None => pending().await,
     }
@@ -90,14 +99,14 @@ mod tests {
     #[test]
     fn what_is_closed_with_nothing_in_hand_stays_so() {
         let in_hand = Arc::new(InHand::default());
-        let one = in_hand.begin().expect("it is open");
-        let other = in_hand.begin().expect("it is open");
+        let one = in_hand.begin(None).expect("it is open");
+        let other = in_hand.begin(None).expect("it is open");
         drop(one);
         assert_eq!((in_hand.count(), in_hand.close()), (1, 1));
-        assert!(in_hand.begin().is_none());
+        assert!(in_hand.begin(None).is_none());
         drop(other);
         assert_eq!((in_hand.count(), in_hand.close()), (0, 0));
-        assert!(in_hand.begin().is_none());
+        assert!(in_hand.begin(None).is_none());
         assert_eq!(in_hand.count(), 0);
     }
 }

@@ -190,6 +190,14 @@ impl Bound {
     /// # Errors
     /// The address is taken, is none of this machine's, or needs a right.
     pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
+        Bound::open_for(ANYBODY, address, passed)
+    }
+
+    /// The same, and a Unix socket is for those only whom `mode` lets write to it.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_for(mode: u32, address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
         if let Some(bound) = passed.at(address) {
             let set = bound.socket.set_nonblocking(true);
             set.map_err(|error| format!("the socket handed over for {address}: {error}"))?;
@@ -197,7 +205,7 @@ impl Bound {
         }
         let bound = match address {
             Address::Tcp(address) => bind_tcp(*address),
-            Address::Unix(path) => bind_unix(path),
+            Address::Unix(path) => bind_unix(path, mode),
         };
         let bound = bound.map(|socket| Bound { socket, by: Binder::Us });
         bound.map_err(|error| {
@@ -333,18 +341,23 @@ fn bind_tcp(address: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
+/// Like a port: whoever is on this machine may connect to a Unix socket. Its directory can be stricter.
+const ANYBODY: u32 = 0o666;
+
 /// Binds a Unix socket; one that nobody listens on any more is replaced.
-fn bind_unix(path: &Path) -> io::Result<socket2::Socket> {
+fn bind_unix(path: &Path, mode: u32) -> io::Result<socket2::Socket> {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
     }
-    let listener = std::os::unix::net::UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    // Like a port: whoever is on this machine may connect. The directory can be stricter.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
-    Ok(OwnedFd::from(listener).into())
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    // Before it listens: nobody gets in whom it is not for.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
 }
 
 /// What a connection begins with.

@@ -5,9 +5,11 @@
 mod check;
 
 use clap::Parser;
+use page_heap::PageHeap;
 use pagewell::clock::Clock;
 use pagewell::config::Config;
 use pagewell::control::client;
+use pagewell::let_go;
 use pagewell::listen::{NotOpened, Passed};
 use pagewell::nginx_config;
 use pagewell::options::{
@@ -23,6 +25,13 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Pages are apart from what it takes to make them; all else is the system's allocator's.
+#[global_allocator]
+static HEAP: PageHeap = PageHeap;
+
+/// What says that the heap is to be in huge pages; pages then are, too.
+const HUGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
 /// How many sockets are asked for what has come there before others are served: fewer than a worker's
 /// queue holds (256). What does not fit there waits behind all that comes later, and with ten thousand
@@ -124,6 +133,9 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     }
     // Before anything is opened.
     let mut passed = Passed::new(passed::take()?);
+    if std::env::var("GLIBC_TUNABLES").is_ok_and(|said| said.contains(HUGE_PAGES)) {
+        page_heap::use_huge_pages();
+    }
     pagewell::log::start(args.log)?;
     pagewell::panics::watch();
     let (config, _) = args.read()?;
@@ -195,6 +207,8 @@ async fn run(
     say_where(&server);
     supervisor.tell(Tell::Ready);
     let watching = watchdog::start(Supervisor::of_environment(), clock)?;
+    let_go::code();
+    let_go::heap();
     loop {
         tokio::select! {
             _ = interrupted.recv() => break,

@@ -13,7 +13,7 @@ mod keeper;
 mod leases;
 mod page_line;
 
-pub use keeper::Keeper;
+pub use keeper::{Keeper, NAMESPACE};
 pub use leases::Leases;
 
 use crate::listen::{Accepted, Listener, accept_each};
@@ -21,7 +21,9 @@ use crate::phase::{Phase, Told};
 use crate::site::Site;
 use bytes::BytesMut;
 use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
+use std::io::IoSlice;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -32,6 +34,8 @@ const CONNECTIONS: usize = 1_024;
 const READ_BYTES: usize = 64 << 10;
 /// An answer that is longer is sent before more is understood.
 const ANSWER_BYTES: usize = 64 << 10;
+/// So many pieces of an answer are handed to the kernel at once: a page is three.
+const PIECES: usize = 16;
 
 /// Serves one address until told to stop.
 pub async fn serve(listener: Listener, limits: Limits, keeper: Arc<Keeper>, stop: Told) {
@@ -128,16 +132,29 @@ fn step(
     }
 }
 
-/// Sends an answer; `false` where nobody takes it.
+/// Sends an answer and forgets it; `false` where nobody takes it.
 async fn sent<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &mut Answer, site: &Site) -> bool {
-    for part in answer.parts() {
-        for piece in part.chunks(ANSWER_BYTES) {
-            let written = timeout(site.limits.write_timeout, io.write_all(piece)).await;
-            if !matches!(written, Ok(Ok(()))) {
-                return false;
+    let is_sent = written(io, answer, site.limits.write_timeout).await;
+    answer.clear();
+    is_sent
+}
+
+/// Sends an answer, as much of it at once as is taken; `false` where nothing is for so long.
+async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience: Duration) -> bool {
+    let mut parts = answer.parts();
+    loop {
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let filled = pieces.iter_mut().zip(&mut parts);
+        let count = filled.map(|(piece, part)| *piece = IoSlice::new(part)).count();
+        let mut left = &mut pieces[..count];
+        if left.is_empty() {
+            return true;
+        }
+        while !left.is_empty() {
+            match timeout(patience, io.write_vectored(left)).await {
+                Ok(Ok(written)) if written > 0 => IoSlice::advance_slices(&mut left, written),
+                _ => return false,
             }
         }
     }
-    answer.clear();
-    true
 }

@@ -46,6 +46,7 @@ limits! {
     BodyDisk "body_disk",
     WriteTimeout "write_timeout",
     WriteRate "write_rate",
+    Owed "owed",
     OriginConnectTimeout "origin_connect_timeout",
     OriginTimeout "origin_timeout",
     OriginConnections "origin_connections",

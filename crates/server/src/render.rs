@@ -16,21 +16,22 @@ mod collect;
 mod parts;
 mod revised;
 mod told;
+mod turns;
 mod understood;
 
 pub use parts::Ranges;
 use told::apart;
 pub use told::kept_for_owner;
+use turns::Taken;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
-use crate::codings;
 use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, dependencies, marked};
+use crate::page::{ReadPage, SharedPage, StoredPage, marked};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::routes::Script;
@@ -43,14 +44,11 @@ use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
     may_use_stale_on,
 };
-use page_store::{Alone, Candidates, Follower, Leader, Lease, Turn, Why};
+use page_store::{Candidates, Leader, Lease};
 use site_rules::{Owner, Plan, Planned};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
-
-/// How many renders a request waits for before it asks for itself.
-const TURNS_MAX: usize = 3;
 
 /// How often the origin is asked: with a condition, without, and for a range of what is not stored.
 const ATTEMPTS_MAX: usize = 3;
@@ -155,46 +153,17 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
     if let Some(response) = parts::from_store(site, &mut ask) {
         return response;
     }
-    let key = site.store.key(&ask.key);
-    let now_ms = || site.clock.now().0;
-    let mut turn = site.fills.turn(&site.store, key, arrival, now_ms(), Waiter::new);
-    for _ in 0..TURNS_MAX {
-        let follower = match turn {
-            Turn::Lead(leader) => return leased(site, ask, script, Right::Lead(leader)).await,
-            Turn::Alone(Alone { lease, why }) => {
-                if why == Why::TooManyFollowers {
-                    site.counters.reached.note(Limit::Followers);
-                }
-                let ranges = if why == Why::NotShareable { ask.for_range() } else { Ranges::Cut };
-                return leased(site, Ask { ranges, ..ask }, script, Right::Alone(lease)).await;
-            }
-            Turn::Follow(follower) => follower,
-        };
-        if let Some(response) = follow(site, &ask, &follower).await {
-            return response;
-        }
-        turn = site.fills.again(&site.store, follower, now_ms(), Waiter::new);
+    match turns::taken(site, &ask, arrival).await {
+        Taken::Answer(response) => response,
+        Taken::Right(right, ranges) => leased(site, Ask { ranges, ..ask }, script, right).await,
     }
-    let right = match turn {
-        Turn::Lead(leader) => Right::Lead(leader),
-        Turn::Alone(Alone { lease, .. }) => Right::Alone(lease),
-        Turn::Follow(_) => Right::Alone(site.store.lease()),
-    };
-    leased(site, ask, script, right).await
 }
 
 /// Renders a page anew for nobody in particular, unless that is being done already.
 pub async fn refresh(site: Arc<Site>, mut ask: Ask) {
     let answerer = answerer(&site, &ask.target, &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return };
-    let (key, arrival) = (site.store.key(&ask.key), site.store.number());
-    let turn = site.fills.turn(&site.store, key, arrival, site.clock.now().0, Waiter::new);
-    let right = match turn {
-        Turn::Lead(leader) => Right::Lead(leader),
-        // Not shareable lately, but there is a page: it is worth trying.
-        Turn::Alone(Alone { lease, why: Why::NotShareable }) => Right::Alone(lease),
-        Turn::Alone(_) | Turn::Follow(_) => return,
-    };
+    let Some(right) = turns::to_refresh(&site, &ask) else { return };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
     let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
@@ -233,41 +202,6 @@ async fn rendered(
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
     apart(Box::pin(Render::new(site, ask, right, Some(answer)).run(script)), answered).await
-}
-
-/// Waits for another's render. `None`: another turn has to be taken.
-async fn follow(
-    site: &Arc<Site>,
-    ask: &Ask,
-    follower: &Follower<Waiter>,
-) -> Option<Response<ResponseBody>> {
-    let _following = site.counters.followers.during();
-    let mut outcome = follower.waiter().outcome.subscribe();
-    // The follower itself keeps the sender alive: that there is an outcome is up to `Right`.
-    let outcome = outcome.wait_for(Option::is_some).await.ok()?.clone()?;
-    match outcome {
-        Outcome::NotShareable | Outcome::GivenUp => None,
-        Outcome::Failed(failure) => Some(on_failure(site, ask, failure)),
-        Outcome::Page(page) => {
-            let stored = &page.payload().stored;
-            let made_from = dependencies(stored, &site.store, site.name, ask.target.page());
-            if follower.may_share(&site.store, &made_from).is_err() {
-                site.counters.joins_refused.add();
-                return None;
-            }
-            let facts = ask.facts();
-            let now = site.clock.now();
-            if !crate::exchange::answers(site, &facts, &ask.headers, &ask.plan, &page) {
-                return None;
-            }
-            site.counters.collapsed.add();
-            codings::wanted(site, &facts, &page);
-            let mut status = ask.status();
-            status.collapsed = true;
-            status.ttl_seconds = Some(stored.ttl_seconds(now));
-            Some(serve::page(&facts, &page, now, &status))
-        }
-    }
 }
 
 /// The answer when the origin failed: the old page where that is allowed, else an error.
@@ -552,7 +486,7 @@ enum Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use page_store::{FillLimits, Fills, Limits, Store};
+    use page_store::{FillLimits, Fills, Limits, Store, Turn};
 
     /// What the follower of a render finds when its leader has gone by `leave`.
     fn outcome_after(leave: impl FnOnce(Right)) -> Option<Outcome> {

@@ -7,7 +7,7 @@
 //! Pure: bytes in, a decision out. It decides nothing about the resource asked for.
 
 use crate::config::Limits;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, Uri};
 use std::mem::MaybeUninit;
 
 /// Header lines that are looked at; `Limits::headers` may lower but not raise it.
@@ -63,6 +63,8 @@ pub enum Refusal {
     BareLineFeed,
     /// The request line's target is too long.
     TargetTooLong,
+    /// A character in the request line's target that is to be percent-encoded there.
+    TargetInvalid,
     /// The header section is too long.
     HeadTooLarge,
     /// Too many header lines.
@@ -121,6 +123,7 @@ impl Refusal {
             Refusal::Malformed => "malformed",
             Refusal::BareLineFeed => "bare-line-feed",
             Refusal::TargetTooLong => "target-too-long",
+            Refusal::TargetInvalid => "target-invalid",
             Refusal::HeadTooLarge => "head-too-large",
             Refusal::TooManyHeaders => "too-many-headers",
             Refusal::HostMissing => "host-missing",
@@ -258,6 +261,9 @@ fn check(
 ) -> Result<Framing, Refusal> {
     if request.path.is_some_and(|path| path.len() > limits.uri_bytes) {
         return Err(Refusal::TargetTooLong);
+    }
+    if request.path.is_some_and(|path| path.parse::<Uri>().is_err()) {
+        return Err(Refusal::TargetInvalid);
     }
     if head.len() > limits.header_bytes {
         return Err(Refusal::HeadTooLarge);

@@ -66,6 +66,7 @@ fn told(
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
     let response_status = response.status();
+    response.body_mut().is_of(page);
     let headers = response.headers_mut();
     if matches!(
         response_status,
@@ -297,6 +298,7 @@ pub fn of_part(
 ) -> Response<ResponseBody> {
     let content = Content::Whole(part.content().slice(at));
     let mut response = with(&part.response(), StatusCode::PARTIAL_CONTENT, content);
+    response.body_mut().is_of(part);
     let headers = response.headers_mut();
     // A stored part knows how long the whole is.
     let complete_length = part.payload().stored.content_length().unwrap_or_default();

@@ -8,6 +8,8 @@ use crate::codings::{self, Compressor};
 use crate::config::{Address, Config};
 use crate::control;
 use crate::database;
+use crate::keep_time;
+use crate::let_go;
 use crate::listen::{self, Bound, Listener, NotOpened, Passed};
 use crate::memcached::{self, Keeper};
 use crate::origin::Origin;
@@ -16,7 +18,7 @@ use crate::phase::{Phase, Told};
 use crate::rewarm;
 use crate::site::Site;
 use crate::sites::Neighbours;
-use crate::snapshot;
+use crate::snapshot::{self, Snapshots};
 use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
 use crate::tls::Tls;
 use crate::traces;
@@ -28,11 +30,18 @@ use tokio::task::JoinHandle;
 
 /// How often what is idle is looked through.
 const SWEEP: Duration = Duration::from_secs(5);
+/// So many connections that rest leave something behind that is worth giving back to the system,
+const CROWD: u64 = 1000;
+/// when fewer than so many more of them come between two looks: as long as they do, it is used again.
+const CALM: u64 = 50;
 /// How often it is looked whether the last connection has ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// How long the last idle connections may take to be closed, once another process has taken over.
 const LAST_CLOSED: Duration = Duration::from_secs(1);
+
+/// How long a process that takes over waits for a database, when the old one has let go: nobody accepts visitors.
+const IN_BETWEEN: Duration = Duration::from_millis(500);
 
 /// Between two batches of tidying up.
 const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
@@ -68,7 +77,12 @@ impl Prepared {
             false => Some(Arc::new(Tls::load(&config.tls)?)),
         };
         let (listen, listen_tls) = (bind(&config.listen)?, bind(&config.listen_tls)?);
-        let items = bind(config.memcached.as_ref().map_or(&[][..], |port| &port.listen))?;
+        let items = config
+            .memcached
+            .iter()
+            .flat_map(|port| port.listen.iter().map(|address| (port.socket_mode, address)));
+        let items = items.map(|(mode, address)| Bound::open_for(mode, address, &mut passed));
+        let items = items.collect::<Result<Vec<_>, NotOpened>>()?;
         let admin = Bound::open(&config.admin, &mut passed)?;
         passed.all_used()?;
         let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
@@ -367,13 +381,16 @@ async fn take_place(
         }
         None => None,
     };
-    for site in door.all_or(None) {
-        start_site(site, stopped).await?;
-    }
-    match placed {
-        Some(placed) => placed.serve(door).await.map(Some),
-        None => Ok(None),
-    }
+    let Some(placed) = placed else {
+        start_all(door, Duration::MAX, stopped).await?;
+        return Ok(None);
+    };
+    // What that one still has in hand is heard, and must be.
+    let snapshots = door.all_or(None).filter_map(|site| site.snapshots.as_ref());
+    let in_hand = snapshots.map(Snapshots::in_hand).collect();
+    // While nobody accepts, nobody is waited for who does not answer.
+    start_all(door, IN_BETWEEN, stopped).await?;
+    placed.serve(door, in_hand).await.map(Some)
 }
 
 /// The same sockets once more, for a process that takes over.
@@ -385,11 +402,15 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
     listeners.map(copy).collect()
 }
 
-/// Begins with what an earlier process has left of a site, then with the changes of its databases.
-async fn start_site(site: &Arc<Site>, stopped: &Told) -> Result<(), String> {
-    let loading = snapshot::begin(site)?;
-    database::start(site, stopped).await?;
-    tokio::spawn(snapshot::run(site.clone(), loading, stopped.clone()));
+/// Begins with what an earlier process has left of each site, then with the changes of their databases, for
+/// each of which it waits so long at most.
+async fn start_all(door: &Arc<Site>, patience: Duration, stopped: &Told) -> Result<(), String> {
+    let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site)?));
+    let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
+    database::start(door.all_or(None), patience, stopped).await?;
+    for (site, loading) in loading {
+        tokio::spawn(snapshot::run(site, loading, stopped.clone()));
+    }
     Ok(())
 }
 
@@ -437,6 +458,8 @@ fn begin_chores(door: &Arc<Site>, stopped: &Told) {
         tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
     }
+    tokio::spawn(let_go(door.clone(), stopped.clone()));
+    tokio::spawn(keep_time::run(door.clone(), stopped.clone()));
 }
 
 /// Tidies up after large changes, a batch at a time.
@@ -474,6 +497,25 @@ async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: Told) {
 }
 
 /// Closes what has been idle for long, now and then.
+/// After a crowd: what many connections needed at the same moment goes back to the system, once they rest.
+async fn let_go(door: Arc<Site>, mut stop: Told) {
+    let (mut seen, mut waiting) = (0, 0);
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        let rested = door.all_or(None).map(|site| site.counters.connections_rested.get()).sum();
+        let more = rested - seen;
+        (seen, waiting) = (rested, waiting + more);
+        if waiting >= CROWD && more < CALM {
+            waiting = 0;
+            // On a thread of its own: it may take some milliseconds.
+            let _ = tokio::task::spawn_blocking(let_go::heap).await;
+        }
+    }
+}
+
 async fn sweep(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {

@@ -94,7 +94,7 @@ pub struct Live {
     /// What it remembers to explain itself.
     pub why: Why,
     /// The pages that outlive the process, where they do.
-    pub snapshots: Option<Snapshots>,
+    pub snapshots: Option<Arc<Snapshots>>,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// How many each address has.
@@ -224,7 +224,7 @@ impl Live {
             unheard: Unheard::default(),
             why: Why::new(config.memory_bytes, clock.now().0),
             feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
-            snapshots: config.snapshot.clone().map(Snapshots::new),
+            snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),
             per_address: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),

@@ -15,6 +15,7 @@ use crate::target::Target;
 use crate::traces::Trace;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http_cache::tags::{self, Invalidated};
 use http_cache::{Failure, Method as Kind};
 use page_store::{Strength, Target as Changed};
 use site_rules::RequestView;
@@ -53,7 +54,13 @@ async fn write(
         Err(unsent) => {
             if reached.may_have() && !matches!(unsent, Unsent::Failed(Failure::Refused)) {
                 let (nothing, failed) = (HeaderMap::new(), StatusCode::BAD_GATEWAY);
-                invalidate(&site, (&head.method, &target), failed, &nothing);
+                if reached.was_too_long() {
+                    log_unreadable(&target, "head-too-large");
+                    let cause = Cause::response(&head.method, &target.uri());
+                    site.change(&[Changed::Everything], Strength::Drop, cause);
+                } else {
+                    invalidate(&site, (&head.method, &target), failed, &nothing);
+                }
             }
             in_hand::end(&site, hand).await;
             return Err(unsent);
@@ -117,20 +124,22 @@ fn invalidate(
     let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
     let mut changed: Vec<Changed<'_>> =
         urls.iter().map(|url| Changed::Url(url.as_bytes())).collect();
-    let groups = http_cache::tags::read_invalidated_groups(headers);
-    match &groups {
-        Ok(groups) => changed.extend(groups.iter().map(Changed::Tag)),
+    let said = tags::read_invalidated_groups(headers);
+    match &said {
+        Ok(Invalidated::Groups(groups)) => changed.extend(groups.iter().map(Changed::Tag)),
+        Ok(Invalidated::Everything) => changed = vec![Changed::Everything],
         // A change was announced that cannot be read: nothing may stay that it could concern.
         Err(reason) => {
-            tracing::error!(
-                event = "change-unreadable",
-                url = target.uri(),
-                reason = reason.as_str()
-            );
-            changed.push(Changed::Everything);
+            changed = vec![Changed::Everything];
+            log_unreadable(target, reason.as_str());
         }
     }
     if !changed.is_empty() {
         site.change(&changed, Strength::Drop, Cause::response(method, &target.uri()));
     }
+}
+
+/// A response may have named anything, and could not be read.
+fn log_unreadable(target: &Target, reason: &'static str) {
+    tracing::error!(event = "change-unreadable", url = target.uri(), reason);
 }

@@ -185,6 +185,9 @@ fn sizes_are_bounded() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_bytes = 1000\nheaders = 50\n");
     let long = "x".repeat(9_000);
+    for wrong in ["/a<b", "/a>b", "/a`b"] {
+        refused(&pagewell, format!("GET {wrong} HTTP/1.1\r\n{HOST}\r\n"), 400, "target-invalid");
+    }
     refused(&pagewell, format!("GET /{long} HTTP/1.1\r\n{HOST}\r\n"), 414, "target-too-long");
     // Not only once the end has come: one that never ends is not read for ever.
     refused(&pagewell, format!("GET /{long}"), 414, "target-too-long");

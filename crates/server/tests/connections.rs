@@ -1,6 +1,7 @@
 //! A client that says nothing for a while and goes on: what was let go of meanwhile is there again, and
 //! requests that are plain hits and others follow each other on one connection in any order. That a
-//! client rests is told by the counter `connections_rested`; nothing here sleeps.
+//! client rests is told by the counter `connections_rested`; nothing here sleeps. And what many of them needed at
+//! the same moment does not stay with the process.
 
 mod common;
 
@@ -53,4 +54,24 @@ fn who_has_begun_a_request_is_not_idle() {
     until_rested(&pagewell, 1);
     client.send(rest);
     assert_eq!(client.answer().status, 200);
+}
+
+#[test]
+fn what_a_crowd_needed_goes_back_to_the_system() {
+    const CLIENTS: u64 = 600;
+    let origin = format!("http://{}", page_origin(100).expect("an origin"));
+    let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
+    let mut clients: Vec<Raw> = (0..CLIENTS).map(|_| Raw::with(&pagewell, PART)).collect();
+    let mut most = 0;
+    for round in 1..=2 {
+        for client in &mut clients {
+            assert_eq!(client.answer().status, 206);
+        }
+        most = pagewell.rss_bytes();
+        until_rested(&pagewell, round * CLIENTS);
+        for client in clients.iter_mut().filter(|_| round == 1) {
+            client.send(PART);
+        }
+    }
+    until("it goes back", || pagewell.rss_bytes() + (1 << 20) < most);
 }

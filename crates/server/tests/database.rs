@@ -26,7 +26,7 @@ mod proxy;
 mod why;
 
 use common::{Site, cache_status, counter, is_hit, until};
-use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, StartReason};
+use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, StartReason};
 use paper::{RULES, config_by, get, post, shows, stored};
 
 const WRITE: &str = r#"<?php

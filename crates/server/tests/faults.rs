@@ -137,6 +137,11 @@ fn everybody_who_waits_for_one_render_learns_that_it_failed() {
     let worker = site.wait_for("started");
     let others: Vec<_> = (0..5).map(|_| get_meanwhile(&pagewell, "/waits.php")).collect();
     until("five follow", || counter(&pagewell, "followers") == 5);
+    site.clear_notes();
+    kill(worker);
+    // One of them asks once more, for all that are left.
+    let worker = site.wait_for("started");
+    until("four follow", || counter(&pagewell, "followers") == 4);
     kill(worker);
     for waiting in others.into_iter().chain([first]) {
         assert_eq!(waiting.join().expect("it ran").status, 502);

@@ -262,10 +262,16 @@ fn visit(mut client: Client, me: &str, seed: u64, requests: u64, firsts: &Firsts
     ];
     let mut random = Random::new(seed);
     let mut tag = None;
+    let mut asked = (By::Nothing, Request::get("/"));
     for _ in 0..requests {
-        let by = random.one(&BYS);
+        // Half ask again for what they have just seen: few would meet a copy of their own otherwise.
+        if !random.chance(2) {
+            let by = random.one(&BYS);
+            asked = (by, request(&mut random, by, me, tag.as_deref()));
+        }
+        let by = asked.0;
         // What breaks off on the way has shown nothing that is looked at here.
-        let Ok(answer) = client.send(&request(&mut random, by, me, tag.as_deref())) else {
+        let Ok(answer) = client.send(&asked.1) else {
             client.close();
             continue;
         };

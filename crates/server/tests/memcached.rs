@@ -6,7 +6,9 @@ mod common;
 
 use common::Site;
 use harness::{Client, Pagewell};
+use serde_json::Value;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,6 +75,42 @@ fn a_change_drops_what_was_made_from_it_and_nothing_else() {
     assert!(!left("/about/"));
     pagewell.invalidate(r#"{"prefixes":["/news/"],"soft":true}"#).expect("it answers");
     assert!(!left("/news/"));
+}
+
+/// The explanation of an address has what nginx reads under it.
+#[test]
+fn a_page_stored_here_is_explained() {
+    let site = Site::new(&[]);
+    let (pagewell, socket) = start(&site);
+    let page = "Pagewell-Page: tags=a%2Cb,a%20b\n<p>four";
+    assert_eq!(say(&socket, &set("/news/4/", page)), "STORED\r\n");
+    let explained = || {
+        let told = pagewell.explain(r#"{"url":"/news/4/"}"#).expect("it answers");
+        told["memcached"].as_array().expect("a list").clone()
+    };
+    let item = &explained()[0];
+    assert_eq!((&item["key"], &item["bytes"]), (&"/news/4/".into(), &7.into()));
+    assert_eq!((&item["ends_at_ms"], &item["has_ended"]), (&Value::Null, &false.into()));
+    // A tag may have a comma in it, and a blank.
+    pagewell.invalidate(r#"{"tags":["a"]}"#).expect("it answers");
+    assert_eq!(explained().len(), 1);
+    pagewell.invalidate(r#"{"tags":["a,b"]}"#).expect("it answers");
+    assert_eq!(explained().len(), 0);
+    assert_eq!(say(&socket, &set("/late/", page)), "NOT_STORED\r\n");
+}
+
+/// Who may store pages is the operator's to say.
+#[test]
+fn a_socket_is_for_whom_it_is_meant() {
+    let site = Site::new(&[]);
+    let mode = |said: &str| {
+        let socket = site.at("items.sock");
+        let listen = format!("[memcached]\nlisten = \"unix:{}\"\n{said}", socket.display());
+        let _pagewell = site.serve(&listen);
+        std::fs::metadata(&socket).expect("it is there").permissions().mode() & 0o777
+    };
+    assert_eq!(mode(""), 0o666);
+    assert_eq!(mode("socket_mode = \"660\"\n"), 0o660);
 }
 
 #[test]

@@ -194,6 +194,31 @@ fn definitions_are_seen_though_the_stream_does_not_tell() {
 }
 
 #[test]
+fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("");
+    let path = "/show.php?id=1";
+    let ways = [
+        ("DROP TABLE news", "ADD TABLE news"),
+        ("SET (publish = 'insert')", "SET (publish = 'insert, update, delete, truncate')"),
+    ];
+    for (at, (there, back)) in ways.into_iter().enumerate() {
+        stored(&pagewell, path);
+        // Between two looks, and once more with definitions that have changed.
+        paper.sql(&format!("ALTER PUBLICATION pagewell {there}"));
+        paper.sql(&format!("UPDATE news SET title = 'untold{at}' WHERE id = 1"));
+        paper.sql(&format!(
+            "ALTER PUBLICATION pagewell {back}; ALTER TABLE news ADD COLUMN c{at} int"
+        ));
+        shows(&pagewell, path, &format!("title=untold{at}"));
+        stored(&pagewell, path);
+        paper.sql(&format!("UPDATE news SET title = 'told{at}' WHERE id = 1"));
+        shows(&pagewell, path, &format!("title=told{at}"));
+        assert!(pagewell.log().contains("publication-changed"), "{}", pagewell.log());
+    }
+}
+
+#[test]
 fn rows_of_partitions_count_as_rows_of_the_whole() {
     let tables = "CREATE TABLE news (id int PRIMARY KEY, title text) PARTITION BY RANGE (id);
         CREATE TABLE news_low PARTITION OF news FOR VALUES FROM (0) TO (100);

@@ -5,12 +5,11 @@
 //! The truth is in files and in a MariaDB; a page is right if it shows what is there.
 
 mod common;
+#[path = "snapshot/database.rs"]
+mod database;
 
 use common::{Site, binary, client, counter, is_hit, until};
-use harness::{
-    Client, MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response, Signal, StartReason,
-    Wait,
-};
+use harness::{Pagewell, Request, Response, Signal, StartReason, Wait};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -191,6 +190,52 @@ fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
     assert!(!is_hit(&get(&pagewell, &path(3))));
 }
 
+/// Changes the first page's truth, when it may, and says so.
+const WRITE: &str = r#"<?php
+note('began');
+wait_for('go');
+file_put_contents(getenv('NOTES') . '/truth-1', 'written');
+header('Cache-Group-Invalidation: "file:1"');
+"#;
+
+/// Nobody will hear what it changes.
+#[test]
+fn killed_with_a_write_at_the_origin_it_starts_cold() {
+    let files = Files::new();
+    files.site.file("write.php", WRITE);
+    let began = files.site.at("notes/began");
+    let write = |pagewell: &Pagewell| {
+        let mut client = client(pagewell);
+        let form = Request::form("/write.php", "a=1").header("Host", "paper.test");
+        let written = std::thread::spawn(move || client.send(&form).map(|answer| answer.status));
+        until("it is at the origin", || began.exists());
+        written
+    };
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // One that has ended is no matter.
+    fs::write(files.site.at("notes/go"), "").expect("it is written");
+    let mut pagewell = files.serve_warm();
+    let written = write(&pagewell).join().expect("it ends");
+    assert_eq!(written.expect("an answer"), 200);
+    pagewell.kill();
+    fs::remove_file(files.site.at("notes/go")).expect("it is removed");
+    fs::remove_file(&began).expect("it is removed");
+    let mut pagewell = files.serve_warm();
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=written"));
+    assert!(is_hit(&get(&pagewell, &path(2))));
+
+    let written = write(&pagewell);
+    pagewell.kill();
+    assert!(written.join().expect("it ends").is_err());
+    fs::write(files.site.at("notes/truth-2"), "as well").expect("it is written");
+    let pagewell = files.serve("");
+    assert!(pagewell.log().contains("reason=\"in-hand\""), "{}", pagewell.log());
+    assert_eq!(counter(&pagewell, "snapshots_refused"), 1);
+    assert!(get(&pagewell, &path(2)).text().starts_with("2=as well"));
+}
+
 #[test]
 fn what_cannot_be_used_is_refused() {
     let files = Files::new();
@@ -265,6 +310,28 @@ fn where_the_disk_is_full_the_old_one_stays() {
         let _ = fs::remove_file(files.at(file));
         stop(pagewell);
     }
+}
+
+/// Without its pages, and none of them comes back when there is room again.
+#[test]
+fn where_the_disk_is_full_it_starts_all_the_same() {
+    let files = Files::new();
+    let running = files.at("site.running");
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // Written over in its place, it needs no room.
+    assert!(fs::read(&running).expect("it is there").starts_with(b"ended"));
+    fs::remove_file(&running).expect("it can be removed");
+    std::os::unix::fs::symlink("/dev/full", &running).expect("a link can be made");
+    let pagewell = files.serve("");
+    assert!(!is_hit(&get(&pagewell, &path(1))), "{}", pagewell.log());
+    assert!(is_hit(&get(&pagewell, &path(1))));
+    assert!(!files.at("site.snapshot").exists());
+    fs::remove_file(&running).expect("it can be removed");
+    stop(pagewell);
+    let pagewell = files.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 1);
 }
 
 #[test]
@@ -387,149 +454,4 @@ fn a_directory_is_one_process_s() {
     let error = Pagewell::start(binary(), &args).expect_err("it does not start");
     assert_eq!(error.reason, StartReason::Ended);
     assert!(error.to_string().contains("another Pagewell has it"), "{error}");
-}
-
-const SHOW: &str = r#"<?php
-require 'db.php';
-keep(3600);
-$id = (int) $_GET['id'];
-header("Cache-Groups: \"news:$id\"");
-echo 'title=', db()->query("SELECT title FROM news WHERE id = $id")->fetchColumn();
-"#;
-
-/// A database that is followed, and a site of its pages.
-struct Paper {
-    database: MariaDb,
-    site: Site,
-}
-
-impl Paper {
-    fn new() -> Paper {
-        let dir = PrivateDir::temporary("snapshot").expect("a directory");
-        let options = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW"];
-        let options = MariaDbOptions { port: None, options: options.map(String::from).to_vec() };
-        let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
-        database.create_database("paper", "writer", "secret").expect("a database");
-        database.create_follower("localhost", "paper").expect("an account");
-        let sql = "USE paper;
-             CREATE TABLE news (id INT UNSIGNED PRIMARY KEY, title VARCHAR(50));
-             INSERT INTO news VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four');";
-        database.sql(sql).expect("tables");
-        let socket = database.socket().display();
-        let db = format!(
-            "<?php function db(): PDO {{ return new PDO('mysql:unix_socket={socket};dbname=paper', \
-             'writer', 'secret'); }}"
-        );
-        let site = Site::new(&[("db.php", &db), ("show.php", SHOW)]);
-        Paper { database, site }
-    }
-
-    fn serve(&self) -> Pagewell {
-        let (socket, directory) = (self.database.socket().display(), self.site.at("snapshots"));
-        self.site.serve(&format!(
-            "[snapshot]\ndirectory = {directory:?}\n\
-             [[database]]\nurl = \"mysql://follower:secret@localhost/paper?socket={socket}\"\n\
-             [[change]]\ntable = \"news\"\ntags = [\"news:{{id}}\"]\n"
-        ))
-    }
-
-    fn serve_warm(&self) -> Pagewell {
-        let pagewell = self.serve();
-        until("pages are put in", || pagewell.log().contains("snapshot-loaded"));
-        pagewell
-    }
-
-    fn set(&self, id: u32, title: &str) {
-        let sql = format!("UPDATE news SET title = '{title}' WHERE id = {id}");
-        self.database.sql_in("paper", &sql).expect("it runs");
-    }
-}
-
-fn show(id: u32) -> String {
-    format!("/show.php?id={id}")
-}
-
-#[test]
-fn what_the_database_has_changed_meanwhile_is_made_anew() {
-    let mut paper = Paper::new();
-    let pagewell = paper.serve();
-    (1..=4).for_each(|id| stored(&pagewell, &show(id)));
-    // Applied before the end, and applied by nobody.
-    paper.set(4, "vier");
-    until("it is applied", || get(&pagewell, &show(4)).text() == "title=vier");
-    stored(&pagewell, &show(4));
-    stop(pagewell);
-    paper.set(1, "eins");
-    let pagewell = paper.serve_warm();
-    assert_eq!(counter(&pagewell, "snapshot_pages"), 3, "{}", pagewell.log());
-    for (id, title) in [(2, "two"), (3, "three"), (4, "vier")] {
-        let page = get(&pagewell, &show(id));
-        assert!(is_hit(&page), "{id}");
-        assert_eq!(page.text(), format!("title={title}"));
-    }
-    assert_eq!(counter(&pagewell, "renders"), 0);
-    assert_eq!(get(&pagewell, &show(1)).text(), "title=eins");
-    // It is followed on.
-    paper.set(2, "zwei");
-    until("it is applied", || get(&pagewell, &show(2)).text() == "title=zwei");
-
-    // Killed, with the database stopped and started meanwhile: from the snapshot of before.
-    let mut pagewell = pagewell;
-    pagewell.kill();
-    paper.database.stop();
-    paper.database.start_again().expect("MariaDB starts again");
-    paper.set(3, "drei");
-    let pagewell = paper.serve_warm();
-    assert!(is_hit(&get(&pagewell, &show(4))), "{}", pagewell.log());
-    for (id, title) in [(1, "eins"), (2, "zwei"), (3, "drei")] {
-        assert_eq!(get(&pagewell, &show(id)).text(), format!("title={title}"));
-    }
-    stop(pagewell);
-
-    // What was not read yet is purged away.
-    paper.set(2, "purged");
-    let sql = |sql: &str| paper.database.sql_in("paper", sql).expect("it runs");
-    sql("FLUSH BINARY LOGS");
-    let status = sql("SHOW MASTER STATUS");
-    let file = status.split_whitespace().next().expect("a file").to_owned();
-    until("it is purged", || {
-        sql(&format!("PURGE BINARY LOGS TO '{file}'"));
-        sql("SHOW BINARY LOGS").lines().count() == 1
-    });
-    let pagewell = paper.serve_warm();
-    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
-    assert_eq!(counter(&pagewell, "database_gaps"), 1);
-    assert!(pagewell.log().contains("reason=\"position-gone\""), "{}", pagewell.log());
-    (1..=4).for_each(|id| stored(&pagewell, &show(id)));
-    assert_eq!(get(&pagewell, &show(2)).text(), "title=purged");
-    stop(pagewell);
-
-    // Its log is gone: nothing can be said of what has changed.
-    paper.database.sql_in("paper", "SET sql_log_bin = 0; UPDATE news SET title = 'x'").expect("ok");
-    paper.database.sql("RESET MASTER").expect("it runs");
-    let pagewell = paper.serve_warm();
-    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
-    assert_eq!(get(&pagewell, &show(4)).text(), "title=x");
-    assert_eq!(counter(&pagewell, "database_gaps"), 1);
-}
-
-#[test]
-fn it_is_ready_when_all_of_it_is_there() {
-    let mut paper = Paper::new();
-    let pagewell = paper.serve();
-    stored(&pagewell, &show(1));
-    stop(pagewell);
-    paper.database.stop();
-    let pagewell = paper.serve();
-    let ready = || {
-        let answer = Client::new(pagewell.admin().clone()).get("/v1/ready").expect("an answer");
-        (answer.status, answer.text())
-    };
-    let (status, told) = ready();
-    assert_eq!(status, 503);
-    let reasons = r#""reasons":["snapshot-loading","database-not-followed"]"#;
-    assert!(told.contains(reasons), "{told}");
-    paper.database.start_again().expect("MariaDB starts again");
-    until("it is ready", || ready().0 == 200);
-    assert!(is_hit(&get(&pagewell, &show(1))), "{}", pagewell.log());
 }

@@ -448,7 +448,7 @@ fn somebody_else_gets_nothing() {
     let mut command = Command::new("setpriv");
     // The program and its arguments may be in a directory of root's alone: the configuration is not read.
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(next.get_program());
-    command.args(["serve", "/usr/share", "--take-over", "--origin", "http://127.0.0.1:1"]);
+    command.args(["serve", "--take-over", "--origin", "http://127.0.0.1:1"]);
     command.args(["--listen", &shown(first.address()), "--admin", &shown(first.admin())]);
     let refused = command.output().expect("it runs");
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -531,6 +531,22 @@ fn without_pagewell_a_write_is_done_and_told_later() {
     assert_eq!(blog.command("echo json_encode(get_option('pagewell_pending'));"), "false");
 }
 
+/// One process tells what was pending while another keeps more.
+#[test]
+fn what_is_kept_meanwhile_is_told_later() {
+    let blog = blog();
+    let left = blog.command(
+        r"\Pagewell\WordPress\Journal::keep(['a']);
+          $kept = \Pagewell\WordPress\Journal::pending();
+          $other = 'require \'wp-load.php\'; Pagewell\WordPress\Journal::keep([\'b\']);';
+          exec(escapeshellarg(PHP_BINARY) . ' -r ' . escapeshellarg($other));
+          \Pagewell\WordPress\Journal::told('control', ['a'], $kept);
+          wp_cache_flush();
+          echo json_encode(\Pagewell\WordPress\Journal::pending()->tags);",
+    );
+    assert_eq!(left, "[\"b\"]");
+}
+
 #[test]
 fn the_settings_page_shows_the_last_changes_and_drops_everything() {
     let blog = blog();

@@ -277,8 +277,9 @@ impl SiteRules {
         !self.has_strangers(plan) || crate::revise::is_declared(stored)
     }
 
-    /// Whether cookies that are on no list go along.
-    pub(crate) fn has_strangers(&self, plan: &Plan) -> bool {
+    /// Whether cookies that are on no list go along: what is rendered is then for this visitor, unless
+    /// the application says that it is for all.
+    pub fn has_strangers(&self, plan: &Plan) -> bool {
         let shared = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
         plan.cookies.unknown
             && !plan.cookies.named_session

@@ -193,8 +193,8 @@ fn is_shareable(stored: &StoredFacts) -> bool {
                 | LifetimeSource::SurrogateControl
                 | LifetimeSource::XAccelExpires
         )
-        || stored.tags.iter().next().is_some()
-        || stored.nominated.names().any(|name| *name == COOKIE)
+        || stored.tags().iter().next().is_some()
+        || stored.nominated().names().any(|name| *name == COOKIE)
 }
 
 /// Whether the application has said how long the page is good, or is heard on its cookies.

@@ -62,6 +62,7 @@ impl Watch for Curious {
             declared: declared.to_owned(),
             charset: None,
             in_primary_key: name == "id",
+            is_generated: false,
         };
         let columns = vec![column("id", "int(10) unsigned"), column("a", "enum('x','y')")];
         (table.len() == 2).then(|| Arc::new(TableShape::new(columns)))

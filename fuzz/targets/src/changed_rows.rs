@@ -29,6 +29,7 @@ static FEED: LazyLock<Feed> = LazyLock::new(|| {
         name: name.to_owned(),
         key: if name == "id" { KeyPart::Primary } else { KeyPart::None },
         equality: Equality::AsWritten,
+        is_generated: false,
     };
     let mut schema = Schema::default();
     for name in ["types", "t", "m"] {

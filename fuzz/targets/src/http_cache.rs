@@ -67,7 +67,7 @@ fn check(stored: &Stored, now: Timestamp) {
     }
     let said = stored.directives.unpacked();
     assert!(!said.private && (!said.no_store || said.must_understand));
-    assert!(stored.tags.len() <= tags::TAGS_MAX);
+    assert!(stored.tags().len() <= tags::TAGS_MAX);
 }
 
 /// A stored part is inside its whole, and joined to itself it is itself.

@@ -3,8 +3,8 @@
 /**
  * Changes that wait: for a commit, or for the control interface to be told.
  *
- * Hard ones and soft ones apart. Bounded: from IDS_MAX_BY_CONTROL ids of a kind on, the kind as a
- * whole stands for them.
+ * Hard ones and soft ones apart. Bounded, as Changes::byControl() is: from IDS_MAX_BY_CONTROL ids of
+ * a kind on, the kind as a whole stands for them; of more than 4 MiB of tags, everything.
  */
 
 declare(strict_types=1);
@@ -22,8 +22,8 @@ final class Held
 
     public function __construct()
     {
-        $this->hard = new Changes(Changes::IDS_MAX_BY_CONTROL);
-        $this->soft = new Changes(Changes::IDS_MAX_BY_CONTROL);
+        $this->hard = Changes::byControl();
+        $this->soft = Changes::byControl();
     }
 
     /** One change alone. */
@@ -57,15 +57,15 @@ final class Held
     public function calls(): array
     {
         return [
-            ...(new Invalidation($this->hard->tags()))->batches(),
-            ...(new Invalidation($this->soft->tags(), soft: true))->batches(),
+            ...$this->hard->invalidation()->batches(),
+            ...$this->soft->invalidation(soft: true)->batches(),
         ];
     }
 
     /** @return string what an operator runs when Pagewell could not be told */
     public function command(): string
     {
-        $tags = $this->count() > 20 ? [] : [...$this->hard->tags(), ...$this->soft->tags()];
+        $tags = $this->count() > 20 || $this->hard->isEverything() || $this->soft->isEverything() ? [] : [...$this->hard->tags(), ...$this->soft->tags()];
         $named = implode(' --tag ', array_map('escapeshellarg', $tags));
         return 'pagewell invalidate ' . ($named === '' ? '--all' : "--tag $named");
     }

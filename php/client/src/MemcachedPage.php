@@ -79,12 +79,12 @@ final class MemcachedPage
     /**
      * The first line of a page.
      *
-     * @param list<string> $tags  without commas and blanks
+     * @param list<string> $tags  a comma or a blank in one is written as in a URL
      * @param string|null  $lease what the key `pagewell:lease` was, before the page was made
      */
     public static function line(array $tags, ?string $lease): string
     {
-        return 'Pagewell-Page: tags=' . implode(',', $tags) . ($lease === null ? '' : " lease=$lease") . "\n";
+        return 'Pagewell-Page: tags=' . implode(',', array_map(self::written(...), $tags)) . ($lease === null ? '' : " lease=$lease") . "\n";
     }
 
     private function reason(Declaration $declaration, Response $response): NotDeclared|NotStored|null
@@ -117,8 +117,13 @@ final class MemcachedPage
     /** @param list<string> $tags */
     private static function fits(array $tags): bool
     {
-        $all = implode(',', $tags);
-        return strpbrk(implode('', $tags), ', ') === false && strlen($all) < self::LINE_BYTES_MAX - 200;
+        return strlen(self::line($tags, null)) < self::LINE_BYTES_MAX - 200;
+    }
+
+    /** A tag, without what ends one in the line. */
+    private static function written(string $tag): string
+    {
+        return str_replace([',', ' '], ['%2C', '%20'], $tag);
     }
 
     private static function isHtml(Response $response): bool

@@ -31,7 +31,7 @@ enum NotStored: string
     /** The address is longer than 250 bytes as a key, or has a blank in it. */
     case Key = 'key';
 
-    /** A tag has a comma or a blank in it, or the line of them is over 64 KB. */
+    /** The line of them is over 64 KB. */
     case Tags = 'tags';
 
     /** No lease: Pagewell is away, or a real memcached answers there; a key prefix or the binary protocol is set. */

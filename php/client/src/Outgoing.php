@@ -27,7 +27,7 @@ final class Outgoing
 
     private Declaration $declaration;
 
-    private Changes $changes;
+    private readonly Carried $carried;
 
     private readonly Teller $teller;
 
@@ -39,9 +39,9 @@ final class Outgoing
      */
     public function __construct(private readonly Wire $wire, Control|false|null $control = null)
     {
+        $this->carried = new Carried($wire);
         $this->teller = new Teller($wire, $control, function (Changes $changes): void {
-            $this->changes->add($changes);
-            $this->setChanges();
+            $this->carried->add($changes);
             $this->register();
         });
         $this->reset();
@@ -115,7 +115,7 @@ final class Outgoing
     /** @throws PagewellException see Pagewell\changed() */
     public function changed(string $kind, int|string|null $id = null, int|string ...$of): void
     {
-        $this->say("changed('$kind')", Held::one((new Changes())->changed($kind, $id, ...$of)));
+        $this->say("changed('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of)));
     }
 
     /**
@@ -125,23 +125,23 @@ final class Outgoing
      */
     public function changedTagged(string ...$tags): void
     {
-        $this->say('changedTagged()', Held::one((new Changes())->tagged(...$tags)));
+        $this->say('changedTagged()', Held::one(Changes::byControl()->tagged(...$tags)));
     }
 
     /** @throws PagewellException see Pagewell\changedSoftly() */
     public function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
     {
-        $this->say("changedSoftly('$kind')", Held::one((new Changes())->changed($kind, $id, ...$of), soft: true));
+        $this->say("changedSoftly('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of), soft: true));
     }
 
     /** @throws PagewellException see Pagewell\changedNow() */
     public function changedNow(string $kind, int|string|null $id = null, int|string ...$of): int
     {
-        $changes = (new Changes())->changed($kind, $id, ...$of);
+        $changes = Changes::byControl()->changed($kind, $id, ...$of);
         if ($this->teller->isInTransaction()) {
             throw new ChangeBeforeCommit("changedNow('$kind') while a transaction is open. Call it after the commit, or call changed(), which waits for it.");
         }
-        return $this->invalidate(new Invalidation($changes->tags()))->pages;
+        return $this->invalidate($changes->invalidation())->pages;
     }
 
     /** @throws PagewellException see Pagewell\invalidate() */
@@ -171,7 +171,7 @@ final class Outgoing
     /** The response that the changes were put on will never be sent: they are told by the control interface. */
     public function responseLost(): void
     {
-        $changes = $this->changes;
+        $changes = $this->carried->take();
         $this->reset();
         $this->teller->late(Held::one($changes));
     }
@@ -214,7 +214,7 @@ final class Outgoing
     private function reset(): void
     {
         $this->declaration = new Declaration();
-        $this->changes = new Changes();
+        $this->carried->take();
         $this->registered = false;
     }
 
@@ -222,21 +222,21 @@ final class Outgoing
     {
         if (!$this->registered) {
             $this->registered = true;
-            $this->wire->beforeSending(function (): void {
-                $this->wire->set($this->declaration->lines($this->wire->response()));
-                $this->setChanges();
-                $this->reset();
-                $this->teller->flush();
-            });
+            $this->wire->beforeSending($this->sending(...));
         }
     }
 
-    private function setChanges(): void
+    private function sending(): void
     {
-        $lines = $this->changes->lines();
-        if ($lines !== []) {
-            $this->wire->set($lines, replace: 'Cache-Group-Invalidation');
+        // Nobody was asked before it was sent: the page is not declared, and what was set at once has gone out.
+        if (!$this->wire->isSent()) {
+            $this->wire->set($this->declaration->lines($this->wire->response()));
+            $this->carried->write();
+        } elseif ($this->carried->isMissed()) {
+            $this->responseLost();
         }
+        $this->reset();
+        $this->teller->flush();
     }
 
     private function mustNotBeSent(string $call): void

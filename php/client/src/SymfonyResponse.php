@@ -15,6 +15,7 @@ namespace Pagewell;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response as FoundationResponse;
 use Symfony\Component\HttpFoundation\ResponseHeaderBag;
+use Symfony\Component\HttpFoundation\Session\Session;
 
 /** Between a wire and a response of HttpFoundation. */
 final class SymfonyResponse
@@ -26,7 +27,7 @@ final class SymfonyResponse
     /** Ends the wire with this response, and puts its lines onto it. */
     public static function finish(ResponseWire $wire, Request $request, FoundationResponse $response): void
     {
-        $session = $request->hasSession() && $request->getSession()->isStarted();
+        $session = self::usesSession($request);
         $own = self::hasOwnCacheControl($response->headers);
         $lines = [];
         foreach ($response->headers->all() as $name => $values) {
@@ -38,6 +39,31 @@ final class SymfonyResponse
             [$name, $value] = explode(': ', $line, 2);
             $response->headers->set($name, $value, $name === 'Cache-Control');
         }
+    }
+
+    /**
+     * Frameworks have saved and closed a session by the time that the response is there: what counts is
+     * whether anything was looked up in it. Of one that cannot be asked that, being there is enough.
+     */
+    private static function usesSession(Request $request): bool
+    {
+        // Of PHP's own: one that is open, or was.
+        if (session_id() !== '' && session_id() !== false) {
+            return true;
+        }
+        if (!$request->hasSession()) {
+            return false;
+        }
+        // Laravel's, which is there where StartSession has run.
+        if (method_exists($request, 'session')) {
+            return true;
+        }
+        // One that nobody has asked for yet is not made for this.
+        if (!$request->hasSession(true)) {
+            return false;
+        }
+        $session = $request->getSession();
+        return $session->isStarted() || !$session instanceof Session || $session->getUsageIndex() > 0;
     }
 
     /** The bag keeps what it was told apart from what it makes up of it, and shows the latter only. */

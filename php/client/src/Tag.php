@@ -104,8 +104,7 @@ final class Tag
         $lines = [];
         $line = '';
         foreach ($tags as $tag) {
-            // RFC 9651 section 4.1.6: only the quote and the backslash are escaped.
-            $string = '"' . addcslashes($tag, '"\\') . '"';
+            $string = self::string($tag);
             if ($line !== '' && strlen($line) + strlen($string) > 7900) {
                 $lines[] = $line;
                 $line = '';
@@ -113,6 +112,18 @@ final class Tag
             $line .= ($line === '' ? "$field: " : ', ') . $string;
         }
         return $line === '' ? $lines : [...$lines, $line];
+    }
+
+    /** How many bytes a tag takes in such a line, with what stands between two of them. */
+    public static function bytes(string $tag): int
+    {
+        return strlen(self::string($tag)) + 2;
+    }
+
+    /** RFC 9651 section 4.1.6: only the quote and the backslash are escaped. */
+    private static function string(string $tag): string
+    {
+        return '"' . addcslashes($tag, '"\\') . '"';
     }
 
     /** Percent-encodes what is not printable ASCII, and the given bytes that mean something in a tag. */

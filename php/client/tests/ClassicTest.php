@@ -102,6 +102,13 @@ final class ClassicTest extends TestCase
         self::assertSame('second', $this->page('/news/5?a=%C3%A4%25&b=c%20d'));
     }
 
+    public function testATagMayHaveABlankInIt(): void
+    {
+        $this->page('/news/4?as=tags');
+        self::assertSame('none', $this->refusal());
+        self::assertTrue($this->isStored('/news/4?as=tags'));
+    }
+
     public function testTimesArePassedOn(): void
     {
         $this->page('/news/4?as=month');
@@ -125,7 +132,7 @@ final class ClassicTest extends TestCase
     /** @return iterable<array{string, string}> */
     public static function refusals(): iterable
     {
-        foreach (['status', 'content-type', 'varies', 'session', 'tags', 'sent'] as $name) {
+        foreach (['status', 'content-type', 'varies', 'session', 'sent'] as $name) {
             yield $name => ["as=$name", $name];
         }
         yield 'changes by response' => ['changes=response', 'changes-unheard'];

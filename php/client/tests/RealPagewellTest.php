@@ -50,6 +50,13 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(false, '/list');
     }
 
+    public function testAWriteThatCannotNameAllItHasChangedDropsEveryPage(): void
+    {
+        self::assertSame(200, self::$pagewell->ask('POST', '/write-much/4')[0]);
+        self::assertSame('written with much else', $this->page(4));
+        $this->assertHits(false, '/news/5', '/list');
+    }
+
     public function testAWriteOnAGetIsToldByTheControlInterface(): void
     {
         self::assertSame(200, self::$pagewell->ask('GET', '/write-on-get/4')[0]);

@@ -28,7 +28,7 @@ final class RealServerTest extends TestCase
         self::$sessions = sys_get_temp_dir() . '/pagewell-client-' . bin2hex(random_bytes(6));
         mkdir(self::$sessions, 0700);
         $command = [PHP_BINARY, '-d', 'output_buffering=0', '-d', 'session.save_path=' . self::$sessions, '-S', '127.0.0.1:0', __DIR__ . '/site/index.php'];
-        $process = proc_open($command, [2 => ['pipe', 'w']], $pipes);
+        $process = proc_open($command, [2 => ['pipe', 'w']], $pipes, null, ['PAGEWELL_ADMIN' => 'unix:/nowhere/at/all.sock'] + getenv());
         self::assertIsResource($process);
         self::$process = $process;
         // Kept open: its log of the few requests below stays far under what a pipe holds.
@@ -107,6 +107,29 @@ final class RealServerTest extends TestCase
     public function testAChangeIsSaidEvenWhenTheScriptDiesAndTheCallbackIsGone(): void
     {
         self::assertSame(['"news", "news:4"'], $this->ask('POST', '/change-and-fail')[0]['cache-group-invalidation']);
+    }
+
+    /** @dataProvider ends */
+    public function testThousandsOfChangesAreSaidHoweverTheScriptEnds(string $end): void
+    {
+        $value = implode(', ', $this->ask('POST', '/change-much?end=' . rawurlencode($end))[0]['cache-group-invalidation']);
+        for ($id = 1; $id <= 2000; $id++) {
+            self::assertStringContainsString('"kind' . $id % 50 . ":$id\"", $value);
+        }
+    }
+
+    /** @return iterable<array{string}> */
+    public static function ends(): iterable
+    {
+        yield from [['exit'], ['thrown'], ['flushed'], ['callback taken']];
+    }
+
+    public function testAChangeThatTheApplicationHasTakenOffIsToldByTheControlInterface(): void
+    {
+        [$fields, $body] = $this->ask('POST', '/change-taken-off');
+        self::assertArrayNotHasKey('cache-group-invalidation', $fields);
+        self::assertStringStartsWith('done. pagewell: ', $body);
+        self::assertStringContainsString("pagewell invalidate --tag 'news' --tag 'news:4'", $body);
     }
 
     /** @return array{array<string, list<string>>, string} fields by lower-case name, and the body */

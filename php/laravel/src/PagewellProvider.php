@@ -6,7 +6,8 @@
  *     event                                         what happens
  *     each request (middleware, the outermost)      lines go onto the response; #[Uses] of its controller is said
  *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
- *     JobProcessed, JobFailed, CommandFinished      what was said since is told
+ *     the request has ended, a job, a command       what was said since is told, but for what waits for a
+ *                                                   commit: a job on `sync` runs within its caller's transaction
  *     Eloquent: saved, deleted, restored            changed(kind, key), of the models in config('pagewell.models')
  *
  * Found by Laravel by itself (composer.json). `config/pagewell.php`, if wanted:
@@ -25,6 +26,7 @@ use Illuminate\Database\Connection;
 use Illuminate\Database\Events\TransactionBeginning;
 use Illuminate\Database\Events\TransactionCommitted;
 use Illuminate\Database\Events\TransactionRolledBack;
+use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
@@ -39,8 +41,18 @@ final class PagewellProvider extends ServiceProvider
     /** What happens to a model that its readers can see. */
     private const MODEL_EVENTS = ['saved', 'deleted', 'restored'];
 
+    /** Something has ended, and its process may go on for long. */
+    private const ENDS = [
+        JobProcessed::class,
+        JobFailed::class,
+        JobExceptionOccurred::class,
+        CommandFinished::class,
+        'Laravel\Octane\Events\RequestTerminated',
+    ];
+
     public function boot(): void
     {
+        $this->app->terminating(static fn () => Outgoing::current()->flush());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
         $events = $this->app->make(Dispatcher::class);
         self::listen($events);
@@ -63,7 +75,7 @@ final class PagewellProvider extends ServiceProvider
         $events->listen(TransactionRolledBack::class, static function (TransactionRolledBack $event): void {
             self::lower($event->connection, $event->connection->transactionLevel(), static fn (Transaction $open) => $open->rollBack());
         });
-        $events->listen([JobProcessed::class, JobFailed::class, CommandFinished::class], static fn () => Outgoing::current()->end());
+        $events->listen(self::ENDS, static fn () => Outgoing::current()->flush());
     }
 
     /**

@@ -9,8 +9,9 @@
  *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
  *     kernel.response (main, after the session) the lines go onto the response; what waits is told
  *     kernel.finish_request (main)              without a response: changes are told all the same
- *     kernel.terminate, console.terminate       what was said since is told
- *     a message of the messenger, done or not   the same: its process goes on
+ *     kernel.terminate                          what was said since is told
+ *     console.terminate, a message of the       the same, but for what waits for a commit: a command may run
+ *     messenger, done or not                    within somebody's transaction, and the process goes on
  *
  * Sub-requests belong to the page that they are part of.
  */
@@ -51,9 +52,9 @@ final class Listener implements EventSubscriberInterface
             KernelEvents::RESPONSE => ['finish', -2048],
             KernelEvents::FINISH_REQUEST => ['lose', -2048],
             KernelEvents::TERMINATE => ['end', -2048],
-            'console.terminate' => ['end', -2048],
-            'Symfony\Component\Messenger\Event\WorkerMessageHandledEvent' => ['end', -2048],
-            'Symfony\Component\Messenger\Event\WorkerMessageFailedEvent' => ['end', -2048],
+            'console.terminate' => ['flush', -2048],
+            'Symfony\Component\Messenger\Event\WorkerMessageHandledEvent' => ['flush', -2048],
+            'Symfony\Component\Messenger\Event\WorkerMessageFailedEvent' => ['flush', -2048],
         ];
     }
 
@@ -94,5 +95,10 @@ final class Listener implements EventSubscriberInterface
     public function end(): void
     {
         Outgoing::current()->end();
+    }
+
+    public function flush(): void
+    {
+        Outgoing::current()->flush();
     }
 }

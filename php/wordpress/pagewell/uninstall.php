@@ -1,15 +1,25 @@
 <?php
 
 /**
- * Removes what the plugin has left in the database: two options and one planned event.
+ * Removes what the plugin has left in the database: the options that Journal keeps, and one planned
+ * event; of each blog of a network.
  *
  * Run by WordPress when the plugin is deleted, and by nobody else.
  */
 
 declare(strict_types=1);
 
+use Pagewell\WordPress\Journal;
+
 defined('WP_UNINSTALL_PLUGIN') || exit;
 
-delete_option('pagewell_told');
-delete_option('pagewell_pending');
-wp_clear_scheduled_hook('pagewell_retry');
+foreach (['Tags', 'Pending', 'Journal'] as $class) {
+    require_once __DIR__ . "/src/$class.php";
+}
+
+foreach (is_multisite() ? get_sites(['fields' => 'ids', 'number' => 0]) : [0] as $blog) {
+    $blog === 0 || switch_to_blog($blog);
+    Journal::remove();
+    wp_clear_scheduled_hook('pagewell_retry');
+    $blog === 0 || restore_current_blog();
+}

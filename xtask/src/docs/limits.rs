@@ -9,7 +9,7 @@ use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
 /// What shows each limit, from the root of the repository.
-const SHOWN_BY: [(&str, &str); 35] = [
+const SHOWN_BY: [(&str, &str); 36] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
     ("uri_bytes", "tests/scenarios/limits/uri-too-long.scn"),
@@ -25,6 +25,7 @@ const SHOWN_BY: [(&str, &str); 35] = [
     ("body_disk", "crates/server/tests/uploads.rs"),
     ("write_timeout", "crates/server/tests/bad_requests.rs"),
     ("write_rate", "crates/server/tests/limits.rs"),
+    ("owed", "crates/server/tests/owed.rs"),
     ("origin_connect_timeout", "crates/server/tests/limits.rs"),
     ("origin_timeout", "tests/scenarios/faults/origin-hangs.scn"),
     ("origin_connections", "tests/scenarios/faults/origin-busy.scn"),
@@ -99,7 +100,7 @@ Floods of frames are bounded, and end that connection alone: header sections ove
 
 ## Memory
 
-What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; content that waits in memory comes to a sixteenth of `memory` at most; what is beyond is on the disk, where it is for PHP. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
+What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; pages that clients have asked for and do not take, and that are not in the store (any more), come to `owed` at most, of all clients together, beyond which the slowest are cut off ([why](../decisions/0065-what-is-owed.md)); content that waits in memory comes to a sixteenth of `memory` at most; what is beyond is on the disk, where it is for PHP. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
 
 ## What is bounded and cannot be set
 

@@ -19,6 +19,7 @@ pub fn table(name: &str, columns: &[&str]) -> TableDefinition {
         name: (*name).into(),
         key: if at == 0 { KeyPart::Primary } else { KeyPart::None },
         equality: Equality::AsWritten,
+        is_generated: false,
     });
     TableDefinition { name: name.into(), kind: TableKind::Table, columns: columns.collect() }
 }

@@ -108,14 +108,14 @@ pub(super) fn time_wait(facts: &Facts) -> Option<Finding> {
 /// Ports for connections that this machine makes.
 pub(super) fn ports(facts: &Facts) -> Option<Finding> {
     let (first, last) = facts.kernel.ports?;
-    let (count, waiting) = (last.saturating_sub(first) + 1, facts.tcp.time_wait.unwrap_or(0));
+    let (count, waiting) = (last.saturating_sub(first) + 1, facts.tcp.ports_kept.unwrap_or(0));
     (count < 10_000 || waiting > count / 2).then(|| Finding {
         name: "ports",
         weight: Weight::WillFail,
         what: "Connections from this machine to an origin or a database over TCP run out of ports."
             .into(),
         evidence: format!(
-            "net.ipv4.ip_local_port_range has {count} ports; {waiting} ended connections are waited for."
+            "net.ipv4.ip_local_port_range has {count} ports; {waiting} of them are kept by ended connections that are waited for."
         ),
         command: format!(
             "sysctl -w net.ipv4.ip_local_port_range=\"10240 65535\"    # {FOR_GOOD}; better: Unix sockets to php-fpm and the database"

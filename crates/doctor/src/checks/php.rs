@@ -81,18 +81,41 @@ fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
     ))
 }
 
+/// Not there, or off.
+fn off(facts: &Facts, is_installed: bool) -> Finding {
+    let evidence = match is_installed {
+        true => "opcache.enable is off in php-fpm.",
+        false => "php-fpm -i does not name opcache: it is not installed, or not loaded.",
+    };
+    let command = match is_installed {
+        true => in_ini(facts, "opcache.enable", "1").unwrap_or_else(|| ENABLE.into()),
+        false => match facts.own_php {
+            Some(_) => format!("{INSTALL}    # then start Pagewell anew"),
+            None => format!("{INSTALL}; {RELOAD}"),
+        },
+    };
+    Finding {
+        name: "opcache-off",
+        weight: Weight::Slow,
+        what: "PHP compiles every script again for every render.".into(),
+        evidence: evidence.into(),
+        command,
+        risk: "Changed scripts are seen after opcache.revalidate_freq seconds (2).",
+    }
+}
+
+/// Puts opcache there.
+const INSTALL: &str = "apt-get install php-opcache; phpenmod opcache";
+/// Has every php-fpm take up what was changed.
+const RELOAD: &str = "systemctl reload 'php*-fpm'";
+/// Opcache for every version of PHP.
+const ENABLE: &str = "phpenmod opcache; for dir in /etc/php/*/fpm/conf.d; do echo 'opcache.enable=1' > \"$dir/60-opcache.ini\"; done; systemctl reload 'php*-fpm'";
+
 /// Off, or looking at every file.
 pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
     let Some(opcache) = facts.opcache else { return Vec::new() };
     if !opcache.enabled {
-        return vec![Finding {
-            name: "opcache-off",
-            weight: Weight::Slow,
-            what: "PHP compiles every script again for every render.".into(),
-            evidence: "opcache.enable is off in php-fpm.".into(),
-            command: in_ini(facts, "opcache.enable", "1").unwrap_or_else(|| "phpenmod opcache; echo 'opcache.enable=1' > /etc/php/*/fpm/conf.d/60-opcache.ini; systemctl reload php-fpm".into()),
-            risk: "Changed scripts are seen after opcache.revalidate_freq seconds (2).",
-        }];
+        return vec![off(facts, opcache.installed)];
     }
     let validates = opcache.validates.then(|| Finding {
         name: "opcache-validates",

@@ -55,9 +55,16 @@ fn not_judged(answer: &Answer) -> Option<Finding> {
     })
 }
 
+/// Whether Pagewell keeps it all the same: a rule may have it so.
+fn is_kept(page: &Answer) -> bool {
+    let words = page.cache_status.as_deref().unwrap_or_default().split([';', ',']).map(str::trim);
+    words.into_iter().any(|word| matches!(word, "hit" | "stored"))
+}
+
 fn cookies(pages: &[&Answer]) -> Option<Finding> {
-    let first = pages.iter().find(|page| !page.cookies.is_empty())?;
-    pages.iter().all(|page| !page.cookies.is_empty()).then(|| Finding {
+    let sets = |page: &&&Answer| !page.cookies.is_empty() && !is_kept(page);
+    let first = pages.iter().find(sets)?;
+    pages.iter().all(|page| sets(&page)).then(|| Finding {
         name: "cookie-on-every-page",
         weight: Weight::Slow,
         what: "Every page sets a cookie, so none is kept: each visitor wakes PHP.".into(),
@@ -69,10 +76,11 @@ fn cookies(pages: &[&Answer]) -> Option<Finding> {
 
 fn forbidden(pages: &[&Answer]) -> Option<Finding> {
     let says = |page: &&&Answer| {
-        page.cache_control.as_deref().is_some_and(|text| {
+        let forbids = page.cache_control.as_deref().is_some_and(|text| {
             let text = text.to_ascii_lowercase();
             text.contains("no-store") || text.contains("private")
-        })
+        });
+        forbids && !is_kept(page)
     };
     let first = pages.iter().find(says)?;
     pages.iter().all(|page| says(&page)).then(|| Finding {

@@ -64,11 +64,26 @@ pub(crate) fn meaning<'a>(column: &'a Column, raw: &'a [u8]) -> Result<Value<'a>
         | ColumnKind::Short
         | ColumnKind::Int24
         | ColumnKind::Long
-        | ColumnKind::LongLong => integer(column.sign, raw)?,
-        ColumnKind::Float => Value::Float(f32::from_le_bytes(reader.array()?)),
-        ColumnKind::Double => Value::Double(f64::from_le_bytes(reader.array()?)),
+        | ColumnKind::LongLong => match (integer(column.sign, raw)?, column.special) {
+            (Value::UInt(number), Special::Filled(digits)) => {
+                Value::Text(format!("{number:0digits$}", digits = usize::from(digits)).into())
+            }
+            (number, _) => number,
+        },
+        ColumnKind::Float => match column.special {
+            Special::Scaled(digits) => scaled(f32::from_le_bytes(reader.array()?).into(), digits),
+            _ => Value::Float(f32::from_le_bytes(reader.array()?)),
+        },
+        ColumnKind::Double => match column.special {
+            Special::Scaled(digits) => scaled(f64::from_le_bytes(reader.array()?), digits),
+            _ => Value::Double(f64::from_le_bytes(reader.array()?)),
+        },
         ColumnKind::Decimal { precision, scale } => {
-            Value::Decimal(decimal::text(raw, precision, scale)?)
+            let text = decimal::text(raw, precision, scale)?;
+            match column.special {
+                Special::Filled(digits) => Value::Decimal(filled_up(text, usize::from(digits))),
+                _ => Value::Decimal(text),
+            }
         }
         ColumnKind::Bit { .. } => Value::Bits(reader.uint_big(raw.len())?),
         ColumnKind::Year => match reader.u8()? {
@@ -96,6 +111,17 @@ pub(crate) fn meaning<'a>(column: &'a Column, raw: &'a [u8]) -> Result<Value<'a>
         ColumnKind::Json { .. } => Value::Json(Cow::Borrowed(raw)),
         ColumnKind::Geometry { .. } | ColumnKind::Vector { .. } => Value::Bytes(Cow::Borrowed(raw)),
     })
+}
+
+/// With so many digits behind the point.
+fn scaled<'a>(number: f64, digits: u8) -> Value<'a> {
+    Value::Text(format!("{number:.digits$}", digits = usize::from(digits)).into())
+}
+
+/// With so many digits before the point at least.
+fn filled_up(text: String, digits: usize) -> String {
+    let before = text.find('.').unwrap_or(text.len());
+    "0".repeat(digits.saturating_sub(before)) + &text
 }
 
 /// A whole number of one to eight bytes; what is shorter than eight keeps its sign.
@@ -145,10 +171,10 @@ fn character<'a>(column: &'a Column, raw: &'a [u8], max_bytes: usize) -> Value<'
             Ok(bytes) => Value::Inet4(bytes),
             Err(bytes) => Value::Bytes(Cow::Owned(bytes)),
         },
-        Special::None if column.charset == Some(Charset::Binary) && raw.len() < max_bytes => {
+        _ if column.charset == Some(Charset::Binary) && raw.len() < max_bytes => {
             Value::Bytes(Cow::Owned(filled(max_bytes)))
         }
-        Special::None => text(column.charset, Cow::Borrowed(raw)),
+        _ => text(column.charset, Cow::Borrowed(raw)),
     }
 }
 

@@ -24,6 +24,7 @@ impl Default for Limits {
             body_ahead: 0,
             body_disk: 0,
             write_rate: 0,
+            owed: 0,
             origin_connect_timeout: zero,
             origin_timeout: zero,
             origin_connections: 0,

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// An item, by default: memcached's own bound.
 const ITEM_BYTES: usize = 1 << 20;
+/// Who may connect to a Unix socket, by default: whoever is on this machine, as to a port of it.
+const SOCKET_MODE: u32 = 0o666;
 /// A render, by default.
 const RENDER_TIME: Duration = Duration::from_secs(60);
 
@@ -18,6 +20,8 @@ const RENDER_TIME: Duration = Duration::from_secs(60);
 pub struct Memcached {
     /// Where it is.
     pub listen: Vec<Address>,
+    /// Who may connect to its Unix sockets: permission bits.
+    pub socket_mode: u32,
     /// The bytes of an item, as memcached counts them.
     pub item_bytes_max: usize,
     /// How long before it was stored a page's render began, at most.
@@ -52,7 +56,27 @@ pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadErr
     if !(Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&render_time) {
         return wrong("memcached.render_time", "1s to 1h are possible");
     }
-    Ok((!listen.is_empty()).then_some(Memcached { listen, item_bytes_max, render_time }))
+    let socket_mode = socket_mode(raw.socket_mode.as_deref())?;
+    Ok((!listen.is_empty()).then_some(Memcached {
+        listen,
+        socket_mode,
+        item_bytes_max,
+        render_time,
+    }))
+}
+
+/// Permission bits, as `chmod` reads them.
+fn socket_mode(text: Option<&str>) -> Result<u32, LoadError> {
+    let Some(text) = text else { return Ok(SOCKET_MODE) };
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 && mode & 0o200 != 0 => Ok(mode),
+        _ => wrong(
+            "memcached.socket_mode",
+            format!(
+                "{text:?}: permission bits are wanted as chmod has them, \"660\" or \"666\"; the owner has to be able to write"
+            ),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -67,12 +91,17 @@ mod tests {
     fn it_is_off_unless_it_has_an_address() {
         assert!(read("").unwrap().is_none());
         let on = read("listen = \"127.0.0.1:11211\"").unwrap().unwrap();
+        assert_eq!(on.socket_mode, 0o666);
         assert_eq!((on.item_bytes_max, on.render_time), (1 << 20, Duration::from_secs(60)));
     }
 
     #[test]
     fn values_that_cannot_be_used_say_why() {
         assert!(read("listen = \"0.0.0.0:11211\"").unwrap_err().contains("loopback"));
+        for mode in ["rw", "999", "1777", "044"] {
+            let error = read(&format!("socket_mode = \"{mode}\"")).unwrap_err();
+            assert!(error.contains("chmod"), "{mode}: {error}");
+        }
         assert!(read("item_bytes = \"1\"").unwrap_err().contains("1K to 1G"));
         assert!(read("render_time = \"2h\"").unwrap_err().contains("1s to 1h"));
     }

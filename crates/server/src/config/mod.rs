@@ -347,6 +347,8 @@ pub struct Limits {
     pub body_disk: u64,
     #[allow(missing_docs)]
     pub write_rate: u64,
+    #[allow(missing_docs)]
+    pub owed: usize,
 }
 
 /// The default file name patterns that are never served.

@@ -232,6 +232,7 @@ pub struct Private {
 #[allow(missing_docs)]
 pub struct Memcached {
     pub listen: Option<OneOrMany>,
+    pub socket_mode: Option<String>,
     pub item_bytes: Option<String>,
     pub render_time: Option<String>,
 }

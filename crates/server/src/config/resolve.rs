@@ -305,6 +305,19 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
             return wrong("site.origin", "and php.at are both given: one origin renders the pages");
         }
         let origin = OriginConfig::Http(parse_origin(url)?);
+        let files = [
+            ("site.root", files.root.is_some()),
+            ("site.front_controller", files.front_controller.is_some()),
+            ("site.hidden", files.hidden.is_some()),
+            ("site.scripts", files.scripts.is_some()),
+            ("site.allow_symlinks", files.allow_symlinks.is_some()),
+        ];
+        if let Some((key, _)) = files.iter().find(|(_, is_given)| *is_given) {
+            return wrong(
+                key,
+                "and site.origin are both given: an origin has its own files; leave out one of them",
+            );
+        }
         return Ok(SiteConfig { origin, files: None });
     }
     let dir = files.root.clone().unwrap_or_else(|| PathBuf::from("."));

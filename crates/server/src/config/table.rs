@@ -521,6 +521,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "Where memcached's text and meta protocols are spoken: `address:port` or `unix:path`; one, or a list. Addresses of this machine only. For a single site.",
     ),
     row(
+        "memcached.socket_mode",
+        "",
+        "666",
+        "Who may connect to its Unix sockets, and so store pages: permission bits as `chmod` has them. `660` is for Pagewell's own user and group.",
+    ),
+    row(
         "memcached.item_bytes",
         "",
         "1M",
@@ -575,18 +581,8 @@ pub const OPTIONS: &[OptionRow] = &[
         "false",
         "Whether pages that a change has dropped or marked are rendered anew in the background, the most used first.",
     ),
-    row(
-        "rewarm.pages_per_second",
-        "",
-        "10",
-        "How many of them in a second at most, for each site.",
-    ),
-    row(
-        "rewarm.at_once",
-        "",
-        "2",
-        "How many of them at once at most, and only while a place at the origin is free.",
-    ),
+    row("rewarm.pages_per_second", "", "10", "How many a second at most, for each site."),
+    row("rewarm.at_once", "", "2", "How many at once at most, while the origin has a place free."),
     row(
         "rewarm.min_uses",
         "",

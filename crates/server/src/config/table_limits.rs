@@ -116,6 +116,12 @@ pub const LIMITS: &[LimitRow] = &[
         parse_bytes,
         "How much of its responses a client has to take in a second over HTTP/1.1, whenever it has been waited for longer than `write_timeout` in all since it was last looked at; below: the connection is closed."
     ),
+    limit!(
+        owed,
+        "0",
+        bytes,
+        "Content that all clients together have asked for and do not take, in memory for their sake alone: pages that are not in the store, or not any more. 0: a quarter of `memory`, and four times `page_bytes` at least; if set, twice `page_bytes` at least. Beyond: the connections of the slowest are closed."
+    ),
     limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
     limit!(
         origin_timeout,

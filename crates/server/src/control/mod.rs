@@ -338,8 +338,9 @@ async fn call(
         }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
-            let Advance { advance_ms } = read_json(request).await?;
+            let Advance { advance_ms, set_ms } = read_json(request).await?;
             site.clock.advance(Duration::from_millis(advance_ms));
+            site.clock.set_machine(set_ms);
             Ok(Answer::Json(serde_json::json!({ "now_ms": site.clock.now().0 })))
         }
         #[cfg(feature = "settable-clock")]
@@ -392,11 +393,14 @@ async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
     Ok(serde_json::json!({ "changed": changed, "dropped": dropped }))
 }
 
-/// Puts the clock forward, for stories.
+/// Puts the clock forward, for stories, or sets the machine's as far as it is seen here.
 #[cfg(feature = "settable-clock")]
 #[derive(Deserialize)]
 struct Advance {
+    #[serde(default)]
     advance_ms: u64,
+    #[serde(default)]
+    set_ms: i64,
 }
 
 /// Has somebody panic, for tests.

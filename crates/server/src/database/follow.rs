@@ -87,6 +87,10 @@ impl Follower {
         let site = self.site.name;
         let everything = Change { site, targets: &[Target::Everything] };
         self.site.store.change(&everything, Strength::Drop);
+        // The next process may find nothing missing: it is this one that has seen it.
+        if let Some(snapshots) = &self.site.snapshots {
+            snapshots.note_everything();
+        }
         self.feed.progress().gap();
         self.site.counters.database_gaps.add();
         tracing::error!(event = "database-gap", database = self.feed.config.name, reason);

@@ -66,7 +66,10 @@ impl Gate {
 
     /// The open change, if the gate is closed: whoever takes it settles it.
     pub fn open(&self) -> Option<Opened> {
-        let mut closed = self.lock();
+        self.open_with(&mut self.lock())
+    }
+
+    fn open_with(&self, closed: &mut Closed) -> Option<Opened> {
         closed.until = None;
         self.is_behind.store(false, Ordering::Release);
         closed.by.take()
@@ -77,8 +80,10 @@ impl Gate {
         if !self.is_behind.load(Ordering::Acquire) {
             return None;
         }
-        let is_reached = self.lock().until.as_ref().is_some_and(|until| applied.has_all(until));
-        if is_reached { self.open() } else { None }
+        // In one hold: who closes it in between, for another reason, would find it closed.
+        let mut closed = self.lock();
+        let is_reached = closed.until.as_ref().is_some_and(|until| applied.has_all(until));
+        if is_reached { self.open_with(&mut closed) } else { None }
     }
 
     fn open_when(&self, until: Position) {

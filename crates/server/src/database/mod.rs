@@ -53,7 +53,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// A database that is followed, as the rest of a site sees it.
 pub struct Feed {
@@ -178,43 +181,59 @@ pub fn close_gates(site: &Site) {
     site.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
 }
 
-/// Begins to follow a site's databases. Until all are followed no page is stored.
+/// Begins to follow the databases of these sites, all at once. Until all of a site's are followed none of its
+/// pages is stored.
 ///
 /// # Errors
 /// A database can be reached, and the rules or its settings do not fit: a sentence for the operator.
-/// A database that cannot be reached is tried again.
-pub async fn start(site: &Arc<Site>, stop: &Told) -> Result<(), String> {
-    for feed in &site.feeds {
-        start_one(site, feed, stop).await?;
+/// A database that cannot be reached, or has not answered after `patience`, is tried again.
+pub async fn start<'s>(
+    sites: impl Iterator<Item = &'s Arc<Site>>,
+    patience: Duration,
+    stop: &Told,
+) -> Result<(), String> {
+    let mut all = JoinSet::new();
+    for site in sites {
+        for feed in &site.feeds {
+            feed.gate.close(site, feed.name());
+            all.spawn(start_one(site.clone(), feed.clone(), patience, stop.clone()));
+        }
+    }
+    while let Some(started) = all.join_next().await {
+        started.map_err(|panic| panic.to_string())??;
     }
     Ok(())
 }
 
-async fn start_one(site: &Arc<Site>, feed: &Arc<Feed>, stop: &Told) -> Result<(), String> {
+async fn start_one(
+    site: Arc<Site>,
+    feed: Arc<Feed>,
+    patience: Duration,
+    stop: Told,
+) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // Followed once is enough.
     let Some(questions) = questions else { return Ok(()) };
-    feed.gate.close(site, feed.name());
-    let first = source::connect(&feed.config, Aim::Follow).await;
+    let first = timeout(patience, source::connect(&feed.config, Aim::Follow)).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {
-        Err(broken) if matches!(broken.then, Then::Unusable | Then::Lost) => {
+        Ok(Err(broken)) if matches!(broken.then, Then::Unusable | Then::Lost) => {
             return Err(wrong(&broken.text));
         }
-        Ok(connected) => connected.fits.as_ref().map_err(|why| wrong(why)).copied()?,
-        Err(_) => {}
+        Ok(Ok(connected)) => connected.fits.as_ref().map_err(|why| wrong(why)).copied()?,
+        Ok(Err(_)) | Err(_) => {}
     }
     let (entries, waiting) = mpsc::channel(settle::WAITING_MAX);
     let follower = Follower { site: site.clone(), feed: feed.clone(), entries };
     let spawn = |task: Pin<Box<dyn Future<Output = ()> + Send>>| {
-        tokio::spawn(until(Running::new(feed), stop.clone(), task));
+        tokio::spawn(until(Running::new(&feed), stop.clone(), task));
     };
     spawn(Box::pin(settle::run(site.clone(), feed.clone(), waiting)));
     spawn(Box::pin(barrier::run(site.clone(), feed.clone(), questions)));
     spawn(Box::pin(gate::watch(site.clone(), feed.clone())));
     spawn(Box::pin(gate::measure(site.clone(), feed.clone())));
-    spawn(Box::pin(follower.run(first.ok())));
+    spawn(Box::pin(follower.run(first.ok().and_then(Result::ok))));
     Ok(())
 }
 

@@ -31,7 +31,7 @@ struct Kept {
     /// By the one that is there.
     in_place: Option<Position>,
     /// By the one that is being written.
-    begun: Option<Position>,
+    begun: Vec<Position>,
 }
 
 /// What became of a snapshot that was begun.
@@ -100,7 +100,7 @@ impl Progress {
     pub fn gap(&mut self) {
         self.applied = None;
         self.open.iter_mut().for_each(|before| *before = None);
-        (self.snapshots.in_place, self.snapshots.begun) = (None, None);
+        (self.snapshots.in_place, self.snapshots.begun) = (None, Vec::new());
     }
 
     /// From now on snapshots are written.
@@ -111,15 +111,16 @@ impl Progress {
     /// A snapshot is begun here: what comes after is needed if it is written.
     pub fn begin_snapshot(&mut self) -> Option<Bookmark> {
         let bookmark = self.bookmark()?;
-        self.snapshots.begun = Some(bookmark.reached.position.clone());
+        self.snapshots.begun.push(bookmark.reached.position.clone());
         Some(bookmark)
     }
 
-    /// So much for that.
+    /// So much for the one that was begun first: the last one is begun while another may still be written.
     pub fn end_snapshot(&mut self, became: Became) {
-        let begun = self.snapshots.begun.take();
-        if became == Became::Written && begun.is_some() {
-            self.snapshots.in_place = begun;
+        let begun = &mut self.snapshots.begun;
+        let ended = (!begun.is_empty()).then(|| begun.remove(0));
+        if became == Became::Written && ended.is_some() {
+            self.snapshots.in_place = ended;
         }
     }
 
@@ -131,12 +132,12 @@ impl Progress {
             return Forgotten::UpTo(applied.clone());
         }
         let settled = self.bookmark().map(|bookmark| bookmark.reached.position);
-        let needed = [&settled, &kept.in_place, &kept.begun].into_iter().flatten();
+        let needed = [&settled, &kept.in_place].into_iter().flatten().chain(&kept.begun);
         let first =
             needed.fold(applied, |first, other| if first.has_all(other) { other } else { first });
         if applied.bytes_since(first).is_some_and(|held| held > bytes) {
-            let was_relied_on = kept.in_place.is_some() || kept.begun.is_some();
-            (self.snapshots.in_place, self.snapshots.begun) = (None, None);
+            let was_relied_on = kept.in_place.is_some() || !kept.begun.is_empty();
+            (self.snapshots.in_place, self.snapshots.begun) = (None, Vec::new());
             let applied = applied.clone();
             return if was_relied_on {
                 Forgotten::Released(applied)
@@ -211,8 +212,16 @@ mod tests {
         progress.begin_snapshot();
         progress.end_snapshot(Became::Written);
         assert_eq!(progress.forget(&place(41), 100), up_to(40));
+        // The last one is begun while another is being written, which comes to nothing.
+        progress.begin_snapshot();
+        progress.advance(here(45));
+        progress.begin_snapshot();
+        progress.end_snapshot(Became::Nothing);
+        progress.advance(here(50));
+        progress.end_snapshot(Became::Written);
+        assert_eq!(progress.forget(&place(50), 100), up_to(45));
         // Too much, said once.
-        assert_eq!(progress.forget(&place(141), 100), Forgotten::Released(place(141)));
+        assert_eq!(progress.forget(&place(146), 100), Forgotten::Released(place(146)));
         progress.advance(here(150));
         assert_eq!(progress.forget(&place(150), 100), up_to(150));
         // A gap needs nothing of before, and what was open then is not told.

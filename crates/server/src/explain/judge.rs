@@ -95,7 +95,7 @@ pub(super) fn judge(asked: &Asked) -> Judged {
 
 /// The fields that the variants of a page nominate.
 fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {
-    let names = candidates.iter().flat_map(|page| page.payload().stored.nominated.names());
+    let names = candidates.iter().flat_map(|page| page.payload().stored.nominated().names());
     names.map(|name| name.as_str().to_owned()).collect()
 }
 

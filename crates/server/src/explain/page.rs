@@ -3,8 +3,10 @@
 //! it.
 
 use super::judge::Judged;
+use crate::memcached::NAMESPACE;
 use crate::page::{ReadPage, SharedPage};
 use crate::site::Site;
+use crate::target::Target;
 use crate::why::{Outcome, shown};
 use http::header;
 use http_cache::Timestamp;
@@ -23,7 +25,7 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
     let lasts_ms = i64::try_from(stored.lifetime_ms()).unwrap_or(i64::MAX);
     let age_ms = i64::try_from(stored.age_ms(now)).unwrap_or(i64::MAX);
     let now_ms = i64::try_from(now.0).unwrap_or(i64::MAX);
-    let tags: Vec<_> = stored.tags.iter().take(TAGS_MAX).map(shown::cut_bytes).collect();
+    let tags: Vec<_> = stored.tags().iter().take(TAGS_MAX).map(shown::cut_bytes).collect();
     json!({
         "stored_at_ms": stored.response_time.0,
         "age_seconds": stored.age_seconds(now),
@@ -34,8 +36,8 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
         "bytes": page.length(),
         "content_type": content_type,
         "tags": tags,
-        "tags_left_out": stored.tags.len().saturating_sub(TAGS_MAX),
-        "varies_by": stored.nominated.names().map(|name| name.as_str()).collect::<Vec<_>>(),
+        "tags_left_out": stored.tags().len().saturating_sub(TAGS_MAX),
+        "varies_by": stored.nominated().names().map(|name| name.as_str()).collect::<Vec<_>>(),
         "variants": judged.variants,
         "marked_at_ms": page.marked().map(|marked| marked.at_ms),
         "render_ms": render_ms(page, judged),
@@ -45,9 +47,36 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
             "tags": tags,
             "url": judged.target.page(),
             "prefixes": prefixes(judged.target.page()),
-            "rules": rules_of(site, stored.tags.iter()),
+            "rules": rules_of(site, stored.tags().iter()),
         },
     })
+}
+
+/// How many pages of an address from the memcached port are listed.
+const ITEMS_MAX: usize = 8;
+
+/// What is stored for an address over the memcached port, where nginx reads it; none of it answers a request
+/// that comes here.
+pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) -> Vec<Value> {
+    if site.config.memcached.is_none() {
+        return Vec::new();
+    }
+    let url = page_store::Target::Url(target.page().as_bytes());
+    let pages = site.store.pages(site.name, &url, 0, ITEMS_MAX).pages;
+    let shown = |page: &SharedPage| {
+        let item = page.payload().item()?;
+        let key = page.key().bytes().strip_prefix(NAMESPACE)?;
+        let ends_at_ms = item.ends.map(|ends| ends.0);
+        Some(json!({
+            "key": shown::cut_bytes(key),
+            "bytes": item.value.len(),
+            "stored_at_ms": item.stored.0,
+            "ends_at_ms": ends_at_ms,
+            "has_ended": ends_at_ms.is_some_and(|ends| ends <= now.0),
+            "marked_at_ms": page.marked().map(|marked| marked.at_ms),
+        }))
+    };
+    pages.iter().filter_map(shown).collect()
 }
 
 /// How long its render took: all of it where that is remembered, else until its header section was there.

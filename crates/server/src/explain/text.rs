@@ -26,6 +26,9 @@ pub fn url(told: &Value) -> String {
     if told["page"].is_object() {
         page(&mut out, &told["page"], now(told));
     }
+    for item in told["memcached"].as_array().into_iter().flatten() {
+        out.row("memcached", &item_text(item, now(told)));
+    }
     if told["last_render"].is_object() {
         out.row("last render", &last_render(&told["last_render"], now(told)));
     }
@@ -82,6 +85,19 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
         let _ = write!(drops, "\n{}", rule_text(rule));
     }
     out.row("dropped by", &drops);
+}
+
+/// What is stored over the memcached port.
+fn item_text(item: &Value, now_ms: u64) -> String {
+    let (key, bytes) = (text(&item["key"]), text(&item["bytes"]));
+    let until = match item["ends_at_ms"].as_u64() {
+        Some(ends) if ends > now_ms => format!("for another {}", span((ends - now_ms) / 1_000)),
+        Some(_) => "has ended".into(),
+        None => "until it is dropped".into(),
+    };
+    let marked = if item["marked_at_ms"].is_null() { "" } else { "; marked, and so not given out" };
+    let ago = ago(&item["stored_at_ms"], now_ms);
+    format!("under {key}, {bytes} bytes; stored {ago}, {until}{marked}")
 }
 
 fn rule_text(rule: &Value) -> String {

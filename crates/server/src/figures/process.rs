@@ -3,6 +3,7 @@
 //! Pagewell has started (php-fpm), and the kernel's own counts.
 
 use super::Kind;
+use crate::owed;
 use crate::panics;
 use crate::spool;
 use rustix::time::{ClockId, clock_gettime};
@@ -19,7 +20,7 @@ pub struct OfTheProcess {
 }
 
 /// What the kernel tells about the process; zero where it does not tell.
-pub const PROCESS: [OfTheProcess; 4] = [
+pub const PROCESS: [OfTheProcess; 5] = [
     OfTheProcess {
         name: "process_cpu_us",
         help: "Microseconds of CPU that Pagewell has used, without those of php-fpm.",
@@ -39,6 +40,13 @@ pub const PROCESS: [OfTheProcess; 4] = [
                PHP has it; a file counts for 64K at least.",
         kind: Kind::Gauge,
         read: || Some(spool::used_bytes()),
+    },
+    OfTheProcess {
+        name: "owed_bytes",
+        help: "What clients have asked for and do not take, in memory for them alone: pages that are \
+               not in the store, or not any more (`limits.owed`).",
+        kind: Kind::Gauge,
+        read: || Some(owed::owed_bytes() as u64),
     },
     OfTheProcess {
         name: "panics",

@@ -1,9 +1,11 @@
 //! How long the client of the [front](super) may take what it is owed: nothing for `write_timeout`, and, once
 //! it has been waited for longer than that in all, no less than `write_rate`. What is written at once is not
-//! measured.
+//! measured. And whether it is among those who are cut off because all together are owed too much (`owed`).
 
-use super::Front;
+use super::{Front, State};
+use crate::owed::{LONG_BYTES, Owing};
 use crate::pace::Verdict;
+use crate::page::SharedPage;
 use crate::reached::Limit;
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -25,6 +27,38 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
+    /// The client has taken so much of what hyper has for it.
+    pub(super) fn took(&self, count: usize) {
+        if let Some(client) = self.in_flight.owed() {
+            client.took(count);
+        }
+    }
+
+    /// Counts the plain hit that the client does not take at once as owed to it, and closes its connection
+    /// where that is to be.
+    #[cold]
+    pub(super) fn owes_hit(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        let State::Hit(hit) = &self.state else { return Ok(()) };
+        let is_long = |page: &&SharedPage| page.heap_bytes() >= LONG_BYTES;
+        let Some(page) = hit.page().filter(is_long) else { return Ok(()) };
+        let client = self.in_flight.client(&self.site);
+        client.has_taken(hit.content_written());
+        if self.owing.is_none() {
+            self.owing = Some(Owing::of_page(client, page.clone()));
+        }
+        self.is_cut(cx)
+    }
+
+    /// Closes the connection of a client that is among the slowest, where all are owed too much.
+    fn is_cut(&mut self, cx: &Context<'_>) -> io::Result<()> {
+        let Some(client) = self.in_flight.owed() else { return Ok(()) };
+        client.waits();
+        match client.poll_cut(cx) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+
     /// Closes the connection of a client that takes nothing for too long.
     pub(super) fn bound_writing<T>(
         &mut self,
@@ -36,6 +70,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             return written;
         }
         self.pace.waits();
+        self.is_cut(cx)?;
         ready!(self.writing.poll(self.limits.write_timeout, cx));
         self.site.counters.reached.note(Limit::WriteTimeout);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))

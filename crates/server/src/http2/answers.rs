@@ -62,7 +62,7 @@ impl Answers {
                     let said = Said { head, lines: self.hits.lines(head), protocol };
                     lines.write_hit(&self.site, &said, &hit, true);
                 }
-                self.tail = hit.into_tail();
+                self.tail = hit.into_buffer();
                 Some(sent)
             }
             Err(unused) => {

@@ -148,7 +148,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     }
 
     fn count(&self, written: usize) {
-        self.activity.written.fetch_add(written as u64, Ordering::Relaxed);
+        self.activity.client.took(written);
     }
 
     /// Reads what the socket has; 0 when the client has ended its side.

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// What is asked for to get a lease.
 const LEASE_KEY: &[u8] = b"pagewell:lease";
 /// What goes before a key: no scheme is written like this.
-const NAMESPACE: &[u8] = b"memcached\n";
+pub const NAMESPACE: &[u8] = b"memcached\n";
 /// Locks for edits.
 const STRIPES: usize = 64;
 /// The protocol's version, which clients compare, and who it is.

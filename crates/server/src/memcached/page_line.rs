@@ -2,9 +2,11 @@
 //!
 //! Stock clients can send nothing beside a value, so a value may begin with a line of its own,
 //! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is taken off before it is stored. The meta commands
-//! have `P` for the tags and `L` for the lease. A line that cannot be read in full is refused with the page.
+//! have `P` for the tags and `L` for the lease. A comma or a blank in a tag is written as in a URL
+//! (`%2C`, `%20`). A line that cannot be read in full is refused with the page.
 
 use memcache::Page;
+use std::borrow::Cow;
 
 /// What the line begins with.
 const START: &[u8] = b"Pagewell-Page:";
@@ -15,7 +17,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said<'a> {
     /// The tags; none where none were said.
-    pub(super) tags: Vec<&'a [u8]>,
+    pub(super) tags: Vec<Cow<'a, [u8]>>,
     /// The lease's token.
     pub(super) lease: Option<&'a [u8]>,
     /// Where the value begins.
@@ -48,13 +50,35 @@ pub(super) fn read<'a>(value: &'a [u8], beside: &'a Page) -> Result<Said<'a>, Un
     Ok(said)
 }
 
-fn tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|byte| *byte == b',').filter(|tag| !tag.is_empty())
+fn tags(list: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    list.split(|byte| *byte == b',').filter(|tag| !tag.is_empty()).map(tag)
+}
+
+/// A tag as it is meant. Any other `%` is itself: the library's own tags have many.
+fn tag(written: &[u8]) -> Cow<'_, [u8]> {
+    if !written.contains(&b'%') {
+        return Cow::Borrowed(written);
+    }
+    let (mut meant, mut rest) = (Vec::with_capacity(written.len()), written);
+    while let [first, behind @ ..] = rest {
+        let (byte, behind) = match rest {
+            [b'%', b'2', b'0', behind @ ..] => (b' ', behind),
+            [b'%', b'2', b'C' | b'c', behind @ ..] => (b',', behind),
+            _ => (*first, behind),
+        };
+        meant.push(byte);
+        rest = behind;
+    }
+    Cow::Owned(meant)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names<'s>(said: &'s Said<'_>) -> Vec<&'s [u8]> {
+        said.tags.iter().map(|tag| &**tag).collect()
+    }
 
     #[test]
     fn a_line_is_read_and_taken_off() {
@@ -62,15 +86,22 @@ mod tests {
         assert_eq!(read(b"<p>", &nothing), Ok(Said::default()));
         let value = b"Pagewell-Page: tags=a,b:4, lease=1f.3\r\n<p>";
         let said = read(value, &nothing).unwrap();
-        assert_eq!((said.tags, said.lease), (vec![&b"a"[..], b"b:4"], Some(&b"1f.3"[..])));
+        assert_eq!((names(&said), said.lease), (vec![&b"a"[..], b"b:4"], Some(&b"1f.3"[..])));
         assert_eq!(&value[said.value_at..], b"<p>");
         let beside =
             Page { tags: Some(b"a,b".as_slice().into()), lease: Some(b"1.2".as_slice().into()) };
         let said = read(b"<p>", &beside).unwrap();
         assert_eq!(
-            (said.tags, said.lease, said.value_at),
+            (names(&said), said.lease, said.value_at),
             (vec![&b"a"[..], b"b"], Some(&b"1.2"[..]), 0)
         );
+    }
+
+    #[test]
+    fn a_tag_may_have_any_byte() {
+        let nothing = Page::default();
+        let said = read(b"Pagewell-Page: tags=a%2cb,a%20b,Malm%C3%B6,50%,%2\n", &nothing).unwrap();
+        assert_eq!(names(&said), [&b"a,b"[..], b"a b", b"Malm%C3%B6", b"50%", b"%2"]);
     }
 
     #[test]

@@ -28,9 +28,9 @@ use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
 use fastcgi::{
     AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
-    HeadLimits, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal, PhpFatalWatch,
-    ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace, StdinSent,
-    cgi_params,
+    HeadLimits, HeadRefusal, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal,
+    PhpFatalWatch, ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace,
+    StdinSent, cgi_params,
 };
 use http_cache::Failure;
 use std::collections::VecDeque;
@@ -342,6 +342,8 @@ pub struct Reply {
     fatal: PhpFatalWatch,
     /// What was asked for: scheme, host, and path with query.
     asked: (&'static str, String, String),
+    /// What is to be known of the request by who sent it.
+    noted: super::Reached,
     wait: Duration,
     head_bytes: usize,
     reached: Arc<Reached>,
@@ -370,6 +372,7 @@ impl Reply {
             stderr: Vec::new(),
             fatal: PhpFatalWatch::default(),
             asked: (request.scheme, request.host.clone(), request.target.clone()),
+            noted: request.reached.clone(),
             wait: config.limits.origin_timeout,
             head_bytes: config.limits.origin_header_bytes,
             reached: of.places.reached.clone(),
@@ -424,6 +427,9 @@ impl Reply {
                     Ok(HeadStep::More(next)) => reader = next,
                     Ok(HeadStep::Done(head)) => return Ok(head),
                     Err(refused) => {
+                        if refused.reason == HeadRefusal::TooLarge {
+                            self.noted.note_too_long();
+                        }
                         tracing::error!(event = "origin-invalid", url = self.url(), reason = %refused);
                         return Err(Failure::InvalidResponse);
                     }

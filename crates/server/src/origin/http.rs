@@ -118,6 +118,9 @@ impl HttpOrigin {
                     return Err(Unsent::Client(refusal));
                 }
                 let failure = failure_of(&error);
+                if is_too_long(&error) {
+                    request.reached.note_too_long();
+                }
                 if error.is_connect() && matches!(failure, Failure::TimedOut) {
                     self.places.reached.note(Limit::OriginConnectTimeout);
                 }
@@ -267,6 +270,14 @@ fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
         cause = inner.source();
     }
     if error.is_connect() { Failure::Refused } else { Failure::HungUp }
+}
+
+/// Whether an answer came whose header section was longer than may be read.
+fn is_too_long(error: &hyper_util::client::legacy::Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<hyper::Error>())
+        .any(hyper::Error::is_parse_too_large)
 }
 
 /// What is at the bottom of an error, in its own words: those above it name the library's steps.

@@ -68,19 +68,36 @@ impl OriginRequest {
 }
 
 /// Whether a request may have reached the origin: from then on what it does there may have been done,
-/// whether or not an answer comes. Shared by who sends it and who waits for the answer.
+/// whether or not an answer comes. And whether one came whose header section was too long, so that nobody knows
+/// what it said. Shared by who sends the request and who waits for the answer.
 #[derive(Clone, Debug, Default)]
-pub struct Reached(Arc<AtomicBool>);
+pub struct Reached(Arc<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    may_have: AtomicBool,
+    too_long: AtomicBool,
+}
 
 impl Reached {
     /// Notes that the request is being sent.
     pub fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.may_have.store(true, Ordering::Relaxed);
     }
 
     /// Whether it may have reached the origin.
     pub fn may_have(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.may_have.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the header section of the answer is too long.
+    pub fn note_too_long(&self) {
+        self.0.too_long.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an answer came that said more than may be read.
+    pub fn was_too_long(&self) -> bool {
+        self.0.too_long.load(Ordering::Relaxed)
     }
 }
 

@@ -2,13 +2,14 @@
 //! allocation, so that a hit sends two pieces of one place in memory, and a page takes little beside what is
 //! sent of it.
 //!
-//! The header section is without the lines that change from hit to hit and without the empty line. The lines
-//! that a 304 has, too, are its end.
+//! The header section is without what is quicker written than read, for each hit: the status line, the length of
+//! the content, and the lines that change from hit to hit. The lines that a 304 has, too, are its end, and the
+//! empty line.
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
-use http_cache::{StoredFacts, goes_with_not_modified};
+use http::header::{HeaderName, HeaderValue};
+use http_cache::goes_with_not_modified;
 use page_store::allocated;
 use std::sync::Arc;
 
@@ -16,8 +17,6 @@ use std::sync::Arc;
 const FIELDS_USUAL: usize = 14;
 /// A header section, in bytes, as a rule.
 const HEAD_USUAL: usize = 512;
-/// The status line of a 304.
-const NOT_MODIFIED: &[u8] = b"HTTP/1.1 304 Not Modified\r\n";
 
 /// The content of a page as it came, in no coding.
 pub enum Plain {
@@ -38,14 +37,14 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// Status line and lines of the whole response.
+    /// The lines of the whole response, and the empty one.
     pub fn head(&self) -> &'a [u8] {
         self.head
     }
 
-    /// Status line and lines of a 304.
-    pub fn not_modified(&self) -> [&'a [u8]; 2] {
-        [NOT_MODIFIED, &self.head[self.not_modified as usize..]]
+    /// The lines of a 304, and the empty one.
+    pub fn not_modified(&self) -> &'a [u8] {
+        &self.head[self.not_modified as usize..]
     }
 
     /// The content, if it is kept.
@@ -67,9 +66,7 @@ impl<'a> Form<'a> {
         for (name, value) in lines(&all) {
             let name = HeaderName::from_bytes(name).expect("what was a name is one");
             let value = HeaderValue::from_maybe_shared(all.slice_ref(value));
-            if name != CONTENT_LENGTH {
-                fields.append(name, value.expect("what was a value is one"));
-            }
+            fields.append(name, value.expect("what was a value is one"));
         }
         fields
     }
@@ -79,9 +76,9 @@ impl<'a> Form<'a> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ends {
     /// Where the header section ends.
-    head: u32,
+    pub(super) head: u32,
     /// Where the lines of a 304 begin.
-    not_modified: u32,
+    pub(super) not_modified: u32,
 }
 
 impl Ends {
@@ -144,25 +141,20 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Of a response with these fields.
-    pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Pieces {
-        let (content, length, elsewhere) = match plain {
-            Plain::Kept(content) => (content.clone(), content.len(), None),
-            Plain::Shared(content) => {
-                (Bytes::new(), content.len(), Some(Box::new(Elsewhere::Apart(content))))
-            }
-            Plain::InCodings(length) => {
-                (Bytes::new(), length, Some(Box::new(Elsewhere::Nowhere(length))))
-            }
+    pub(super) fn of(headers: &HeaderMap, plain: Plain) -> Pieces {
+        let (content, elsewhere) = match plain {
+            Plain::Kept(content) => (content, None),
+            Plain::Shared(content) => (Bytes::new(), Some(Elsewhere::Apart(content))),
+            Plain::InCodings(length) => (Bytes::new(), Some(Elsewhere::Nowhere(length))),
         };
         let mut head = Vec::with_capacity(HEAD_USUAL);
-        let not_modified = write_head(facts, headers, length, &mut head) as u32;
+        let not_modified = write_head(headers, &mut head) as u32;
         let ends = Ends { head: head.len() as u32, not_modified };
-        Pieces { ends, head, content, elsewhere }
+        Pieces { ends, head, content, elsewhere: elsewhere.map(Box::new) }
     }
 }
 
-/// A page in a coding: its header section without the lines that change from hit to hit and without the empty
-/// line, and its content behind it, in one allocation.
+/// A page in a coding: its header section, and its content behind it, in one allocation.
 pub struct Laid {
     bytes: Arc<[u8]>,
     ends: Ends,
@@ -171,8 +163,8 @@ pub struct Laid {
 
 impl Laid {
     /// Of a response with these fields.
-    pub(super) fn of(facts: &StoredFacts, headers: &HeaderMap, plain: Plain) -> Laid {
-        let Pieces { ends, head, content, elsewhere } = Pieces::of(facts, headers, plain);
+    pub(super) fn of(headers: &HeaderMap, plain: Plain) -> Laid {
+        let Pieces { ends, head, content, elsewhere } = Pieces::of(headers, plain);
         Laid { bytes: joined(&head, &content), ends, elsewhere }
     }
 
@@ -195,7 +187,8 @@ impl Laid {
 
 /// Both, one after the other.
 fn joined(head: &[u8], content: &[u8]) -> Arc<[u8]> {
-    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, head.len() + content.len()).collect();
+    let none = std::iter::repeat_n(0, head.len() + content.len());
+    let mut bytes: Arc<[u8]> = page_heap::apart(|| none.collect());
     let all = Arc::get_mut(&mut bytes).expect("nobody else has it yet");
     all[..head.len()].copy_from_slice(head);
     all[head.len()..].copy_from_slice(content);
@@ -203,36 +196,19 @@ fn joined(head: &[u8], content: &[u8]) -> Arc<[u8]> {
 }
 
 /// Writes the header section of a response with these fields; returns where in it the lines of a 304 begin.
-fn write_head(
-    facts: &StoredFacts,
-    headers: &HeaderMap,
-    content_bytes: usize,
-    bytes: &mut Vec<u8>,
-) -> usize {
-    bytes.extend_from_slice(b"HTTP/1.1 ");
-    bytes.extend_from_slice(facts.status.as_str().as_bytes());
-    bytes.push(b' ');
-    let reason = facts.status.canonical_reason().unwrap_or("Unknown");
-    bytes.extend_from_slice(reason.as_bytes());
-    bytes.extend_from_slice(b"\r\n");
+fn write_head(headers: &HeaderMap, bytes: &mut Vec<u8>) -> usize {
     let goes = goes_with_not_modified(headers);
     write_lines(headers.iter().filter(|(name, _)| !goes(name)), bytes);
-    // RFC 9110 section 8.6: no Content-Length in a 204.
-    if facts.status != http::StatusCode::NO_CONTENT {
-        bytes.extend_from_slice(b"content-length: ");
-        bytes.extend_from_slice(itoa::Buffer::new().format(content_bytes).as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-    }
     let not_modified = bytes.len();
     write_lines(headers.iter().filter(|(name, _)| goes(name)), bytes);
+    bytes.extend_from_slice(b"\r\n");
     not_modified
 }
 
-/// The lines of a header section that was laid out here, without the first. Neither a name nor a value has
+/// The lines of a header section that was laid out here, without the empty one. Neither a name nor a value has
 /// what ends a line in it, nor a name what ends that.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let all = bytes.split(|byte| *byte == b'\n').skip(1);
-    all.filter_map(|line| {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.strip_suffix(b"\r")?;
         let colon = line.iter().position(|byte| *byte == b':')?;
         Some((&line[..colon], line.get(colon + b": ".len()..)?))

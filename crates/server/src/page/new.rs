@@ -12,7 +12,6 @@ use http_cache::codings::{Coding, describe};
 use http_cache::{Stored, Timestamp};
 use memcache::Item;
 use page_store::{New, Page};
-use std::sync::atomic::AtomicBool;
 
 /// A page that is about to be stored.
 pub struct NewPage {
@@ -58,8 +57,7 @@ impl NewPage {
         let (stored, ..) = stored.into_parts();
         let beside = Some(Box::new(Beside::Item(item)));
         let rare = Some(Box::new(Rare { beside, ..Rare::default() }));
-        let page =
-            StoredPage { stored, ends: Ends::default(), rare, coding: AtomicBool::new(false) };
+        let page = StoredPage::of(stored, Ends::default(), rare);
         NewPage { page, head: Vec::new(), content: Bytes::new() }
     }
 
@@ -69,12 +67,12 @@ impl NewPage {
         coded: Vec<(Coding, Bytes)>,
         kept: fn(Bytes) -> Plain,
     ) -> (NewPage, HeaderMap) {
-        let Pieces { ends, head, content, elsewhere } = Pieces::of(&stored, &stored.headers, plain);
+        let Pieces { ends, head, content, elsewhere } = Pieces::of(&stored.headers, plain);
         let coded = Coded::of(&stored, coded, kept);
         let (stored, fields, internal) = stored.into_parts();
         let beside = (!internal.is_empty()).then(|| Box::new(Beside::Internal(owned(&internal))));
         let rare = Rare { coded, elsewhere, beside }.boxed();
-        let page = StoredPage { stored, ends, rare, coding: AtomicBool::new(false) };
+        let page = StoredPage::of(stored, ends, rare);
         (NewPage { page, head, content }, fields)
     }
 
@@ -129,7 +127,7 @@ impl Coded {
         let form = |(coding, content): (Coding, Bytes)| {
             let mut headers = stored.headers.clone();
             describe(&mut headers, coding);
-            Laid::of(stored, &headers, kept(content))
+            Laid::of(&headers, kept(content))
         };
         Coded { codings, forms: coded.into_iter().map(form).collect() }
     }

@@ -34,7 +34,7 @@ const TABLES: [&str; 12] = [
 ];
 
 /// Limits that may change: those that are looked up where they are kept.
-const LIMITS: [&str; 17] = [
+const LIMITS: [&str; 18] = [
     "body_bytes",
     "body_rate",
     "certificate_look",
@@ -48,6 +48,7 @@ const LIMITS: [&str; 17] = [
     "http2_resets",
     "http2_streams",
     "idle_timeout",
+    "owed",
     "page_bytes",
     "upgrade_idle_timeout",
     "uri_bytes",

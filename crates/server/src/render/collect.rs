@@ -3,11 +3,13 @@
 //!
 //! For a moment the response is held back: most pages are complete within it, and then go out with
 //! their length, a validator and what became of storing them. A page that takes longer is streamed
-//! at the visitor's pace while it is collected at the origin's. What grows over the limit on pages
-//! is streamed only, and the origin then waits for the visitor.
+//! at the visitor's pace while it is collected at the origin's; what he has not been sent when it is
+//! complete he gets from the page's own bytes, so that there is no second copy of it; it is owed to him
+//! (`owed`), and nothing waits for him here. What grows over the limit on pages is streamed only, and the origin then waits for the
+//! visitor.
 
-use super::{Outcome, Render, parts};
-use crate::body::{CHANNEL_PIECES, Content, Piece, ResponseBody};
+use super::{Outcome, Render, parts, turns};
+use crate::body::{CHANNEL_PIECES, Collected, Content, Piece, ResponseBody, Rest, Resting};
 use crate::codings::{self, Asked};
 use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
@@ -24,7 +26,6 @@ use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, Stored};
 use page_store::{Strength, Target};
 use site_rules::key_without_vary;
-use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -33,6 +34,8 @@ use xxhash_rust::xxh3::xxh3_128;
 const HOLD: Duration = Duration::from_millis(100);
 /// How much of it is held back at most.
 const HOLD_BYTES: usize = 256 << 10;
+/// What is handed to the visitor at a time.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// Content in codings.
 type Coded = Vec<(Coding, Bytes)>;
@@ -183,12 +186,12 @@ impl Render {
         match page.put(|new| site.store.insert(key, variant, &made_from, lease, new)) {
             Ok(page) => {
                 self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
-                site.unheard.note(&site.config.databases, page.payload().stored.tags.iter());
+                site.unheard.note(&site.config.databases, page.payload().stored.tags().iter());
                 match self.ask.owner {
                     Some(_) => site.counters.private_stored.add(),
                     None => {
                         site.counters.stored.add();
-                        site.fills.shareable(site.store.key(&self.ask.key));
+                        turns::shareable(site, &self.ask);
                     }
                 }
                 codings::have_made(site, &page, self.asked());
@@ -249,34 +252,34 @@ impl Render {
     ) {
         let length = stored.content_length();
         let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
-        let head = self.head(&stored, &status, Content::Channel { pieces, length });
-        let mut streaming = Streaming {
-            unsent: VecDeque::new(),
-            held_back: None,
-            received: content.len() as u64,
-            length,
-            sender: Some(sender),
-            content: Some(content),
-            page_bytes: self.site.limits.page_bytes,
-        };
-        if let Some(content) = &streaming.content {
-            streaming.unsent.push_back(Bytes::copy_from_slice(content));
-            if content.len() > self.site.limits.page_bytes {
-                streaming.content = None;
-                self.too_large(&stored);
-            }
+        let rest = Resting::default();
+        let collected = Collected { pieces, rest: rest.clone(), length };
+        let head = self.head(&stored, &status, Content::Collected(Box::new(collected)));
+        let page_bytes = self.site.limits.page_bytes;
+        let is_kept = content.len() <= page_bytes;
+        if !is_kept {
+            self.too_large(&stored);
         }
+        let mut streaming = Streaming {
+            received: content.len() as u64,
+            content,
+            sent: 0,
+            is_kept,
+            length,
+            visitor: Some((sender, rest)),
+            page_bytes,
+        };
         match self.answer.take() {
             Some(answer) if self.ask.method != Method::HEAD => {
                 if answer.send(head).is_err() {
-                    streaming.sender = None;
+                    streaming.visitor = None;
                 }
             }
             Some(answer) => {
                 let _ = answer.send(serve::without_body(head));
-                streaming.sender = None;
+                streaming.visitor = None;
             }
-            None => streaming.sender = None,
+            None => streaming.visitor = None,
         }
         self.finish(stored, body, streaming).await;
     }
@@ -304,39 +307,53 @@ impl Render {
                     drop(body);
                     self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
                     self.right.end(Outcome::Failed(failure));
-                    return streaming.end(Some(failure)).await;
+                    return streaming.end(Some(failure));
                 }
                 Step::Complete => {
                     let ended = body.ended();
                     drop(body);
-                    let content = streaming.content.take();
-                    let esi =
-                        content.as_ref().and_then(|all| litespeed::against_storing(&stored, all));
-                    let well = ended == Ended::Well && esi.is_none();
-                    match content {
-                        Some(content) if well && parts::is_part(&stored) => {
-                            self.put_part(&stored, Bytes::from(content.into_boxed_slice()));
-                        }
-                        Some(content) if well => {
-                            let put = self.put(
-                                stored,
-                                Bytes::from(content.into_boxed_slice()),
-                                Vec::new(),
-                            );
-                            let outcome = self.outcome(put.page);
-                            self.right.end(outcome);
-                        }
-                        Some(_) => {
-                            self.not_shareable();
-                            let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
-                            self.tell_complete(&self.ask.key, &stored, Err(reason));
-                            self.right.end(Outcome::NotShareable);
-                        }
-                        None => drop(self),
+                    if streaming.is_kept {
+                        return self.complete(stored, ended, streaming);
                     }
-                    return streaming.end(None).await;
+                    drop(self);
+                    return streaming.end(None);
                 }
             }
+        }
+    }
+
+    /// Stores what has been collected, and leaves the visitor the rest of it: of what is stored, the page's
+    /// own bytes. Nobody waits for him here any more.
+    fn complete(self: Box<Self>, stored: Stored, ended: Ended, mut streaming: Streaming) {
+        let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
+        let esi = litespeed::against_storing(&stored, &content);
+        let is_well = ended == Ended::Well && esi.is_none();
+        let (content, page) = match is_well {
+            true if parts::is_part(&stored) => {
+                self.put_part(&stored, content.clone());
+                (content, None)
+            }
+            true => {
+                let page = self.put(stored, content, Vec::new()).page;
+                let outcome = self.outcome(page.clone());
+                self.right.end(outcome);
+                (page.content(), Some(page))
+            }
+            false => {
+                self.not_shareable();
+                let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
+                self.tell_complete(&self.ask.key, &stored, Err(reason));
+                self.right.end(Outcome::NotShareable);
+                (content, None)
+            }
+        };
+        if let Some((_pieces, resting)) = streaming.visitor {
+            // What is left of what is not a page's does not hold on to all of it.
+            let content = match page.is_some() {
+                true => content.slice(streaming.sent..),
+                false => Bytes::copy_from_slice(&content[streaming.sent..]),
+            };
+            resting.leave(Rest { content, page, failure: None });
         }
     }
 
@@ -399,16 +416,16 @@ impl Gathered {
 
 /// Content that goes to the visitor while it is collected.
 struct Streaming {
-    /// What the visitor has not taken yet.
-    unsent: VecDeque<Bytes>,
-    /// The last piece of a response of declared length: sent when the page is stored.
-    held_back: Option<Bytes>,
+    /// All that has come; once that is more than a page may have, what the visitor has not been handed.
+    content: Vec<u8>,
+    /// How much of it the visitor has been handed.
+    sent: usize,
+    /// Whether it will be stored.
+    is_kept: bool,
     received: u64,
     length: Option<u64>,
     /// None when the visitor has left.
-    sender: Option<mpsc::Sender<Piece>>,
-    /// What will be stored; none when it has grown too large.
-    content: Option<Vec<u8>>,
+    visitor: Option<(mpsc::Sender<Piece>, Resting)>,
     page_bytes: usize,
 }
 
@@ -431,66 +448,62 @@ enum Side {
 impl Streaming {
     /// Takes a piece from the origin or hands one to the visitor.
     async fn step(&mut self, body: &mut OriginBody) -> Step {
-        if self.sender.is_none() && self.content.is_none() {
+        if self.visitor.is_none() && !self.is_kept {
             return Step::Left;
         }
-        let may_read = self.content.is_some() || self.unsent.is_empty();
+        let may_hand = self.may_hand();
+        let may_read = self.is_kept || !may_hand;
+        let sender = self.visitor.as_ref().map(|(sender, _)| sender);
         let turn = tokio::select! {
             piece = body.next(), if may_read => Side::Origin(piece),
-            permit = reserve(self.sender.as_ref()), if !self.unsent.is_empty() => {
-                match (permit, self.unsent.pop_front()) {
-                    (Some(permit), Some(bytes)) => {
-                        permit.send(Ok(bytes));
-                        Side::Visitor
-                    }
-                    _ => Side::VisitorLeft,
+            permit = reserve(sender), if may_hand => match permit {
+                Some(permit) => {
+                    let end = self.content.len().min(self.sent + PIECE_BYTES);
+                    permit.send(Ok(Bytes::copy_from_slice(&self.content[self.sent..end])));
+                    self.sent = end;
+                    Side::Visitor
                 }
+                None => Side::VisitorLeft,
             }
         };
         match turn {
             Side::Origin(None) => Step::Complete,
             Side::Origin(Some(Err(failure))) => Step::Failed(failure),
-            Side::Origin(Some(Ok(bytes))) => self.take(bytes),
+            Side::Origin(Some(Ok(bytes))) => self.take(&bytes),
             Side::Visitor => Step::Going,
             Side::VisitorLeft => {
-                self.sender = None;
-                self.unsent.clear();
+                self.visitor = None;
                 Step::Going
             }
         }
     }
 
-    fn take(&mut self, bytes: Bytes) -> Step {
-        self.received += bytes.len() as u64;
-        let mut step = Step::Going;
-        if let Some(content) = &mut self.content {
-            if content.len() + bytes.len() > self.page_bytes {
-                self.content = None;
-                step = Step::TooLarge;
-            } else {
-                content.extend_from_slice(&bytes);
-            }
-        }
-        if self.sender.is_some() {
-            match self.length {
-                Some(length) if self.received >= length => self.held_back = Some(bytes),
-                _ => self.unsent.push_back(bytes),
-            }
-        }
-        step
+    /// Whether there is something to be handed on. The end of a response of declared length is handed on
+    /// when the page is stored.
+    fn may_hand(&self) -> bool {
+        let is_all = self.length.is_some_and(|length| self.received >= length);
+        self.visitor.is_some() && self.sent < self.content.len() && !(is_all && self.is_kept)
     }
 
-    /// Hands the visitor what is left.
-    async fn end(mut self, failure: Option<Failure>) {
-        let Some(sender) = self.sender else { return };
-        self.unsent.extend(self.held_back.take().filter(|_| failure.is_none()));
-        for bytes in self.unsent {
-            if sender.send(Ok(bytes)).await.is_err() {
-                return;
-            }
+    fn take(&mut self, bytes: &[u8]) -> Step {
+        self.received += bytes.len() as u64;
+        let outgrown = self.is_kept && self.content.len() + bytes.len() > self.page_bytes;
+        if outgrown {
+            self.is_kept = false;
         }
-        if let Some(failure) = failure {
-            let _ = sender.send(Err(failure)).await;
+        if !self.is_kept {
+            // What has been handed on is of no use any more.
+            self.content = self.content.split_off(std::mem::take(&mut self.sent));
+        }
+        self.content.extend_from_slice(bytes);
+        if outgrown { Step::TooLarge } else { Step::Going }
+    }
+
+    /// Leaves the visitor what is left of what is not stored, or the end that it has come to.
+    fn end(mut self, failure: Option<Failure>) {
+        if let Some((_pieces, resting)) = self.visitor {
+            let content = Bytes::from(self.content.split_off(self.sent));
+            resting.leave(Rest { content, page: None, failure });
         }
     }
 }

@@ -1,20 +1,24 @@
 //! The files of a site's snapshots: `NAME.snapshot`, `NAME.journal-7`, `NAME.running`, `NAME.lock`.
 //!
-//! A snapshot is put in place by renaming, so that there is the old one or the new one. `NAME.running` is
-//! there from before anything is served until everything was written at the end, and says which start of
-//! the system this is (`boot_id`): found by another start of it, what the disk has may be older than what
-//! was acknowledged. One process at a time has the lock. The files are the user's own and nobody else's.
+//! A snapshot is put in place by renaming, so that there is the old one or the new one. `NAME.running` says
+//! from before anything is served until everything was written at the end which start of the system this is
+//! (`boot_id`): found by another start of it, what the disk has may be older than what was acknowledged. It is
+//! written over in its place, for which a disk that is full has room. One process at a time has the lock. The files are the user's own and nobody else's.
 
 use super::journal::BYTES_MAX;
 use crate::config;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// More than this is nothing that was written there.
+const SAID_BYTES_MAX: u64 = 64;
+/// Says in the place of a `boot_id` that the process has come to its end.
+const ENDED: &[u8] = b"ended";
 
 /// Where they are.
 pub struct Files {
@@ -204,8 +208,13 @@ impl Files {
 
     /// What is left of an earlier process.
     pub fn running(&self) -> Running {
-        match fs::read(self.path("running")) {
+        let read = |file: File| {
+            let mut said = Vec::new();
+            file.take(SAID_BYTES_MAX).read_to_end(&mut said).map(|_| said)
+        };
+        match File::open(self.path("running")).and_then(read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Running::No,
+            Ok(said) if said.starts_with(ENDED) => Running::No,
             Ok(boot) if !boot.is_empty() && boot == boot_id() => Running::Killed,
             _ => Running::SystemStopped,
         }
@@ -216,8 +225,14 @@ impl Files {
     /// # Errors
     /// It cannot be said.
     pub fn begin_running(&self) -> io::Result<()> {
-        let file = own_file().create(true).truncate(true).open(self.path("running"))?;
-        io::Write::write_all(&mut &file, &boot_id())?;
+        self.say(&boot_id())
+    }
+
+    /// Writes this in the place of what `NAME.running` says.
+    fn say(&self, what: &[u8]) -> io::Result<()> {
+        let file = own_file().create(true).truncate(false).open(self.path("running"))?;
+        file.write_all_at(what, 0)?;
+        file.set_len(what.len() as u64)?;
         file.sync_all()?;
         self.sync()
     }
@@ -227,8 +242,7 @@ impl Files {
     /// # Errors
     /// It cannot be said; then it is as if it had been killed.
     pub fn end_running(&self) -> io::Result<()> {
-        fs::remove_file(self.path("running"))?;
-        self.sync()
+        self.say(&[ENDED, &[b'.'; 32]].concat())
     }
 
     /// Waits until the disk knows which files there are.

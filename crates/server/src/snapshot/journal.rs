@@ -54,11 +54,24 @@ impl Open {
     /// It cannot be written, or the journal is full. Then it is not whole any more.
     pub fn append(&mut self, names: &[Name]) -> io::Result<()> {
         let bytes = self.journal.change(names);
+        self.write(&bytes)
+    }
+
+    /// Appends that something is in hand which may tell of a change, or that nothing is any more.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn in_hand(&mut self, is: bool) -> io::Result<()> {
+        let bytes = self.journal.in_hand(is);
+        self.write(&bytes)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
         if self.bytes > BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the journal is full"));
         }
-        self.file.write_all(&bytes)
+        self.file.write_all(bytes)
     }
 
     /// Makes it one that nobody can read: it is emptied, which a full disk allows. It may not be torn where

@@ -17,7 +17,7 @@ use super::{Snapshots, page, target};
 use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
-use page_snapshot::{Head, Name, Piece, Reader, Unreadable, read_journal};
+use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
 use page_store::{Change, NotRestored, Refused, Restoring, Strength, Target};
 use std::fmt;
 use std::fs::File;
@@ -42,6 +42,8 @@ enum NotUsed {
     SystemStopped,
     /// It was begun at a time that is yet to come.
     ClockBehind,
+    /// It was killed while something was in hand that may have changed anything.
+    InHand,
     /// A journal of it is not there.
     JournalMissing,
     /// A file cannot be read.
@@ -55,6 +57,7 @@ impl NotUsed {
             NotUsed::OtherConfiguration => "other-configuration",
             NotUsed::SystemStopped => "system-stopped",
             NotUsed::ClockBehind => "clock-behind",
+            NotUsed::InHand => "in-hand",
             NotUsed::JournalMissing => "journal-missing",
             NotUsed::Io(_) => "file",
         }
@@ -86,7 +89,7 @@ impl From<Unreadable> for NotUsed {
 }
 
 /// A snapshot that may be used, and its journals.
-struct Left {
+struct Usable {
     file: File,
     length: u64,
     names: Vec<Name>,
@@ -110,30 +113,38 @@ pub fn begin(site: &Arc<Site>) -> Result<Option<Loading>, String> {
     let Some(snapshots) = &site.snapshots else { return Ok(None) };
     snapshots.files.take_hold()?;
     site.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
-    let loading = match look(site, snapshots) {
-        Ok(Some(left)) => Some(apply(site, snapshots, left)),
-        Ok(None) => {
-            snapshots.files.remove_journals(u64::MAX);
-            None
-        }
+    // First: found by the next process, what is refused here would only be of one that was killed.
+    let left = match look(site, snapshots) {
+        Ok(left) => left,
         Err(why) => {
             refuse(site, snapshots, &why);
-            if snapshots.unremoved.load(Ordering::Acquire) {
-                let directory = snapshots.files.directory().display();
-                return Err(format!(
-                    "snapshot.directory {directory}: what is in it cannot be used ({why}), nor removed"
-                ));
-            }
+            removed(snapshots, &why)?;
             None
         }
     };
-    snapshots.files.begin_running().map_err(|error| {
-        format!("snapshot.directory {}: {error}", snapshots.files.directory().display())
-    })?;
-    Ok(loading)
+    if let Err(error) = snapshots.begin_running() {
+        snapshots.forget(&mut snapshots.journal(), "running", &error);
+        removed(snapshots, &error)?;
+        return Ok(None);
+    }
+    if left.is_none() {
+        snapshots.files.remove_journals(u64::MAX);
+    }
+    Ok(left.map(|left| apply(site, snapshots, left)))
 }
 
-fn look(site: &Site, snapshots: &Snapshots) -> Result<Option<Left>, NotUsed> {
+/// What cannot be used must not be found by anybody later.
+fn removed(snapshots: &Snapshots, why: &dyn fmt::Display) -> Result<(), String> {
+    if !snapshots.unremoved.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    let directory = snapshots.files.directory().display();
+    Err(format!(
+        "snapshot.directory {directory}: what is in it cannot be used ({why}), nor removed"
+    ))
+}
+
+fn look(site: &Site, snapshots: &Snapshots) -> Result<Option<Usable>, NotUsed> {
     let Some((mut file, length)) = snapshots.files.open_snapshot()? else { return Ok(None) };
     let head = read_head(&mut file, length)?;
     if snapshots.files.running() == Running::SystemStopped {
@@ -147,7 +158,7 @@ fn look(site: &Site, snapshots: &Snapshots) -> Result<Option<Left>, NotUsed> {
     }
     let positions = positions(site, &head)?;
     let (names, open) = journals(snapshots, head.generation)?;
-    Ok(Some(Left { file, length, names, positions, open }))
+    Ok(Some(Usable { file, length, names, positions, open }))
 }
 
 fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
@@ -175,18 +186,24 @@ fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
 fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open), NotUsed> {
     let last = snapshots.files.last_journal().ok_or(NotUsed::JournalMissing)?;
     let (mut names, mut open) = (Vec::new(), None);
+    let mut was_in_hand = false;
     for number in generation..=last {
         let found = snapshots.files.read_journal(number)?;
         let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
-        let (more, journal) = read_journal(&bytes, number)?;
+        let Left { names: more, in_hand, journal } = read_journal(&bytes, number)?;
         names.extend(more);
+        was_in_hand = in_hand;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
+    }
+    // What a process still has in hand whose place this one takes, it tells (`in_hand`).
+    if was_in_hand && snapshots.in_hand.load(Ordering::Relaxed) == 0 {
+        return Err(NotUsed::InHand);
     }
     Ok((names, open.ok_or(NotUsed::JournalMissing)?))
 }
 
 /// What has changed since counts from now on.
-fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Left) -> Loading {
+fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     // The gates first: a gate that closes later is about a gap.
     database::close_gates(site);
     let restoring = site.store.restoring(site.name);
@@ -197,7 +214,7 @@ fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Left) -> Loading {
     for (feed, bookmark) in site.feeds.iter().zip(left.positions) {
         feed.begin_at(bookmark);
     }
-    *snapshots.journal() = Some(left.open);
+    snapshots.begin_with(&mut snapshots.journal(), left.open);
     Loading { restoring, file: left.file, length: left.length }
 }
 

@@ -26,7 +26,7 @@ use files::Files;
 use journal::Open;
 use page_snapshot::Name;
 use page_store::Target;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a site has of snapshots.
@@ -35,8 +35,12 @@ pub struct Snapshots {
     files: Files,
     /// None: no snapshot could be relied on, so nothing is noted.
     journal: Mutex<Option<Open>>,
+    /// How much is in hand that may tell of a change; changed with the journal held.
+    in_hand: AtomicUsize,
     /// Held by whoever writes a snapshot, until he has ended: his task may be given up before.
     writing: Arc<tokio::sync::Mutex<()>>,
+    /// Whether it is written that a process runs: without that nothing that is written may be relied on.
+    runs: AtomicBool,
     /// Whether what was left is put in: before, a snapshot would leave out what is still to come.
     loaded: AtomicBool,
     /// Whether there is something that nobody may rely on and that could not be removed.
@@ -50,8 +54,9 @@ impl Snapshots {
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
         let (journal, writing) = (Mutex::new(None), Arc::default());
-        let [loaded, unremoved, taken_up] = [(); 3].map(|()| AtomicBool::new(false));
-        Snapshots { config, files, journal, writing, loaded, unremoved, taken_up }
+        let [runs, loaded, unremoved, taken_up] = [(); 4].map(|()| AtomicBool::new(false));
+        let in_hand = AtomicUsize::new(0);
+        Snapshots { config, files, journal, in_hand, writing, runs, loaded, unremoved, taken_up }
     }
 
     /// Whether what was left is put in or given up.
@@ -83,6 +88,41 @@ impl Snapshots {
         if let Err(error) = open.append(names) {
             self.forget(&mut journal, "journal", &error);
         }
+    }
+
+    /// Something is in hand that may tell of a change: noted before it is begun, until what is returned is
+    /// dropped, when the change is noted. Whoever is killed meanwhile has not heard of it.
+    pub fn in_hand(self: &Arc<Snapshots>) -> InHand {
+        let mut journal = self.journal();
+        if self.in_hand.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.say_in_hand(&mut journal, true);
+        }
+        drop(journal);
+        InHand(self.clone())
+    }
+
+    fn say_in_hand(&self, journal: &mut Option<Open>, is: bool) {
+        let said = journal.as_mut().map_or(Ok(()), |open| open.in_hand(is));
+        if let Err(error) = said {
+            self.forget(journal, "journal", &error);
+        }
+    }
+
+    /// From now on changes are noted in this journal.
+    fn begin_with(&self, journal: &mut Option<Open>, open: Open) {
+        *journal = Some(open);
+        if self.in_hand.load(Ordering::Relaxed) > 0 {
+            self.say_in_hand(journal, true);
+        }
+    }
+
+    /// Has it written that a process runs, where that is not so yet: a disk may have had no room.
+    fn begin_running(&self) -> std::io::Result<()> {
+        if !self.runs.load(Ordering::Acquire) {
+            self.files.begin_running()?;
+            self.runs.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Waits until no snapshot is being written; none is begun while the guard is held.
@@ -138,6 +178,18 @@ impl Snapshots {
 
     fn journal(&self) -> MutexGuard<'_, Option<Open>> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Something that is in hand.
+pub struct InHand(Arc<Snapshots>);
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        let mut journal = self.0.journal();
+        if self.0.in_hand.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.say_in_hand(&mut journal, false);
+        }
     }
 }
 

@@ -190,6 +190,7 @@ fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
     if !snapshots.loaded.load(Ordering::Acquire) {
         return Err(NotWritten::NotLoaded);
     }
+    snapshots.begin_running()?;
     let begun = positions(site)
         .and_then(|positions| begin_journal(snapshots).map(|generation| (generation, positions)));
     let (generation, positions) = begun.inspect_err(|_| came_to(site, Became::Nothing))?;
@@ -229,8 +230,11 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
     }
     let open = Open::begin(files.create_journal()?, generation, complete, random())?;
     files.name_journal(generation)?;
-    *journal = Some(open);
-    Ok(generation)
+    snapshots.begin_with(&mut journal, open);
+    match journal.is_some() {
+        true => Ok(generation),
+        false => Err(NotWritten::Journal),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

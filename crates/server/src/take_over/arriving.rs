@@ -9,6 +9,7 @@ use crate::config::Address;
 use crate::database::{self, Waited};
 use crate::listen::{Binder, Passed};
 use crate::site::Site;
+use crate::snapshot;
 use crate::why::Cause;
 use page_store::{Strength, Target};
 use serde::Deserialize;
@@ -92,11 +93,15 @@ pub struct Placed(Predecessor);
 
 impl Placed {
     /// Says that this process is ready, waits until it may serve, and takes in what the other one still
-    /// changes.
+    /// changes: as long as that takes, something is in hand.
     ///
     /// # Errors
     /// It has ended, or goes on itself: a sentence for the operator.
-    pub async fn serve(self, door: &Arc<Site>) -> Result<Following, String> {
+    pub async fn serve(
+        self,
+        door: &Arc<Site>,
+        in_hand: Vec<snapshot::InHand>,
+    ) -> Result<Following, String> {
         let Placed(Predecessor { stream, pid }) = self;
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(gone)?));
@@ -107,6 +112,7 @@ impl Placed {
         let (door, handle) = (door.clone(), Handle::current());
         let follow = move || {
             follow(stream, &writer, &door, &handle, may);
+            drop(in_hand);
             ended.send_replace(true);
         };
         std::thread::Builder::new()

@@ -48,6 +48,8 @@ pub enum Cause {
     Visitor,
     /// The configuration was read again, and pages mean something else.
     Reload,
+    /// The machine's clock was set back, and what was kept for a time would be kept for longer.
+    Clock,
     /// The process whose place this one has taken, and which still has requests in hand.
     Predecessor,
 }
@@ -75,6 +77,7 @@ impl Cause {
             Cause::Memcached => "memcached",
             Cause::Visitor => "visitor",
             Cause::Reload => "reload",
+            Cause::Clock => "clock",
             Cause::Predecessor => "predecessor",
         }
     }
@@ -100,6 +103,7 @@ impl Cause {
             Cause::Memcached => "the memcached port".into(),
             Cause::Visitor => "the visitor whose copy it was".into(),
             Cause::Reload => "a reload of the configuration".into(),
+            Cause::Clock => "the machine's clock, which was set back".into(),
             Cause::Predecessor => "a request in hand of the process whose place was taken".into(),
         }
     }
@@ -122,7 +126,11 @@ impl Cause {
                 value["tables"] = json!(tables);
             }
             Cause::Gap { database } => value["database"] = json!(database),
-            Cause::Memcached | Cause::Visitor | Cause::Reload | Cause::Predecessor => {}
+            Cause::Memcached
+            | Cause::Visitor
+            | Cause::Reload
+            | Cause::Clock
+            | Cause::Predecessor => {}
         }
         value
     }

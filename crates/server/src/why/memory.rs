@@ -8,7 +8,7 @@
 use super::cause::Cause;
 use super::changes::Named;
 use super::{Content, Outcome, Rendered};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -91,9 +91,12 @@ pub enum Comparison {
 
 /// The memory.
 pub(super) struct Memory {
-    entries: HashMap<u64, Entry>,
-    /// Every key of `entries`, in the order of the clock's hand.
-    order: VecDeque<u64>,
+    /// Where the entry of a hash is. A table of the entries themselves would be half empty: 2.7 MB of nothing.
+    places: HashMap<u64, u32>,
+    /// Each with its hash, around the clock.
+    entries: Vec<(u64, Entry)>,
+    /// The clock's hand: where room is looked for next.
+    hand: usize,
     most: usize,
     seed: u64,
 }
@@ -101,11 +104,12 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(most: usize) -> Memory {
         let seed = RandomState::new().hash_one(0);
-        Memory { entries: HashMap::new(), order: VecDeque::new(), most, seed }
+        Memory { places: HashMap::new(), entries: Vec::new(), hand: 0, most: most.max(1), seed }
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<Entry> {
-        self.entries.get(&self.hash(key)).cloned()
+        let at = *self.places.get(&self.hash(key))?;
+        self.entries.get(at as usize).map(|(_, entry)| entry.clone())
     }
 
     /// Takes in how a render ended; says what that shows of the drop before.
@@ -152,25 +156,37 @@ impl Memory {
 
     fn entry(&mut self, key: &[u8]) -> &mut Entry {
         let hash = self.hash(key);
-        let is_known = self.entries.contains_key(&hash);
-        if !is_known {
-            self.make_room();
-            self.order.push_back(hash);
-        }
-        let entry = self.entries.entry(hash).or_default();
-        entry.is_recent = is_known;
+        let known = self.places.get(&hash).copied();
+        let at = known.unwrap_or_else(|| self.place(hash));
+        let entry = &mut self.entries[at as usize].1;
+        entry.is_recent = known.is_some();
         entry
     }
 
-    fn make_room(&mut self) {
-        while self.entries.len() >= self.most {
-            let Some(hash) = self.order.pop_front() else { return };
-            match self.entries.get_mut(&hash) {
-                Some(entry) if entry.is_recent => {
-                    entry.is_recent = false;
-                    self.order.push_back(hash);
-                }
-                _ => drop(self.entries.remove(&hash)),
+    /// A place for an entry that is not there yet: a new one, or that of one that was not written to lately.
+    fn place(&mut self, hash: u64) -> u32 {
+        let new = (hash, Entry::default());
+        let at = if self.entries.len() < self.most {
+            self.entries.push(new);
+            self.entries.len() - 1
+        } else {
+            let at = self.forgettable();
+            let (old, _) = std::mem::replace(&mut self.entries[at], new);
+            self.places.remove(&old);
+            at
+        };
+        let at = u32::try_from(at).expect("there are some thousands at most");
+        self.places.insert(hash, at);
+        at
+    }
+
+    /// The next that was not written to since the hand has passed. There are entries.
+    fn forgettable(&mut self) -> usize {
+        loop {
+            let at = self.hand;
+            self.hand = (at + 1) % self.entries.len();
+            if !std::mem::take(&mut self.entries[at].1.is_recent) {
+                return at;
             }
         }
     }
@@ -234,7 +250,7 @@ mod tests {
             render(&mut memory, "often", stored(at));
             render(&mut memory, &at.to_string(), stored(at));
         }
-        assert_eq!((memory.entries.len(), memory.order.len()), (64, 64));
+        assert_eq!((memory.entries.len(), memory.places.len()), (64, 64));
         assert_eq!(memory.get(b"often").map(|entry| entry.renders), Some(10_000));
         assert!(memory.get(b"1").is_none());
     }

@@ -3,11 +3,7 @@
 use super::*;
 
 fn ask(pagewell: &Pagewell, content: &str) -> serde_json::Value {
-    let request = Request::new("POST", "/v1/explain").content(content.as_bytes());
-    let request = request.header("Content-Type", "application/json");
-    let mut control = harness::Client::new(pagewell.admin().clone());
-    let told = control.send(&request).expect("an answer").text();
-    serde_json::from_str(&told).expect("JSON")
+    pagewell.explain(content).expect("an answer")
 }
 
 #[test]

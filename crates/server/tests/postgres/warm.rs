@@ -122,6 +122,17 @@ fn killed_it_starts_warm_and_misses_nothing() {
 }
 
 #[test]
+fn a_publication_that_was_altered_while_nobody_was_there_is_a_gap() {
+    let kept = Kept::new();
+    for sql in ["DROP TABLE news", "ADD TABLE news"] {
+        kept.title(2, sql);
+        kept.paper.sql(&format!("ALTER PUBLICATION pagewell {sql}"));
+    }
+    let pagewell = kept.serve_warm("");
+    kept.is_cold(&pagewell, "another-server");
+}
+
+#[test]
 fn definitions_that_changed_during_the_run_are_no_gap() {
     let kept = Kept::new();
     let mut pagewell = kept.serve_warm("");

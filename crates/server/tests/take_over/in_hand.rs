@@ -307,8 +307,10 @@ fn what_nobody_is_told_because_the_second_was_killed_is_not_acknowledged_either(
     let (mut visitor, write) = stage.write(&first);
     let mut second = stage.take_over(&first, LONG);
     second.kill();
+    // The journal says that something is in hand: what, only the first knows.
     let third = stage.start(&second);
-    assert!(is_hit(&get(&third, "/truth")));
+    assert_eq!(counter(&third, "snapshots_refused"), 1, "{}", third.log());
+    assert!(!is_hit(&get(&third, "/truth")));
     stage.origin.carry_out(write);
     assert_eq!(visitor.rest(), "");
     ended(first);

@@ -17,7 +17,10 @@ use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
 use Illuminate\Http\Response;
 use Illuminate\Pipeline\Pipeline;
+use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Routing\Router;
+use Illuminate\Session\ArraySessionHandler;
+use Illuminate\Session\Store;
 use Pagewell\Laravel\Declaring;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\Outgoing;
@@ -27,6 +30,7 @@ use Pagewell\Uses;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
+use function Pagewell\uses;
 
 final class LaravelTest extends TestCase
 {
@@ -99,6 +103,41 @@ final class LaravelTest extends TestCase
         self::assertSame(['Cache-Group-Invalidation: "a", "c", "e", "a:*", "c:*", "e:*"'], $wire->lines());
     }
 
+    /** StartSession has saved and closed it by the time that the outermost middleware sees the response. */
+    public function testAPageOfASessionIsNotOffered(): void
+    {
+        $session = new Store('shopvisit', new ArraySessionHandler(10));
+        $request = Request::create('/news/4');
+        $request->setLaravelSession($session);
+        $session->start();
+        $session->put('user', 'Ada');
+        $session->save();
+        $response = (new Declaring())->handle($request, static function (): Response {
+            uses('news', 4);
+            return new Response('Hello Ada');
+        });
+        self::assertFalse($response->headers->has('Cache-Groups'));
+        self::assertFalse($response->headers->has('Pagewell-Cache-Control'));
+    }
+
+    /** It runs at once, within the transaction of whoever has dispatched it. */
+    public function testAJobOnSyncTellsNothingBeforeTheCommit(): void
+    {
+        [$connection, $events] = $this->database();
+        Outgoing::begin(new RecordingWire('GET'), $this->control);
+        $job = static fn () => $events->dispatch(new JobProcessed('sync', new \stdClass()));
+        $connection->transaction(function () use ($job): void {
+            changed('a');
+            $job();
+            self::assertSame([], $this->control->calls());
+            changed('b');
+            $job();
+            self::assertSame([], $this->control->calls());
+        });
+        $job();
+        self::assertSame(['a', 'b', 'a:*', 'b:*'], $this->control->tags());
+    }
+
     public function testModelsThatAreNamedSayWhatHappensToThem(): void
     {
         [, $events] = $this->database();
@@ -116,13 +155,22 @@ final class LaravelTest extends TestCase
     {
         $kernel = $this->createMock(LaravelKernel::class);
         $kernel->expects(self::once())->method('prependMiddleware')->with(Declaring::class);
-        $application = new Container();
+        $application = new class () extends Container {
+            public ?\Closure $atEnd = null;
+
+            public function terminating(\Closure $callback): void
+            {
+                $this->atEnd = $callback;
+            }
+        };
         $application->instance(Kernel::class, $kernel);
         $application->instance(\Illuminate\Contracts\Events\Dispatcher::class, $events = new Dispatcher());
         $application->instance('config', new \Illuminate\Config\Repository(['pagewell' => ['models' => [LaravelNews::class => 'news']]]));
         (new PagewellProvider($application))->boot();
         self::assertTrue($events->hasListeners(\Illuminate\Database\Events\TransactionCommitted::class));
         self::assertTrue($events->hasListeners('eloquent.saved: ' . LaravelNews::class));
+        self::assertTrue($events->hasListeners(\Illuminate\Queue\Events\JobExceptionOccurred::class));
+        self::assertNotNull($application->atEnd);
     }
 
     /** @return array{Connection, Dispatcher} */

@@ -86,6 +86,10 @@ final class SymfonyTest extends TestCase
         yield 'the words that Symfony makes up, said by the application' => [static fn (Request $request, Response $response) => $response->headers->set('Cache-Control', 'no-cache, private')];
         yield 'a cookie' => [static fn (Request $request, Response $response) => $response->headers->setCookie(Cookie::create('a', 'b'))];
         yield 'a session' => [static fn (Request $request) => $request->getSession()->set('a', 'b')];
+        yield 'a session that is saved and closed' => [static function (Request $request): void {
+            $request->getSession()->set('a', 'b');
+            $request->getSession()->save();
+        }];
     }
 
     public function testWhatTheApplicationAllowsBrowsersStays(): void

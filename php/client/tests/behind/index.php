@@ -45,6 +45,13 @@ switch ($what) {
         $write($_POST['title'] ?? 'written on a GET');
         changed('news', $id);
         break;
+    case 'write-much':
+        $write('written with much else');
+        for ($n = 1; $n <= 3000; $n++) {
+            changed("kind$n", str_repeat('x', 800) . $n);
+        }
+        changed('news', $id);
+        break;
     case 'write-after-headers':
         echo 'begun';
         flush();

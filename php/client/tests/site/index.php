@@ -70,6 +70,25 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         http_response_code(303);
         header('Location: /declared');
         break;
+    case '/change-much':
+        for ($id = 1; $id <= 2000; $id++) {
+            changed('kind' . $id % 50, $id);
+        }
+        match ((string) $_GET['end']) {
+            'exit' => exit,
+            'thrown' => throw new RuntimeException('after the write'),
+            'flushed' => flush(),
+            'callback taken' => header_register_callback(static function (): void {
+            }),
+        };
+        echo 'done';
+        break;
+    case '/change-taken-off':
+        Pagewell\Outgoing::configure(log: static fn (string $text) => print $text);
+        changed('news', 4);
+        header_register_callback(static fn () => header_remove());
+        echo 'done. ';
+        break;
     case '/change-and-fail':
         changed('news', 4);
         header_register_callback(static function (): void {

@@ -23,11 +23,20 @@ final class Changes
     /** The most names of one request; beyond, `site` stands for everything. */
     public const TAGS_MAX = 1000;
 
+    /** The most bytes of them. */
+    private const TAG_BYTES_MAX = 64 * 1024;
+
     private const RETRY_SECONDS = 60;
     private const UNSAFE = ['POST', 'PUT', 'PATCH', 'DELETE'];
 
     /** @var array<string, true> on the answer already */
     private static array $carried = [];
+
+    /** @var array<string, true> what of that is in the journal */
+    private static array $noted = [];
+
+    /** What could not be told before, and is on the answer; null: not looked for yet. */
+    private static ?Pending $pending = null;
 
     /** @var array<string, true> to be told as the request ends */
     private static array $waiting = [];
@@ -40,8 +49,8 @@ final class Changes
         // what other plugins write while the request ends.
         add_action('shutdown', self::tell(...), PHP_INT_MIN);
         add_action('shutdown', self::tell(...), PHP_INT_MAX);
-        add_action('pagewell_retry', self::retry(...));
-        add_action('admin_init', self::retry(...));
+        add_action('pagewell_retry', static fn () => self::retry(0));
+        add_action('admin_init', static fn () => self::retry(self::RETRY_SECONDS));
     }
 
     /** These have changed. */
@@ -51,9 +60,12 @@ final class Changes
             self::$waiting[Tags::full($tag)] = true;
         }
         if (self::canCarry()) {
-            self::$carried = self::bounded(self::$carried + self::$waiting + array_fill_keys(Journal::pending(), true));
+            self::$pending ??= Journal::pending();
+            self::$carried = self::bounded(self::$carried + self::$waiting + array_fill_keys(self::$pending->tags, true));
             self::$waiting = [];
             self::setHeader();
+        } else {
+            self::$waiting = self::bounded(self::$waiting);
         }
     }
 
@@ -64,38 +76,55 @@ final class Changes
             || preg_match('/\bpagewell\b/', (string) ($_SERVER['HTTP_VIA'] ?? '')) === 1;
     }
 
-    /** What could not be told before; not so often that an address that does not answer holds anybody up. */
-    private static function retry(): void
+    /**
+     * What could not be told before.
+     *
+     * @param int $seconds not if it was tried within so many: an address that does not answer shall hold nobody up
+     */
+    private static function retry(int $seconds): void
     {
-        if (Journal::pending() !== [] && Journal::failedSecondsAgo() >= self::RETRY_SECONDS) {
-            self::tellOver(Journal::pending());
+        $pending = Journal::pending();
+        if ($pending->rows !== [] && Journal::failedSecondsAgo() >= $seconds) {
+            self::tellOver([], $pending);
         }
     }
 
+    /** What is carried stays known: another change, before the header section is sent, is set beside it. */
     private static function tell(): void
     {
-        if (self::$carried !== []) {
-            Journal::told('answer', array_map('strval', array_keys(self::$carried)));
-            self::$carried = [];
+        $carried = self::names(array_diff_key(self::$carried, self::$noted));
+        if ($carried !== []) {
+            $pending = self::$pending ?? new Pending();
+            self::$noted = self::$carried;
+            self::$pending = new Pending();
+            if (self::isOnAnswer()) {
+                Journal::told('answer', $carried, $pending);
+            } else {
+                self::tellOver($carried, $pending);
+            }
         }
-        if (self::$waiting !== []) {
-            $tags = self::bounded(self::$waiting + array_fill_keys(Journal::pending(), true));
-            self::$waiting = [];
-            self::tellOver(array_map('strval', array_keys($tags)));
+        $waiting = self::names(self::$waiting);
+        self::$waiting = [];
+        if ($waiting !== []) {
+            self::tellOver($waiting, Journal::pending());
         }
     }
 
-    /** @param list<string> $tags */
-    private static function tellOver(array $tags): void
+    /**
+     * @param list<string> $tags    what has changed
+     * @param Pending      $pending what could not be told before
+     */
+    private static function tellOver(array $tags, Pending $pending): void
     {
-        $fault = Control::invalidate($tags);
+        $all = self::names(self::bounded(array_fill_keys([...$tags, ...$pending->tags], true)));
+        $fault = Control::invalidate($all);
         if ($fault === null) {
-            Journal::told('control', $tags);
-            return;
+            Journal::told('control', $all, $pending);
+        } else {
+            Journal::keep($tags);
+            error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
         }
-        Journal::keep($tags);
-        error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
-        if (!wp_next_scheduled('pagewell_retry')) {
+        if (($fault !== null || !$pending->isAll) && !wp_next_scheduled('pagewell_retry')) {
             wp_schedule_single_event(time() + self::RETRY_SECONDS, 'pagewell_retry');
         }
     }
@@ -104,6 +133,16 @@ final class Changes
     {
         return PHP_SAPI !== 'cli' && !headers_sent() && self::isInFront()
             && in_array(strtoupper((string) ($_SERVER['REQUEST_METHOD'] ?? '')), self::UNSAFE, true);
+    }
+
+    /** Whether the answer says it: somebody may have taken its header lines off. */
+    private static function isOnAnswer(): bool
+    {
+        if (!headers_sent()) {
+            self::setHeader();
+            return true;
+        }
+        return preg_grep('/^Cache-Group-Invalidation:/i', headers_list()) !== [];
     }
 
     /** RFC 9651 section 3.1: a List of Strings; several lines are one List. */
@@ -130,6 +169,17 @@ final class Changes
      */
     private static function bounded(array $tags): array
     {
-        return count($tags) > self::TAGS_MAX ? [Tags::full(Tags::SITE) => true] : $tags;
+        $fits = count($tags) <= self::TAGS_MAX && strlen(implode('', array_keys($tags))) + 4 * count($tags) <= self::TAG_BYTES_MAX;
+        return $fits ? $tags : array_fill_keys(Tags::everything(self::names($tags)), true);
+    }
+
+    /**
+     * @param array<string, true> $tags
+     *
+     * @return list<string>
+     */
+    private static function names(array $tags): array
+    {
+        return array_map('strval', array_keys($tags));
     }
 }

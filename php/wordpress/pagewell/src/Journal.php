@@ -1,10 +1,20 @@
 <?php
 
 /**
- * What was told to Pagewell lately, and what could not be told yet; kept in two options.
+ * What was told to Pagewell lately, and what could not be told yet; kept among the blog's options.
  *
- * Both are bounded: the last TOLD_MAX changes with a few of their names, and as many pending names
- * as a request may have (Changes::TAGS_MAX), beyond which `site` stands for all.
+ *     pagewell_told              the last TOLD_MAX changes with a few of their names, for the settings page
+ *     pagewell_tried             when something could not be told last, in Unix seconds
+ *     pagewell_pending_<random>  what one request could not tell
+ *     pagewell_pending           the same of many requests, as versions before this one kept it
+ *
+ * Requests run beside each other, each with its own copy of the options. So what is pending never
+ * passes through WordPress's options: a row is inserted without a look at the others, read from the
+ * table itself, never changed, and deleted when what it says was told. Nobody can write over what
+ * another keeps, or delete what he has not told.
+ *
+ * Bounded: a row has the names of one request (Changes::TAGS_MAX); over ROWS_MAX rows, one that
+ * stands for everything takes their place. One that cannot be read stands for everything, too.
  */
 
 declare(strict_types=1);
@@ -15,51 +25,112 @@ namespace Pagewell\WordPress;
 final class Journal
 {
     private const TOLD = 'pagewell_told';
+    private const TRIED = 'pagewell_tried';
     private const PENDING = 'pagewell_pending';
     private const TOLD_MAX = 20;
     private const NAMES_MAX = 12;
+    private const ROWS_MAX = 100;
 
     /**
-     * Told: on an `answer`, or over the `control` interface. Whatever was pending was told with it.
+     * Told: on an `answer`, or over the `control` interface; and with it what was pending, as it was read.
      *
      * @param list<string> $tags
      */
-    public static function told(string $way, array $tags): void
+    public static function told(string $way, array $tags, Pending $pending): void
     {
-        if (self::pending() !== []) {
-            delete_option(self::PENDING);
-        }
+        self::forget($pending);
         $entry = ['at' => time(), 'way' => $way, 'tags' => array_slice($tags, 0, self::NAMES_MAX), 'count' => count($tags)];
         update_option(self::TOLD, array_slice([$entry, ...self::lately()], 0, self::TOLD_MAX), false);
     }
 
     /**
-     * Could not be told.
+     * Could not be told. What was pending before stays so.
      *
      * @param list<string> $tags
      */
     public static function keep(array $tags): void
     {
-        $tags = array_values(array_unique([...self::pending(), ...$tags]));
-        $kept = count($tags) > Changes::TAGS_MAX ? [Tags::full(Tags::SITE)] : $tags;
-        update_option(self::PENDING, ['at' => time(), 'tags' => $kept], true);
+        update_option(self::TRIED, time(), false);
+        if ($tags !== [] && !self::insert($tags) && !self::insert(Tags::everything($tags))) {
+            error_log('pagewell: changes could be neither told nor kept; run: pagewell invalidate --all');
+        }
+        $pending = self::pending();
+        if (count($pending->rows) > self::ROWS_MAX && self::insert(Tags::everything($pending->tags))) {
+            self::forget($pending);
+        }
     }
 
-    /** @return list<string> */
-    public static function pending(): array
+    /** What could not be told, by whichever request: as it stands in the database. */
+    public static function pending(): Pending
     {
-        return array_values(array_map('strval', (array) (get_option(self::PENDING)['tags'] ?? [])));
+        global $wpdb;
+        // Without an order: any other than that of the names would have the whole table read.
+        $found = (array) $wpdb->get_results($wpdb->prepare(
+            "SELECT option_name, option_value FROM `$wpdb->options` WHERE option_name = %s OR option_name LIKE %s LIMIT %d",
+            self::PENDING,
+            $wpdb->esc_like(self::PENDING . '_') . '%',
+            2 * self::ROWS_MAX,
+        ), ARRAY_A);
+        $rows = array_column($found, 'option_value', 'option_name');
+        $tags = array_merge(...array_map(self::read(...), array_values($rows)));
+        return new Pending($wpdb->options, $rows, array_values(array_unique($tags)), count($rows) < 2 * self::ROWS_MAX);
     }
 
-    /** How long ago something could not be told. */
+    /** How long ago something could not be told, in seconds. */
     public static function failedSecondsAgo(): int
     {
-        return time() - (int) (get_option(self::PENDING)['at'] ?? 0);
+        return time() - (int) get_option(self::TRIED);
     }
 
     /** @return list<array{at: int, way: string, tags: list<string>, count: int}> newest first */
     public static function lately(): array
     {
         return array_values((array) get_option(self::TOLD, []));
+    }
+
+    /** Leaves nothing in the blog's options: for uninstall.php. */
+    public static function remove(): void
+    {
+        do {
+            $pending = self::pending();
+            self::forget($pending);
+        } while (!$pending->isAll);
+        delete_option(self::TOLD);
+        delete_option(self::TRIED);
+    }
+
+    /** @param list<string> $tags */
+    private static function insert(array $tags): bool
+    {
+        global $wpdb;
+        return (bool) $wpdb->insert($wpdb->options, [
+            'option_name' => self::PENDING . '_' . bin2hex(random_bytes(12)),
+            'option_value' => serialize(['at' => time(), 'tags' => $tags]),
+            'autoload' => 'no',
+        ]);
+    }
+
+    private static function forget(Pending $pending): void
+    {
+        global $wpdb;
+        $names = array_map('strval', array_keys($pending->rows));
+        $ours = array_values(array_diff($names, [self::PENDING]));
+        if ($ours !== []) {
+            $places = implode(', ', array_fill(0, count($ours), '%s'));
+            $wpdb->query($wpdb->prepare("DELETE FROM `$pending->table` WHERE option_name IN ($places)", ...$ours));
+        }
+        if (count($names) > count($ours)) {
+            // An earlier version, still running elsewhere, may have written it anew: then it stays.
+            $wpdb->delete($pending->table, ['option_name' => self::PENDING, 'option_value' => $pending->rows[self::PENDING]]);
+            wp_cache_delete('alloptions', 'options');
+        }
+    }
+
+    /** @return list<string> the names in a row */
+    private static function read(string $value): array
+    {
+        $kept = @unserialize($value, ['allowed_classes' => false]);
+        $tags = is_array($kept) && is_array($kept['tags'] ?? null) ? $kept['tags'] : Tags::everything([]);
+        return array_values(array_map('strval', array_filter($tags, is_scalar(...))));
     }
 }

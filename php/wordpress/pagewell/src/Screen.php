@@ -42,7 +42,7 @@ final class Screen
         $fault = Control::health();
         $control = $fault === null ? 'It answers at ' . Control::address() . '.' : $fault;
         $front = Changes::isInFront() ? 'Yes: this page came through it.' : 'No: this page did not come through it.';
-        $pending = count(Journal::pending());
+        $pending = count(Journal::pending()->tags);
         echo '<div class="wrap"><h1>Pagewell</h1>';
         if (isset($_GET['dropped'])) {
             echo '<div class="notice notice-success"><p>All pages of this site were dropped.</p></div>';

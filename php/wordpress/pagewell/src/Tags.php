@@ -49,6 +49,24 @@ final class Tags
         return is_multisite() ? get_current_blog_id() . "/$tag" : $tag;
     }
 
+    /**
+     * What stands for everything of this blog, and of each blog that these names are of.
+     *
+     * @param list<string> $tags as they travel
+     *
+     * @return list<string> the same
+     */
+    public static function everything(array $tags): array
+    {
+        $all = [self::full(self::SITE) => true];
+        foreach (is_multisite() ? $tags : [] as $tag) {
+            if (preg_match('~^\d+/~', $tag, $blog) === 1) {
+                $all[$blog[0] . self::SITE] = true;
+            }
+        }
+        return array_keys($all);
+    }
+
     /** Whether posts of this type are data of pages by themselves. */
     public static function isData(string $type): bool
     {

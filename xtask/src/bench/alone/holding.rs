@@ -113,7 +113,7 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
                 thread::sleep(REST);
             }
         }
-        thread::sleep(REST);
+        thread::sleep(LET_GO);
         let after = subject.pagewell.rss_bytes();
         let mut load = subject.load(50, Until::Elapsed(amount.slice()));
         load.targets = vec![target(0)];
@@ -139,6 +139,8 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
 /// been let go of.
 const COME_AT_ONCE: usize = 2500;
 const REST: Duration = Duration::from_secs(2);
+/// Until what a crowd has left behind is given back to the system: two looks, five seconds apart.
+const LET_GO: Duration = Duration::from_secs(12);
 
 fn asked_once(subject: &Subject, range: &str) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(subject.address)?;

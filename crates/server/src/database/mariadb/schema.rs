@@ -60,10 +60,12 @@ fn column(shape: &ColumnShape) -> Column {
     let is_whole = shape.declared.split(['(', ' ']).next().is_some_and(|word| {
         matches!(word, "tinyint" | "smallint" | "mediumint" | "int" | "bigint")
     });
+    let is_filled = shape.declared.contains("zerofill");
     Column {
         name: shape.name.to_string(),
         key: if shape.in_primary_key { KeyPart::Primary } else { KeyPart::None },
-        equality: if is_whole { Equality::AsWritten } else { Equality::Loose },
+        equality: if is_whole && !is_filled { Equality::AsWritten } else { Equality::Loose },
+        is_generated: shape.is_generated,
     }
 }
 

@@ -175,8 +175,9 @@ impl Table {
     }
 }
 
-/// The statement that says in a few letters how these tables, and all below them, look; and in a second
-/// text how far the publication tells of them.
+/// The statement that says in a few letters how these tables, and all below them, look; how far the publication
+/// tells of them; and which publication that is: a table that was taken out and put back has left another number
+/// there, and one that was altered and altered back has another `xmin`.
 #[must_use]
 pub fn prints(tables: &[&Table], publication: &str) -> String {
     let named = tables
@@ -194,8 +195,10 @@ pub fn prints(tables: &[&Table], publication: &str) -> String {
          SELECT (SELECT md5(coalesce(string_agg(print, ';' ORDER BY oid), '')) FROM own), \
          (SELECT md5(coalesce(string_agg(t::text, ';' ORDER BY t::text), '')) \
          FROM pg_publication_tables t JOIN own ON own.nspname = t.schemaname \
-         AND own.relname = t.tablename WHERE t.pubname = {publication}) || \
-         (SELECT md5(coalesce(string_agg(p::text, ''), '')) FROM pg_publication p \
+         AND own.relname = t.tablename WHERE t.pubname = {publication}), \
+         (SELECT md5(coalesce(string_agg(concat_ws(' ', p::text, p.xmin::text, d.classid::text, \
+         d.objid::text), ';' ORDER BY d.classid, d.objid), '')) FROM pg_publication p \
+         LEFT JOIN pg_depend d ON d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid \
          WHERE p.pubname = {publication})"
     )
 }
@@ -271,7 +274,8 @@ pub fn definition(table: &Table) -> TableDefinition {
 fn column_of(column: &ColumnOf) -> Column {
     let key = if column.is_primary { KeyPart::Primary } else { KeyPart::None };
     // Rows that a foreign key changes are in the stream: nothing is worked out from parents.
-    Column { name: column.name.clone(), key, equality: Equality::Loose }
+    let (equality, is_generated) = (Equality::Loose, false);
+    Column { name: column.name.clone(), key, equality, is_generated }
 }
 
 fn pairs(rows: &Rows) -> HashMap<String, Vec<String>> {

@@ -72,7 +72,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let (tables, fits) = read(config, &mut spare).await?;
     warnings.extend(setup::not_sent(config, &tables.followed()));
     let transactions = Transactions::new(Lsn(0), Limits::default(), tables);
-    let server = named(&system, &seen.0);
+    let server = seen.named(&system);
     let (now, config) = (Instant::now(), config.clone());
     let (what, beat) = (what.clone(), now + BEAT);
     let stream = Stream {
@@ -95,11 +95,6 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     Ok(Connected { stream, server, committed, mark, fits, warnings })
 }
 
-/// What a server is called: which it is, and how its tables look.
-fn named(system: &str, print: &str) -> Arc<str> {
-    format!("{system}/{print}").into()
-}
-
 /// The catalogue, and the rules held against it.
 async fn read(
     config: &Database,
@@ -112,9 +107,28 @@ async fn read(
 }
 
 /// How definitions look, and how far the publication tells of them.
-async fn prints_of(connection: &mut Connection, sql: &str) -> Result<(String, String), Failed> {
+async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, Failed> {
     let rows = connection.query(sql).await?;
-    Ok((rows.text(0, 0).unwrap_or_default(), rows.text(0, 1).unwrap_or_default()))
+    let text = |column| rows.text(0, column).unwrap_or_default();
+    Ok(Prints { tables: text(0), told: text(1), publication: text(2) })
+}
+
+/// What was seen last of the tables that are followed (`catalogue::prints`).
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Prints {
+    /// How they look.
+    tables: String,
+    /// How far the publication tells of them.
+    told: String,
+    /// Which publication that is.
+    publication: String,
+}
+
+impl Prints {
+    /// What the server is called: which it is, how its tables look, and who tells of them.
+    fn named(&self, system: &str) -> Arc<str> {
+        format!("{system}/{}/{}", self.tables, self.publication).into()
+    }
 }
 
 fn place(position: &Position) -> Lsn {
@@ -143,7 +157,7 @@ pub struct Stream {
     committed: Lsn,
     /// The statement by which definitions are looked at, and what it has said last.
     prints: String,
-    seen: (String, String),
+    seen: Prints,
     /// When the server was last heard, and when it hears from here next.
     heard: Instant,
     beat: Instant,
@@ -210,9 +224,8 @@ impl Stream {
         if seen == self.seen {
             return Ok(Read::Nothing);
         }
-        if seen.0 == self.seen.0 {
-            let text = "tables were put into the publication, or taken out of it".into();
-            return Err(Broken { name: "publication-changed", text, then: Then::Gap });
+        if seen.tables == self.seen.tables {
+            return Err(publication_changed());
         }
         let (touched, server) = self.read_definitions(seen).await?;
         // Whoever asks now sees them as well.
@@ -307,24 +320,39 @@ impl Stream {
     /// name. What is seen of it was asked for before, so that nothing falls between the two.
     async fn read_definitions(
         &mut self,
-        seen: (String, String),
+        seen: Prints,
     ) -> Result<(Touched, Option<Arc<str>>), Broken> {
+        // What was changed while it told of less is not known.
+        if !self.seen.publication.is_empty() && seen.publication != self.seen.publication {
+            return Err(publication_changed());
+        }
         let (tables, fits) = read(&self.config, &mut self.spare).await?;
         source::say_if_wrong(&self.config, &fits);
         let followed = tables.followed();
         setup::tables(&followed)?;
         setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow).await?;
         let prints = catalogue::prints(&followed, &self.what.publication);
+        // Which may have been altered just now, by ourselves.
+        let publication = prints_of(&mut self.spare, &prints).await?.publication;
         // Of other tables than before there is no last time: they are looked at once more.
-        self.seen = if prints == self.prints { seen } else { Default::default() };
+        self.seen = match prints == self.prints {
+            true => Prints { publication, ..seen },
+            false => Prints { publication, ..Prints::default() },
+        };
         self.prints = prints;
         let mut touched = Touched::default();
         tables.touch_changed(self.transactions.watch(), &mut touched);
         *self.transactions.watch() = tables;
         self.transactions.ask_interests();
-        let is_seen = !self.seen.0.is_empty();
-        Ok((touched, is_seen.then(|| named(&self.system, &self.seen.0))))
+        let is_seen = !self.seen.tables.is_empty();
+        Ok((touched, is_seen.then(|| self.seen.named(&self.system))))
     }
+}
+
+fn publication_changed() -> Broken {
+    let text =
+        "the publication was altered: what was changed meanwhile may not have been told".into();
+    Broken { name: "publication-changed", text, then: Then::Gap }
 }
 
 /// What the slot was told.

@@ -1,0 +1,79 @@
+<?php
+
+/**
+ * What the response says has changed: on the wire from the moment it is said.
+ *
+ *     few tags                       all lines are written anew with each change
+ *     more than TOGETHER             what is new becomes a line of its own; each TOGETHER-th time, and
+ *                                    whenever tags have given way, all lines are written anew
+ *     the header section is sent     all lines are written anew
+ *
+ * So a response says everything at any time, however its script ends, and thousands of changes do not
+ * take the square of their number.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Puts changes onto the response. */
+final class Carried
+{
+    private const FIELD = 'Cache-Group-Invalidation';
+
+    private const TOGETHER = 64;
+
+    private Changes $changes;
+
+    /** lines since all of them were written */
+    private int $single = 0;
+
+    public function __construct(private readonly Wire $wire)
+    {
+        $this->changes = new Changes();
+    }
+
+    /** The response says these too. */
+    public function add(Changes $more): void
+    {
+        [$bytes, $widenings] = [$this->changes->bytes(), $this->changes->widenings()];
+        $this->changes->add($more);
+        $narrow = $this->changes->widenings() === $widenings;
+        if ($narrow && $this->changes->bytes() === $bytes && $this->changes->count() > self::TOGETHER) {
+            return;
+        }
+        if (!$narrow || $this->changes->count() <= self::TOGETHER || ++$this->single >= self::TOGETHER) {
+            $this->write();
+            return;
+        }
+        $this->wire->set($more->lines());
+    }
+
+    /** Writes all lines, in place of those that are there. */
+    public function write(): void
+    {
+        $lines = $this->changes->lines();
+        if ($lines !== []) {
+            $this->single = 0;
+            $this->wire->set($lines, replace: self::FIELD);
+        }
+    }
+
+    /**
+     * Whether the header section has gone out without them: taken off by the application, and nobody
+     * was asked before it was sent.
+     */
+    public function isMissed(): bool
+    {
+        return !$this->changes->isEmpty() && $this->wire->isSent() && !$this->wire->response()->has(self::FIELD);
+    }
+
+    /** What is said so far. From here on it says nothing. */
+    public function take(): Changes
+    {
+        $changes = $this->changes;
+        $this->changes = new Changes();
+        $this->single = 0;
+        return $changes;
+    }
+}

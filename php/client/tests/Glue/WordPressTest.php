@@ -1,0 +1,188 @@
+<?php
+
+/**
+ * What the WordPress plugin could not tell: kept, told with what comes next, and forgotten only when
+ * it was told. In Debian's WordPress, in processes beside each other, on a real database.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\Tests\Support\RealPagewell;
+use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\TestCase;
+
+final class WordPressTest extends TestCase
+{
+    private const AWAY = '127.0.0.1:1';
+
+    private const JOURNAL = 'use Pagewell\WordPress\{Journal, Pending}; ';
+
+    private static ?RealWordPress $blog = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        $missing = RealWordPress::missing();
+        if ($missing !== null) {
+            self::markTestSkipped($missing);
+        }
+        self::$blog = RealWordPress::start(self::AWAY);
+        // What WordPress itself writes with its first request has changed the site.
+        self::$blog->command('');
+        self::$blog->post('');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$blog?->stop();
+        self::$blog = null;
+    }
+
+    protected function setUp(): void
+    {
+        self::$blog->control(self::AWAY);
+        self::$blog->command("wp_clear_scheduled_hook('pagewell_retry');");
+        self::$blog->rows("DELETE FROM wp_options WHERE option_name LIKE 'pagewell%'");
+    }
+
+    public function testWhatAnotherProcessKeepsMeanwhileStays(): void
+    {
+        $this->change('post:1');
+        // A write carries post:1; while it runs a job cannot tell of post:2; then the write ends.
+        [$left, $carried] = self::$blog->post(
+            "get_option('pagewell_pending'); do_action('pagewell_changed', 'post:9');"
+            . $this->beside('post:2') . self::JOURNAL . "do_action('shutdown'); echo implode(' ', Journal::pending()->tags);",
+        );
+        self::assertSame('"post:9", "post:1"', $carried);
+        self::assertSame('post:2', $left);
+        self::assertSame('"post:10", "post:2"', self::$blog->post("do_action('pagewell_changed', 'post:10');")[1]);
+        self::assertSame([], $this->pending());
+    }
+
+    public function testTwoThatKeepAtOnceKeepBoth(): void
+    {
+        // Both have loaded their options before either keeps.
+        self::$blog->command(self::JOURNAL . "get_option('pagewell_pending'); " . $this->beside('post:2') . "Journal::keep(['post:1']);");
+        self::assertSame(['post:1', 'post:2'], $this->pending());
+    }
+
+    public function testWhatChangesAgainWhileItIsToldIsToldAgain(): void
+    {
+        $this->change('post:1');
+        self::$blog->command(self::JOURNAL . '$read = Journal::pending(); ' . $this->beside('post:1') . "Journal::told('control', ['post:1'], \$read);");
+        self::assertSame(['post:1'], $this->pending());
+    }
+
+    public function testAnAnswerThatCarriesMoreAsTheRequestEndsStillSaysWhatItSaidBefore(): void
+    {
+        $later = "add_action('shutdown', fn () => do_action('pagewell_changed', 'post:2'), 0); ob_start(); do_action('pagewell_changed', 'post:1');";
+        self::assertSame('"post:1", "post:2"', self::$blog->post($later)[1]);
+    }
+
+    public function testWhatAnEarlierVersionKeptIsToldUnlessItIsWrittenAnewMeanwhile(): void
+    {
+        self::$blog->command("update_option('pagewell_pending', ['at' => 1, 'tags' => ['post:1']], true);");
+        $again = "update_option('pagewell_pending', ['at' => 2, 'tags' => ['post:1', 'post:2']], true);";
+        self::$blog->command(self::JOURNAL . "\$read = Journal::pending(); $again Journal::told('control', ['post:1'], \$read);");
+        self::assertSame(['post:1', 'post:2'], $this->pending());
+        self::assertSame('"post:9", "post:1", "post:2"', self::$blog->post("do_action('pagewell_changed', 'post:9');")[1]);
+        self::assertSame('false', self::$blog->command("echo json_encode(get_option('pagewell_pending'));"));
+    }
+
+    public function testManyRowsBecomeOneThatSaysEverything(): void
+    {
+        self::$blog->command(self::JOURNAL . "for (\$id = 1; \$id <= 100; \$id++) { Journal::keep([\"post:\$id\"]); }");
+        self::assertCount(100, $this->pending());
+        $this->change('post:101');
+        self::assertSame(['site'], $this->pending());
+        $this->change('post:102');
+        self::assertSame(['post:102', 'site'], $this->pending());
+    }
+
+    public function testARowThatCannotBeReadSaysEverything(): void
+    {
+        self::$blog->rows("INSERT INTO wp_options (option_name, option_value, autoload) VALUES ('pagewell_pending_broken', 'a:2:{broken', 'no')");
+        self::assertSame(['site'], $this->pending());
+        self::$blog->post("do_action('pagewell_changed', 'post:1');");
+        self::assertSame([], $this->pending());
+    }
+
+    public function testNoRowIsLoadedWithEachPage(): void
+    {
+        $this->change('post:1');
+        self::assertSame([], self::$blog->rows("SELECT option_name FROM wp_options WHERE option_name LIKE 'pagewell%' AND autoload NOT IN ('no', 'off')"));
+    }
+
+    public function testWhatIsTooLongForAHeaderSectionIsEverything(): void
+    {
+        [, $value] = self::$blog->post("for (\$n = 0; \$n < 900; \$n++) { do_action('pagewell_changed', str_repeat('x', 300) . \$n); }");
+        self::assertStringContainsString('"site"', $value);
+        self::assertLessThan(70_000, strlen($value));
+    }
+
+    public function testAJobTellsItAgainAndTriesAnewForAsLongAsNobodyAnswers(): void
+    {
+        $this->change('post:1');
+        $retry = "wp_clear_scheduled_hook('pagewell_retry'); wp_schedule_single_event(time() - 1, 'pagewell_retry'); define('DOING_CRON', true);"
+            . "foreach (wp_get_ready_cron_jobs() as \$at => \$hooks) { if (isset(\$hooks['pagewell_retry'])) { wp_unschedule_event(\$at, 'pagewell_retry'); do_action_ref_array('pagewell_retry', []); } }";
+        self::$blog->command($retry);
+        self::assertSame(['post:1'], $this->pending());
+        self::assertSame('1', self::$blog->command("echo (int) (bool) wp_next_scheduled('pagewell_retry');"));
+        $pagewell = RealPagewell::start(__DIR__ . '/../behind');
+        try {
+            self::$blog->control($pagewell->admin());
+            self::$blog->command($retry);
+            self::assertSame([], $this->pending());
+            self::assertSame('control', self::$blog->command(self::JOURNAL . 'echo Journal::lately()[0]["way"];'));
+        } finally {
+            $pagewell->stop();
+        }
+    }
+
+    public function testAnAddressThatDoesNotAnswerIsNotTriedWithEachPageOfTheAdministration(): void
+    {
+        $this->change('post:1');
+        $tried = "SELECT option_value FROM wp_options WHERE option_name = 'pagewell_tried'";
+        self::$blog->rows("UPDATE wp_options SET option_value = option_value - 30 WHERE option_name = 'pagewell_tried'");
+        $before = self::$blog->rows($tried);
+        self::$blog->command("do_action('admin_init');");
+        self::assertSame($before, self::$blog->rows($tried));
+        self::$blog->rows("UPDATE wp_options SET option_value = option_value - 30 WHERE option_name = 'pagewell_tried'");
+        self::$blog->command("do_action('admin_init');");
+        self::assertGreaterThan($before, self::$blog->rows($tried));
+    }
+
+    public function testNothingIsLeftWhenThePluginIsDeleted(): void
+    {
+        self::$blog->command("update_option('pagewell_pending', ['at' => 1, 'tags' => ['post:1']], true);");
+        $this->change('post:2');
+        self::$blog->post("do_action('pagewell_changed', 'post:3');");
+        $this->change('post:4');
+        self::assertCount(3, self::$blog->rows("SELECT option_name FROM wp_options WHERE option_name LIKE 'pagewell%'"));
+        self::$blog->command("define('WP_UNINSTALL_PLUGIN', 'pagewell/pagewell.php'); require WP_PLUGIN_DIR . '/pagewell/uninstall.php';");
+        self::assertSame([], self::$blog->rows("SELECT option_name FROM wp_options WHERE option_name LIKE 'pagewell%'"));
+        self::assertSame('false', self::$blog->command("echo json_encode(wp_next_scheduled('pagewell_retry'));"));
+    }
+
+    /** A command that cannot tell of a change. */
+    private function change(string $tag): void
+    {
+        self::$blog->command("do_action('pagewell_changed', '$tag');");
+    }
+
+    /** PHP that has another process, at this point, fail to tell of a change. */
+    private function beside(string $tag): string
+    {
+        $script = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; do_action('pagewell_changed', '$tag');";
+        return 'chdir(ABSPATH); exec(' . var_export(escapeshellarg(PHP_BINARY) . ' -d error_log=/dev/null -r ' . escapeshellarg($script), true) . '); ';
+    }
+
+    /** @return list<string> */
+    private function pending(): array
+    {
+        $tags = json_decode(self::$blog->command(self::JOURNAL . 'echo json_encode(Journal::pending()->tags);'), true);
+        sort($tags);
+        return $tags;
+    }
+}

@@ -1,0 +1,169 @@
+<?php
+
+/**
+ * Debian's WordPress with the plugin, on a MariaDB of its own: both in a private directory, reached by
+ * a socket in it, and stopped by their process ids.
+ *
+ * Each script runs in a process of its own, as requests and jobs do, with its own copy of the options.
+ * One that runs as a request gets to say what came before it (`Via`) and which method it has; its
+ * address is the system's choice.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Support;
+
+final class RealWordPress
+{
+    private const INSTALLED = '/usr/share/wordpress';
+
+    private const REQUEST = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; ";
+
+    /** @var resource */
+    private $database;
+
+    /** @param array<string, string> $environment */
+    private function __construct(private readonly string $directory, private array $environment)
+    {
+    }
+
+    /** Why there is none here; null when there is. */
+    public static function missing(): ?string
+    {
+        return match (true) {
+            !is_file(self::INSTALLED . '/wp-settings.php') => 'WordPress is not in ' . self::INSTALLED,
+            !is_executable('/usr/sbin/mariadbd') => 'mariadbd is not installed',
+            !extension_loaded('mysqli') => 'PHP has no mysqli',
+            default => null,
+        };
+    }
+
+    /** @param string $control where the plugin looks for the control interface */
+    public static function start(string $control): self
+    {
+        $directory = sys_get_temp_dir() . '/pagewell-wp-' . bin2hex(random_bytes(6));
+        mkdir($directory, 0700);
+        $self = new self($directory, [
+            'WP_DB_SOCKET' => "$directory/db.sock", 'WP_DB_PASSWORD' => bin2hex(random_bytes(16)), 'PAGEWELL_CONTROL' => $control,
+        ]);
+        $self->layOut(__DIR__ . '/../../../wordpress');
+        $self->startDatabase();
+        $self->run([PHP_BINARY, __DIR__ . '/../../../wordpress/tests/site/install.php']);
+        return $self;
+    }
+
+    public function stop(): void
+    {
+        proc_terminate($this->database);
+        proc_close($this->database);
+        self::execute(['rm', '-rf', '--', $this->directory]);
+    }
+
+    /**
+     * Runs a script in WordPress, as a command.
+     *
+     * @return string what it prints
+     */
+    public function command(string $script): string
+    {
+        return $this->run([PHP_BINARY, '-d', 'error_log=/dev/null', '-r', self::REQUEST . $script]);
+    }
+
+    /**
+     * Runs a script in WordPress as the answer to a POST that came through Pagewell.
+     *
+     * @return array{string, string} its content, and the value of Cache-Group-Invalidation
+     */
+    public function post(string $script): array
+    {
+        file_put_contents("{$this->directory}/site/ask.php", '<?php ' . self::REQUEST . $script);
+        $command = [PHP_BINARY, '-d', 'error_log=/dev/null', '-d', 'output_buffering=0', '-S', '127.0.0.1:0', '-t', "{$this->directory}/site"];
+        $process = proc_open($command, [2 => ['pipe', 'w']], $pipes, null, $this->environment + getenv());
+        do {
+            [$ready, $none] = [[$pipes[2]], []];
+            $line = stream_select($ready, $none, $none, 20) === 1 ? fgets($pipes[2]) : false;
+        } while ($line !== false && preg_match('~\((http://\S+)\) started~', $line, $found) !== 1);
+        $options = ['method' => 'POST', 'header' => "Host: blog.test\r\nVia: 1.1 pagewell", 'timeout' => 60, 'ignore_errors' => true, 'follow_location' => 0, 'content' => ''];
+        $content = (string) file_get_contents(($found[1] ?? '') . '/ask.php', false, stream_context_create(['http' => $options]));
+        $values = preg_filter('/^Cache-Group-Invalidation:\s*/i', '', $http_response_header);
+        proc_terminate($process);
+        proc_close($process);
+        return [$content, implode(', ', $values)];
+    }
+
+    /**
+     * Asks the database, past everything that WordPress may remember.
+     *
+     * @return list<string> the first column
+     */
+    public function rows(string $query): array
+    {
+        $mysqli = new \mysqli('localhost', 'wordpress', $this->environment['WP_DB_PASSWORD'], 'wordpress', 0, $this->environment['WP_DB_SOCKET']);
+        $result = $mysqli->query($query);
+        return $result instanceof \mysqli_result ? array_column($result->fetch_all(), 0) : [];
+    }
+
+    /** Where the plugin looks from here on. */
+    public function control(string $address): void
+    {
+        $this->environment['PAGEWELL_CONTROL'] = $address;
+    }
+
+    private function layOut(string $plugin): void
+    {
+        $site = "{$this->directory}/site";
+        foreach (['', '/wp-content', '/wp-content/plugins', '/wp-content/mu-plugins'] as $part) {
+            mkdir("$site$part");
+        }
+        // WordPress looks for its configuration beside its programs: they are copied.
+        foreach (array_diff(glob(self::INSTALLED . '/*.php') ?: [], [self::INSTALLED . '/wp-config.php']) as $program) {
+            copy($program, $site . '/' . basename($program));
+        }
+        self::execute(['cp', '-r', self::INSTALLED . '/wp-admin', "$site/wp-admin"]);
+        symlink(self::INSTALLED . '/wp-includes', "$site/wp-includes");
+        symlink(self::INSTALLED . '/wp-content/themes', "$site/wp-content/themes");
+        symlink((string) realpath("$plugin/pagewell"), "$site/wp-content/plugins/pagewell");
+        copy("$plugin/tests/site/wp-config.php", "$site/wp-config.php");
+        copy("$plugin/tests/site/quiet.php", "$site/wp-content/mu-plugins/quiet.php");
+    }
+
+    private function startDatabase(): void
+    {
+        $user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
+        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user=$user", '--skip-name-resolve'];
+        self::execute(['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user=$user"]);
+        $log = ['file', "{$this->directory}/db.log", 'w'];
+        $command = ['/usr/sbin/mariadbd', ...$common, "--socket={$this->directory}/db.sock", "--pid-file={$this->directory}/db.pid", '--skip-networking', '--innodb-buffer-pool-size=32M'];
+        $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
+        if (!is_resource($process)) {
+            throw new \RuntimeException('mariadbd cannot be started');
+        }
+        $this->database = $process;
+        self::execute(['mariadb-admin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user=$user", '--wait=30', '--connect-timeout=30', 'ping']);
+        $password = $this->environment['WP_DB_PASSWORD'];
+        $made = "CREATE DATABASE wordpress; CREATE USER wordpress@localhost IDENTIFIED BY '$password'; GRANT ALL ON wordpress.* TO wordpress@localhost;";
+        self::execute(['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user=$user", '-e', $made]);
+    }
+
+    /** @param list<string> $command */
+    private function run(array $command): string
+    {
+        return self::execute($command, "{$this->directory}/site", $this->environment);
+    }
+
+    /**
+     * @param list<string>          $command
+     * @param array<string, string> $environment
+     */
+    private static function execute(array $command, ?string $directory = null, array $environment = []): string
+    {
+        $faults = tmpfile();
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => $faults], $pipes, $directory, $environment + getenv());
+        $printed = is_resource($process) ? (string) stream_get_contents($pipes[1]) : '';
+        if (!is_resource($process) || proc_close($process) !== 0) {
+            rewind($faults);
+            throw new \RuntimeException("{$command[0]}: $printed" . stream_get_contents($faults));
+        }
+        return $printed;
+    }
+}
