@@ -4,6 +4,9 @@
 //! - **Code** that the start alone runs: reading the command line and the configuration, finding php-fpm, building
 //!   expressions. When all is started the process lets go of what is as it is in its files; what is run after that
 //!   comes back, page by page, from where the system has the file in memory anyway.
+//! - **What was long.** The buffers and the content of a page of megabytes go back to the system when they are
+//!   freed. The system's allocator learns, from the first that goes, to keep places as long as that for the next
+//!   one; others settle in them, and what was needed once stays resident.
 //! - **What a crowd left behind.** Thousands of connections that ask for pages at the same moment need buffers and
 //!   states, which are freed when their clients rest. The system's allocator gives back what lies at the end of its
 //!   heap alone: what lies between things that are still in use stays with the process.
@@ -23,6 +26,25 @@ pub fn heap() {
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
         malloc_trim(0);
+    }
+}
+
+/// From now on what is longer than [`page_heap::LONGEST_BYTES`] is the system's own as soon as it is freed; what is
+/// shorter stays in the heap, which keeps at most twice as much free at its end.
+pub fn long_at_once() {
+    #[cfg(target_env = "gnu")]
+    {
+        use std::ffi::c_int;
+        const M_TRIM_THRESHOLD: c_int = -1;
+        const M_MMAP_THRESHOLD: c_int = -3;
+        const LONGEST: c_int = page_heap::LONGEST_BYTES as c_int;
+        #[allow(unsafe_code)]
+        unsafe extern "C" {
+            /// mallopt(3).
+            safe fn mallopt(param: c_int, value: c_int) -> c_int;
+        }
+        mallopt(M_MMAP_THRESHOLD, LONGEST);
+        mallopt(M_TRIM_THRESHOLD, 2 * LONGEST);
     }
 }
 

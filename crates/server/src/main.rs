@@ -150,6 +150,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         false => told(error, &config),
     })?;
     // Before there is any other thread.
+    let_go::long_at_once();
     privileges::drop_to(&standing, &config)?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

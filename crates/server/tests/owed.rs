@@ -20,8 +20,8 @@ const OWED_BYTES: usize = 12 << 20;
 /// Who does not read. Of four of their pages clients may be owed, and ten fit the store.
 const CLIENTS: usize = 60;
 const CUT_MIN: u64 = 40;
-/// What the process may have besides: buffers of pages that come, what the allocator keeps.
-const BESIDE_BYTES: usize = 48 << 20;
+/// What the process may have besides: buffers of pages that come, of which two may be growing at a time.
+const BESIDE_BYTES: usize = 32 << 20;
 
 /// Pagewell before an origin whose every address is another page.
 struct Served {
