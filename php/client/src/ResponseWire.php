@@ -48,6 +48,7 @@ final class ResponseWire implements Wire
 
     /**
      * The response is there. What the control interface has to be told is told now, before it is sent.
+     * Another one in its place, of a fault in what came afterwards, says what has changed, and nothing else.
      *
      * @param list<string> $lines   its fields, `Name: value`
      * @param bool         $session whether it was made in a session
@@ -56,8 +57,12 @@ final class ResponseWire implements Wire
      */
     public function finish(int $status, array $lines, bool $session = false): array
     {
+        if ($this->sent) {
+            Outgoing::current()->flush();
+            return array_values(preg_grep('/^Cache-Group-Invalidation:/i', $this->lines));
+        }
         $this->response = new Response($this->method, $status, $lines, $session);
-        if ($this->then !== null && !$this->sent) {
+        if ($this->then !== null) {
             ($this->then)();
         }
         $this->sent = true;

@@ -65,6 +65,12 @@ final class Teller
         return self::$way ?? ChangesBy::fromEnvironment();
     }
 
+    /** Where it is said what went wrong. */
+    public static function log(): Log
+    {
+        return self::$log ?? new Log();
+    }
+
     /**
      * Takes a change up.
      *
@@ -202,11 +208,6 @@ final class Teller
             $this->later = $control === null ? null : new Later($control, self::log());
         }
         return $this->later;
-    }
-
-    private static function log(): Log
-    {
-        return self::$log ?? new Log();
     }
 
     private function refused(string $call, Held $held): PagewellException

@@ -12,6 +12,7 @@ namespace Pagewell\Tests\Glue;
 use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Database\Connection;
 use Drupal\pagewell\Tags;
+use Pagewell\Control;
 use Pagewell\Outgoing;
 use Pagewell\RecordingControl;
 use Pagewell\RecordingWire;
@@ -20,7 +21,10 @@ use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\Controller\ControllerResolver;
+use Symfony\Component\HttpKernel\Event\ExceptionEvent;
+use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\HttpKernel;
+use Symfony\Component\HttpKernel\KernelEvents;
 
 final class DrupalTest extends TestCase
 {
@@ -85,8 +89,124 @@ final class DrupalTest extends TestCase
         self::assertSame([], $this->database->callbacks);
     }
 
+    public function testACallbackThatIsLostHoldsNothingUpForEver(): void
+    {
+        $wire = RecordingWire::install('POST');
+        // Somebody's callback fails, and with it those after it are gone.
+        $this->database->open = true;
+        $this->database->callbacks[] = static fn () => throw new \RuntimeException('of another module');
+        $this->tags->invalidateTags(['node:4']);
+        try {
+            $this->database->end(true);
+            self::fail('it was to fail');
+        } catch (\RuntimeException) {
+            self::assertSame([], $wire->lines());
+        }
+        $this->database->open = true;
+        $this->tags->invalidateTags(['node:5']);
+        self::assertCount(1, $this->database->callbacks);
+        $this->database->end(true);
+        self::assertSame(['Cache-Group-Invalidation: "node:4", "node:5"'], $wire->lines());
+    }
+
+    public function testWhatWaitsIsOnTheAnswerEvenIfNobodyWasCalled(): void
+    {
+        $response = $this->ask('POST', [], '', function (): void {
+            $this->database->open = true;
+            $this->tags->invalidateTags(['node:4']);
+            $this->database->callbacks = [];
+            $this->database->open = false;
+        });
+        self::assertSame('"node:4"', $response->headers->get('Cache-Group-Invalidation'));
+    }
+
+    public function testAConnectionThatTakesNoCallbackBreaksNothing(): void
+    {
+        $said = $this->log();
+        $this->database->open = true;
+        $this->database->takesCallbacks = false;
+        $response = $this->ask('POST', [], '', function (): void {
+            $this->tags->invalidateTags(['node:4']);
+            $this->database->open = false;
+        });
+        self::assertSame('"node:4"', $response->headers->get('Cache-Group-Invalidation'));
+        self::assertSame(['pagewell: no callbacks'], $said->getArrayCopy());
+    }
+
+    public function testAWordThatIsNoneIsLoggedAndTheAnswerSaysTheChange(): void
+    {
+        $said = $this->log();
+        putenv('PAGEWELL_CHANGES=answer');
+        try {
+            $response = $this->ask('POST', [], '', fn () => $this->tags->invalidateTags(['node:4', '']));
+        } finally {
+            putenv('PAGEWELL_CHANGES');
+        }
+        self::assertSame('"node:4"', $response->headers->get('Cache-Group-Invalidation'));
+        self::assertStringContainsString('write response or control. The answer', $said[0]);
+    }
+
+    public function testWhatNobodyCanBeToldIsLoggedWithTheCommand(): void
+    {
+        $said = $this->log(control: false);
+        $response = $this->ask('GET', ['node:4'], 'public, max-age=600', fn () => $this->tags->invalidateTags(['node:5']));
+        self::assertSame(200, $response->getStatusCode());
+        self::assertStringEndsWith("Run: pagewell invalidate --tag 'node:5'", $said[0]);
+    }
+
+    public function testAPageWhoseTagsCannotBeSaidIsNotKept(): void
+    {
+        $said = $this->log();
+        $response = $this->ask('GET', ['node:4', ''], 'public, max-age=600', static fn () => Outgoing::current()->uses('own', 1));
+        self::assertSame('no-store', $response->headers->get('Pagewell-Cache-Control'));
+        self::assertCount(1, $said);
+    }
+
+    public function testTheAnswerToAFaultAfterThePageWasDeclaredIsAnotherPage(): void
+    {
+        foreach (['GET' => null, 'POST' => '"node:5"'] as $method => $changed) {
+            $fails = static function (ResponseEvent $event): void {
+                $event->getResponse()->getStatusCode() === 200 && throw new \RuntimeException('late');
+            };
+            $response = $this->ask($method, ['node:4'], 'public, max-age=600', fn () => $method === 'GET' || $this->tags->invalidateTags(['node:5']), $fails);
+            self::assertSame([500, false], [$response->getStatusCode(), $response->headers->has('Cache-Groups')]);
+            self::assertFalse($response->headers->has('Pagewell-Cache-Control'));
+            self::assertSame($changed, $response->headers->get('Cache-Group-Invalidation'));
+        }
+    }
+
+    public function testAWriteThatEndsWithoutAResponseIsTold(): void
+    {
+        $control = new RecordingControl();
+        Outgoing::configure($control);
+        try {
+            $this->ask('POST', [], '', function (): void {
+                $this->tags->invalidateTags(['node:4']);
+                throw new \LogicException('nobody makes a response of this');
+            });
+            self::fail('it was to fail');
+        } catch (\LogicException) {
+            $this->tags->end();
+            self::assertSame(['node:4'], $control->tags());
+        }
+    }
+
+    public function testDrupalsOwnCachesAreEmptiedBeforePagewellHears(): void
+    {
+        $services = (string) file_get_contents(__DIR__ . '/../../../drupal/pagewell/pagewell.services.yml');
+        self::assertStringContainsString('{ name: cache_tags_invalidator, priority: -1000 }', $services);
+    }
+
+    /** What is said in the log from here on. */
+    private function log(Control|false|null $control = null): \ArrayObject
+    {
+        $said = new \ArrayObject();
+        Outgoing::configure($control ?? new RecordingControl(), static fn (string $text) => $said->append($text));
+        return $said;
+    }
+
     /** @param list<string> $tags */
-    private function ask(string $method, array $tags, string $cacheControl): Response
+    private function ask(string $method, array $tags, string $cacheControl, ?callable $does = null, ?callable $late = null): Response
     {
         $response = new class ($tags) extends Response implements CacheableResponseInterface {
             /** @param list<string> $tags */
@@ -109,8 +229,15 @@ final class DrupalTest extends TestCase
         $response->headers->set('Cache-Control', $cacheControl);
         $dispatcher = new EventDispatcher();
         $dispatcher->addSubscriber($this->tags);
+        if ($late !== null) {
+            $dispatcher->addListener(KernelEvents::RESPONSE, $late, -4096);
+            $dispatcher->addListener(KernelEvents::EXCEPTION, static fn (ExceptionEvent $event) => $event->setResponse(new Response('fault', 500)));
+        }
         $request = Request::create('/', $method);
-        $request->attributes->set('_controller', static fn (): Response => $response);
+        $request->attributes->set('_controller', static function () use ($response, $does): Response {
+            $does === null || $does();
+            return $response;
+        });
         return (new HttpKernel($dispatcher, new ControllerResolver()))->handle($request);
     }
 }

@@ -31,18 +31,23 @@ namespace Drupal\Core\Database {
             return $this->open;
         }
 
+        public bool $takesCallbacks = true;
+
         public function addRootTransactionEndCallback(callable $callback): void
         {
+            if (!$this->takesCallbacks) {
+                throw new \LogicException('no callbacks');
+            }
             $this->callbacks[] = $callback;
         }
 
         public function end(bool $success): void
         {
             $this->open = false;
-            foreach ($this->callbacks as $callback) {
+            [$callbacks, $this->callbacks] = [$this->callbacks, []];
+            foreach ($callbacks as $callback) {
                 $callback($success);
             }
-            $this->callbacks = [];
         }
     }
 }

@@ -6,6 +6,7 @@
  *     event                                   what happens
  *     kernel.request (main)                   the state of the request begins
  *     kernel.response (main, the last)        a cacheable response is tagged with its own cache tags
+ *     kernel.finish_request (main)            without a response: what has changed is told all the same
  *     invalidateTags(), no transaction        the tags are told
  *     invalidateTags(), in a transaction      the tags are told once its outermost level has committed
  *     kernel.terminate                        what was said since is told
@@ -14,6 +15,9 @@
  * that is saved invalidates `node:4` and `node_list`, and so on. Signed-in visitors have a session,
  * and their pages are not offered for storing. How long a page may be kept is the site's setting
  * (Cache-Control: max-age), at most.
+ *
+ * Nothing here throws into the site: a page that cannot be declared is not kept, and a change that
+ * cannot go its way is put on the answer, or into the log with the command that makes up for it.
  */
 
 declare(strict_types=1);
@@ -23,10 +27,15 @@ namespace Drupal\pagewell;
 use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Cache\CacheTagsInvalidatorInterface;
 use Drupal\Core\Database\Connection;
+use Pagewell\Changes;
+use Pagewell\Held;
 use Pagewell\Outgoing;
 use Pagewell\ResponseWire;
 use Pagewell\SymfonyResponse;
+use Pagewell\Teller;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
+use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
@@ -34,10 +43,13 @@ use Symfony\Component\HttpKernel\KernelEvents;
 /** Between Drupal's cache tags and the library. */
 final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterface
 {
+    /** What the library calls the transaction of Drupal's connection. */
+    private const CONNECTION = 'drupal';
+
     private ?ResponseWire $wire = null;
 
-    /** @var array<string, true> tags that wait for the commit */
-    private array $waiting = [];
+    /** @var \WeakReference<\Closure>|null what the connection calls as its transaction ends, for as long as it knows of it */
+    private ?\WeakReference $awaited = null;
 
     public function __construct(private readonly Connection $database)
     {
@@ -47,7 +59,9 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         return [
             KernelEvents::REQUEST => ['begin', 4096],
+            // After whatever may still add a tag, set a cookie or forbid storing (-1024).
             KernelEvents::RESPONSE => ['finish', -2048],
+            KernelEvents::FINISH_REQUEST => ['lose', -2048],
             KernelEvents::TERMINATE => ['end', -2048],
         ];
     }
@@ -55,7 +69,8 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire = ResponseWire::begin($event->getRequest()->getMethod());
+            $this->wire = null;
+            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod()));
         }
     }
 
@@ -65,50 +80,115 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
             return;
         }
         $response = $event->getResponse();
-        if ($response instanceof CacheableResponseInterface) {
-            $tags = $response->getCacheableMetadata()->getCacheTags();
-            $seconds = $response->getMaxAge();
-            if ($tags !== [] && $seconds !== null && $seconds > 0) {
-                Outgoing::current()->tagged(...array_values($tags));
-                Outgoing::current()->freshFor($seconds);
-            }
+        $finished = self::guarded(function () use ($event, $response): void {
+            $this->settle();
+            $this->declare($response);
+            SymfonyResponse::finish($this->wire, $event->getRequest(), $response);
+        });
+        if (!$finished) {
+            $response->headers->set('Pagewell-Cache-Control', 'no-store');
         }
-        SymfonyResponse::finish($this->wire, $event->getRequest(), $response);
+    }
+
+    public function lose(FinishRequestEvent $event): void
+    {
+        if ($event->isMainRequest()) {
+            self::guarded(fn () => $this->wire?->lose());
+        }
     }
 
     public function end(): void
     {
-        Outgoing::current()->end();
+        self::guarded(static fn () => Outgoing::current()->end());
     }
 
+    /** Called last of all invalidators: a page that is made from here on finds Drupal's own caches emptied. */
     public function invalidateTags(array $tags): void
     {
+        // No page has a tag without a name: it would not have been declared.
+        $tags = array_values(array_filter(array_map('strval', $tags), static fn (string $tag): bool => $tag !== ''));
         if ($tags === []) {
             return;
         }
-        if (!$this->database->inTransaction()) {
-            Outgoing::current()->changedTagged(...array_values($tags));
+        self::guarded($this->settle(...));
+        try {
+            Outgoing::current()->changedTagged(...$tags);
+        } catch (\Throwable $fault) {
+            $this->sayAnyway((new Changes())->tagged(...$tags), $fault);
+        }
+    }
+
+    private function declare(Response $response): void
+    {
+        if (!$response instanceof CacheableResponseInterface || $this->wire?->isSent()) {
             return;
         }
-        if ($this->waiting === []) {
-            $this->afterTransaction();
+        $tags = $response->getCacheableMetadata()->getCacheTags();
+        $seconds = $response->getMaxAge();
+        if ($tags !== [] && $seconds !== null && $seconds > 0) {
+            Outgoing::current()->tagged(...array_values($tags));
+            Outgoing::current()->freshFor($seconds);
         }
-        $this->waiting += array_fill_keys($tags, true);
+    }
+
+    /**
+     * Holds changes while Drupal's transaction is open, and tells them once it is not, for whatever
+     * reason nobody was called as it ended.
+     */
+    private function settle(): void
+    {
+        $transaction = Outgoing::current()->transaction(self::CONNECTION);
+        if (!$this->database->inTransaction()) {
+            $transaction->commitAll();
+            return;
+        }
+        if (!$transaction->isOpen()) {
+            $transaction->begin();
+        }
+        if ($this->awaited?->get() === null) {
+            $this->await();
+        }
     }
 
     /** Also after a rollback: what was held is told, which costs a render at most. */
-    private function afterTransaction(): void
+    private function await(): void
     {
-        $tell = function (): void {
-            $tags = array_map('strval', array_keys($this->waiting));
-            $this->waiting = [];
-            Outgoing::current()->changedTagged(...$tags);
+        $tell = static function (): void {
+            self::guarded(static fn () => Outgoing::current()->transaction(self::CONNECTION)->commitAll());
         };
         // Drupal 10.2 and newer; before it the connection itself takes the callback.
         if (method_exists($this->database, 'transactionManager')) {
             $this->database->transactionManager()->addPostTransactionCallback($tell);
         } else {
             $this->database->addRootTransactionEndCallback($tell);
+        }
+        $this->awaited = \WeakReference::create($tell);
+    }
+
+    /** The library does not take the change: its answer says it all the same, where there is one. */
+    private function sayAnyway(Changes $changes, \Throwable $fault): void
+    {
+        $carried = $this->wire !== null && !$this->wire->isSent() && !in_array($this->wire->method(), ['GET', 'HEAD', 'OPTIONS', 'TRACE'], true);
+        if ($carried) {
+            $this->wire->set($changes->lines());
+        }
+        $then = $carried ? 'The answer to the request says what has changed.' : 'Pages may be old. Run: ' . Held::one($changes)->command();
+        Teller::log()->warn("pagewell: {$fault->getMessage()} $then", $fault);
+    }
+
+    /**
+     * Whatever goes wrong stays here.
+     *
+     * @return bool whether nothing did
+     */
+    private static function guarded(callable $does): bool
+    {
+        try {
+            $does();
+            return true;
+        } catch (\Throwable $fault) {
+            Teller::log()->warn("pagewell: {$fault->getMessage()}", $fault);
+            return false;
         }
     }
 }
