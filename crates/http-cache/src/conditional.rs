@@ -39,7 +39,7 @@ pub fn answer(
     content_length: Option<u64>,
 ) -> Answer {
     // §13.2.1: no preconditions where the answer without them would be no success.
-    if !stored.status.is_success() {
+    if !stored.status.is_success() || stored.forms == Forms::Assembled {
         return Answer::Whole;
     }
     if fails_precondition(request, stored) {
@@ -81,7 +81,7 @@ fn fails_precondition(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool 
         let tag = stored.etag.text();
         let tag = tag.as_deref();
         let same = match stored.forms {
-            Forms::One => strong_match,
+            Forms::One | Forms::Assembled => strong_match,
             Forms::ByCoding => strong_match_any_form,
         };
         return request.if_match.get().is_some_and(|lines| !any_match(lines, tag, same));
@@ -97,7 +97,7 @@ fn is_not_modified(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
         let tag = stored.etag.text();
         let tag = tag.as_deref();
         let same = match stored.forms {
-            Forms::One => weak_match,
+            Forms::One | Forms::Assembled => weak_match,
             Forms::ByCoding => weak_match_any_form,
         };
         return request.if_none_match.get().is_some_and(|lines| any_match(lines, tag, same));

@@ -79,7 +79,7 @@ pub struct ResponseDirectives {
 
 impl ResponseDirectives {
     /// Reads Cache-Control lines, or those of a field with the same syntax.
-    pub(crate) fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> ResponseDirectives {
+    pub fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
         for member in lines.flat_map(fields::members) {
             let (name, argument) = split(member);

@@ -57,5 +57,6 @@ pub use request::{FieldLines, Method, RequestFacts};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
 pub use stored::{Beside, Forms, Stored, StoredFacts};
 pub use storing::storable;
+pub use targeted::says_esi;
 pub use time::{SECONDS_MAX, Timestamp};
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

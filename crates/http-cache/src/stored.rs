@@ -116,6 +116,9 @@ pub enum Forms {
     One,
     /// In content codings too, each form with a tag of its own ([`codings`](crate::codings)).
     ByCoding,
+    /// Never as it is: it is a template, and what is sent of it is put together for each visitor. Conditions
+    /// and ranges are about what is sent, of which nothing is known here.
+    Assembled,
 }
 
 impl Stored {

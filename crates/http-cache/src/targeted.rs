@@ -162,6 +162,21 @@ fn surrogate_control<'a>(
     speaks.then_some(directives)
 }
 
+/// Whether a response says in Surrogate-Control that its content is a template of ESI (`content="ESI/1.0"`, Edge
+/// Architecture 1.0, section 3), for everybody or for the surrogate of this name.
+pub fn says_esi(headers: &HeaderMap, cache_name: &str) -> bool {
+    let lines = headers.get_all("surrogate-control").iter();
+    lines.flat_map(|line| fields::members(line.as_bytes())).any(|member| {
+        let mut parts = member.splitn(2, |byte| *byte == b';');
+        let (name, argument) = split(fields::trim(parts.next().unwrap_or_default()));
+        let addressed = parts.next().map(fields::trim);
+        let is_ours = addressed.is_none_or(|name| name.eq_ignore_ascii_case(cache_name.as_bytes()));
+        let Argument::Text(text) = argument else { return false };
+        let mut words = text.split(|byte| byte.is_ascii_whitespace());
+        is_ours && name.eq_ignore_ascii_case(b"content") && words.any(|word| word == b"ESI/1.0")
+    })
+}
+
 /// X-Accel-Expires as nginx documents it: seconds from now, `@` and a Unix time, or 0 and `off` for
 /// not storing. `None` when unreadable.
 fn x_accel_expires(value: &[u8], now: Timestamp) -> Option<ResponseDirectives> {
@@ -265,6 +280,26 @@ mod tests {
         let esi =
             read(&[("cache-control", "max-age=5"), ("surrogate-control", "content=\"ESI/1.0\"")]);
         assert_eq!(esi.by, DeclaredBy::CacheControl);
+    }
+
+    #[test]
+    fn templates_of_esi() {
+        let says = |value: &'static str| {
+            let fields = [(HeaderName::from_static("surrogate-control"), value)];
+            let fields = fields.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            says_esi(&HeaderMap::from_iter(fields), "pagewell")
+        };
+        for value in [
+            "content=\"ESI/1.0\"",
+            "no-store, content=\"ESI/1.0 Other/2\"",
+            "content=\"ESI/1.0\";Pagewell",
+            "Content=\"Other/2 ESI/1.0\", max-age=9",
+        ] {
+            assert!(says(value), "{value}");
+        }
+        for value in ["max-age=9", "content=\"ESI/1.0\";other", "content=\"ESI/2.0\"", "content"] {
+            assert!(!says(value), "{value}");
+        }
     }
 
     #[test]

@@ -158,7 +158,11 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
         Some(Whose::Own) => out.u8(2),
     }
     stored.etag.as_it_came().iter().for_each(|tag| out.bytes(tag));
-    out.u8(u8::from(stored.forms == Forms::ByCoding));
+    out.u8(match stored.forms {
+        Forms::One => 0,
+        Forms::ByCoding => 1,
+        Forms::Assembled => 2,
+    });
     out.maybe(stored.content_length());
     out.u8(u8::from(stored.beside().litespeed.is_some()));
     if let Some(control) = &stored.beside().litespeed {
@@ -193,7 +197,12 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
         2 => entity_tag(Whose::Own, rest)?,
         _ => return Err(Unreadable::Invalid),
     };
-    stored.forms = if rest.flag()? { Forms::ByCoding } else { Forms::One };
+    stored.forms = match rest.u8()? {
+        0 => Forms::One,
+        1 => Forms::ByCoding,
+        2 => Forms::Assembled,
+        _ => return Err(Unreadable::Invalid),
+    };
     stored.set_content_length(rest.maybe()?);
     let litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
     stored.set_beside(Beside { litespeed, ..Beside::default() });

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{head, read, record, snapshot, usual};
-use http_cache::Stored;
+use http_cache::{Forms, Stored};
 use page_snapshot::{
     Content, End, FRAME_BYTES, Journal, Left, Name, PREFIX_BYTES, Reader, Unreadable, Writer,
     Written, read_journal, read_page, write_page,
@@ -111,14 +111,25 @@ fn shown(stored: &Stored) -> String {
 
 #[test]
 fn a_page_reads_as_it_was_written() {
-    let stored = usual();
-    let written = record("http://a/", &stored);
+    for forms in [Forms::ByCoding, Forms::One, Forms::Assembled] {
+        reads_as_it_was_written(&of_forms(forms));
+    }
+}
+
+fn of_forms(forms: Forms) -> Stored {
+    let mut stored = usual();
+    stored.forms = forms;
+    stored
+}
+
+fn reads_as_it_was_written(stored: &Stored) {
+    let written = record("http://a/", stored);
     let mut bytes = Vec::new();
     write_page(&written, &mut bytes);
     let page = read_page(&bytes).expect("it is whole");
     assert_eq!((page.key, page.worth, page.marked_at_ms), (&b"http://a/"[..], 5, Some(99)));
     assert_eq!((page.content, page.forms), (written.content, written.forms));
-    assert_eq!(shown(&page.stored), shown(&stored));
+    assert_eq!(shown(&page.stored), shown(stored));
     for length in 0..bytes.len() {
         assert!(read_page(&bytes[..length]).is_err(), "{length}");
     }

@@ -35,6 +35,8 @@ pub enum Content {
     Whole(Bytes),
     /// All of it, in pieces.
     Pieces(VecDeque<Bytes>),
+    /// All of it, in pieces of several pages that were put together for this client.
+    Assembled(VecDeque<Bytes>),
     /// What arrives, until the channel is closed.
     Channel {
         /// Where it arrives.
@@ -105,7 +107,7 @@ impl Content {
                 *self = Content::Empty;
                 (!bytes.is_empty()).then_some(Ok(bytes))
             }
-            Content::Pieces(pieces) => pieces.pop_front().map(Ok),
+            Content::Pieces(pieces) | Content::Assembled(pieces) => pieces.pop_front().map(Ok),
             Content::Channel { pieces, length } => {
                 let piece = ready!(pieces.poll_recv(cx));
                 if let (Some(Ok(bytes)), Some(length)) = (&piece, length) {
@@ -145,6 +147,9 @@ impl Content {
         match self {
             Content::Whole(bytes) if page.is_some() => lend(bytes),
             Content::Pieces(pieces) if page.is_some() => pieces.iter_mut().for_each(lend),
+            Content::Assembled(pieces) => pieces.iter_mut().for_each(|bytes| {
+                *bytes = owed::lend(client, None, std::mem::take(bytes));
+            }),
             Content::Collected(collected) => collected.rest.is_for(client),
             Content::OnTheWay(coded) => coded.source.lend(page, client),
             _ => {}
@@ -155,7 +160,7 @@ impl Content {
         match self {
             Content::Empty => true,
             Content::Whole(bytes) => bytes.is_empty(),
-            Content::Pieces(pieces) => pieces.is_empty(),
+            Content::Pieces(pieces) | Content::Assembled(pieces) => pieces.is_empty(),
             Content::Channel { .. } | Content::Collected(_) | Content::Broken(_) => false,
             Content::Trailed(_) | Content::OnTheWay(_) => false,
         }
@@ -174,7 +179,7 @@ impl Content {
         match self {
             Content::Empty => SizeHint::with_exact(0),
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Pieces(pieces) => {
+            Content::Pieces(pieces) | Content::Assembled(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
             Content::Channel { length, .. } => {
@@ -282,7 +287,10 @@ impl ResponseBody {
 
     /// For hyper to have: what of it is in memory for the client alone is owed to it.
     pub fn lent(mut self, client: impl FnOnce() -> Arc<Client>) -> ResponseBody {
-        let may_follow = matches!(self.content, Content::Collected(_) | Content::OnTheWay(_));
+        let may_follow = matches!(
+            self.content,
+            Content::Collected(_) | Content::OnTheWay(_) | Content::Assembled(_)
+        );
         let page = self.page.take();
         if page.is_some() || may_follow {
             self.content.lend(page, &client());

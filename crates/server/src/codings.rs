@@ -95,6 +95,9 @@ enum Queued {
 /// Notes in a response that is about to be stored with `length` bytes of content whether it will be
 /// sent in codings: then its `Vary` says so from the first time it is sent.
 pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
+    if stored.forms == Forms::Assembled {
+        return;
+    }
     let codings = &site.config.codings;
     let may = codings.codable.check(stored.status, &stored.headers, Some(length as u64));
     stored.forms = match may {

@@ -52,6 +52,8 @@ counters! {
     invalidations: "Changes taken in: from responses, from requests to purge, and from the control interface.",
     purges: "Requests to purge that were carried out (`PURGE`, `BAN` and the like).",
     purges_refused: "Requests to purge from somebody who may not.",
+    fragments: "Fragments that were asked for to put pages together (ESI); each counts as a request, too.",
+    fragments_failed: "Fragments that could not be had, or were too many, too large or too deep.",
     files: "Requests answered with a file.",
     memcached_hits: "Items asked for over the memcached port that were there.",
     memcached_misses: "Items asked for over the memcached port that were not there.",

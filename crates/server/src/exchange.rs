@@ -5,6 +5,7 @@
 
 use crate::body::{Content, ResponseBody};
 use crate::codings::{self, on_the_way};
+use crate::esi::{self, Asked};
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::litespeed;
@@ -28,11 +29,12 @@ use http_cache::{
 };
 use hyper::body::Incoming;
 use page_store::Candidates;
-use site_rules::{
-    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
-};
+use site_rules::{BypassBecause, Handling, Peer, Plan, Planned, RequestView, key_without_vary};
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+/// The content of a request; none where Pagewell itself asks, for a fragment of a page.
+pub type RequestContent = Option<Incoming>;
 
 /// Who asks, and by which way.
 #[derive(Clone, Debug)]
@@ -81,7 +83,7 @@ pub async fn answer(
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let response = match purge::is_asked(door, &request) {
         true => purge::answer(door, &request, visitor).await,
-        false => by_site(door, request, visitor).await,
+        false => by_site(door, request.map(Some), visitor).await,
     };
     closing(last, response)
 }
@@ -97,7 +99,7 @@ fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<Respons
 /// Answers by the site that the host names.
 async fn by_site(
     door: &Arc<Site>,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     let fallback = door.unnamed_host();
@@ -114,7 +116,11 @@ async fn by_site(
             } else {
                 let told = litespeed::is_told(&site.config.dialects, request.headers());
                 let is_timed = is_told_timing(site, &request, &target, &visitor);
+                let asked = esi::may_come(site).then(|| Asked::of(&request, &target, &visitor));
                 let mut response = dispatch(site, request, target, &visitor).await;
+                if let Some(asked) = asked.filter(|_| esi::is_template(&response)) {
+                    response = Box::pin(esi::assembled(site, asked, response)).await;
+                }
                 if is_timed {
                     serve::tell_timing(&mut response, visitor.besides.spent.as_ref());
                 }
@@ -140,7 +146,7 @@ pub fn is_timed(door: &Arc<Site>) -> bool {
 /// Whether the visitor is told how long the origin takes: as the rule for the page says, or else the site.
 fn is_told_timing(
     site: &Site,
-    request: &Request<Incoming>,
+    request: &Request<RequestContent>,
     target: &Target,
     visitor: &Visitor,
 ) -> bool {
@@ -183,16 +189,17 @@ fn is_challenge(target: &Target) -> bool {
     target.path_and_query.starts_with("/.well-known/acme-challenge/")
 }
 
-async fn dispatch(
+/// Answers a request for this target, which is the site's.
+pub async fn dispatch(
     site: &Arc<Site>,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     if let Some(origin) = switch::asked(site, &request) {
         return Box::pin(switch::pass(site, origin, request, target, visitor)).await;
     }
-    let has_content = !request.body().is_end_stream();
+    let has_content = request.body().as_ref().is_some_and(|body| !body.is_end_stream());
     match (Kind::of(request.method()), request.method()) {
         (Kind::Get | Kind::Head, _) if target.path_and_query == "*" => {
             serve::error(StatusCode::BAD_REQUEST, "target-invalid", None)
@@ -227,7 +234,7 @@ async fn dispatch(
 /// as large as the largest of them, and is copied for each request.
 async fn pass(
     site: &Arc<Site>,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
     why: ForwardReason,
@@ -238,7 +245,7 @@ async fn pass(
 /// Answers a GET or HEAD: from the store if the verdict is so, else by a render.
 async fn get(
     site: &Arc<Site>,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
@@ -332,7 +339,7 @@ pub fn plan(
 /// Passes a GET or HEAD on as it came: what is made for one visitor is not stored.
 async fn bypass(
     site: &Arc<Site>,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
     (plan, because): (&Plan, BypassBecause),
@@ -431,19 +438,23 @@ fn decide_among(
     let fields = AsSent(headers);
     let planned = Planned::new(rules, *plan, &fields);
     let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    restrict(rules, plan, facts, candidates.as_slice(), verdict)
+    restrict(site, plan, facts, candidates.as_slice(), verdict)
 }
 
 /// What the plan leaves of a verdict: see [`SiteRules::may_use`].
 fn restrict(
-    rules: &SiteRules,
+    site: &Site,
     plan: &Plan,
     facts: &RequestFacts<'_>,
     pages: &[SharedPage],
     verdict: Verdict,
 ) -> Verdict {
+    let rules = &site.config.rules;
     let only_if_cached = facts.cache_control.only_if_cached;
-    let may_use = |at: &usize| rules.may_use(plan, &pages[*at].payload().stored);
+    let may_use = |at: &usize| {
+        let stored = &pages[*at].payload().stored;
+        rules.may_use(plan, stored) && esi::may_use(site, stored)
+    };
     match verdict {
         // RFC 9111 section 5.2.1.7.
         Verdict::Reuse { candidate, .. } if !may_use(&candidate) && only_if_cached => {

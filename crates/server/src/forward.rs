@@ -8,7 +8,8 @@ use crate::body::{CHANNEL_PIECES, Content, ResponseBody, Trailed};
 use crate::codings::on_the_way;
 use crate::config::Limits;
 use crate::database::Waited;
-use crate::exchange::Visitor;
+use crate::esi;
+use crate::exchange::{RequestContent, Visitor};
 use crate::heard::{self, Patience};
 use crate::in_hand;
 use crate::litespeed;
@@ -31,7 +32,6 @@ use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::tags::internal_tag_fields;
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
-use hyper::body::Incoming;
 use site_rules::Planned;
 use std::sync::{Arc, LazyLock};
 use tokio::sync::{mpsc, oneshot};
@@ -304,6 +304,7 @@ pub async fn send_following(
         false => None,
     };
     request.litespeed = site.config.dialects.litespeed;
+    esi::announce(site, &mut request.headers);
     let method = request.method.clone();
     let (spent, trace) = (request.besides.spent.clone(), request.besides.trace.clone());
     // How long its client takes is not the origin's time.
@@ -353,7 +354,7 @@ pub async fn send_following(
 /// where `keep` says so.
 pub async fn pass_bypassed(
     site: &Arc<Site>,
-    request: http::Request<Incoming>,
+    request: http::Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
     why: Why,
@@ -369,7 +370,7 @@ pub async fn pass_bypassed(
 /// Passes a request on that is not answered from the store and whose response is not stored.
 pub async fn pass(
     site: &Arc<Site>,
-    request: http::Request<Incoming>,
+    request: http::Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
     why: Why,
@@ -379,7 +380,7 @@ pub async fn pass(
 
 async fn pass_keeping(
     site: &Arc<Site>,
-    request: http::Request<Incoming>,
+    request: http::Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
     mut why: Why,
@@ -453,12 +454,13 @@ pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'
 }
 
 fn content_of(
-    body: Incoming,
+    body: RequestContent,
     version: Version,
     headers: &HeaderMap,
     limits: &Limits,
 ) -> RequestBody {
     use http_body::Body;
+    let Some(body) = body else { return RequestBody::Empty };
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }
@@ -526,6 +528,7 @@ pub fn stream(
     *answer.status_mut() = code;
     *answer.headers_mut() = headers;
     litespeed::remember_refusal(said, &mut answer);
+    esi::mark(site, &all, &mut answer);
     answer
 }
 

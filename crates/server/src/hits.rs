@@ -433,6 +433,8 @@ fn form(
 ) -> Option<Chosen> {
     let (stored, forms) = (&page.payload().stored, page.payload().forms());
     let (head, coding) = match answer {
+        // It is put together for each visitor.
+        Answer::Whole if stored.forms == Forms::Assembled => return None,
         Answer::Whole => (Head::Whole, form_of_whole(facts, forms.codings())),
         Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
         Answer::NotModified => {

@@ -15,6 +15,7 @@ pub mod counters;
 pub mod database;
 pub mod deadline;
 pub mod doctor;
+pub mod esi;
 pub mod exchange;
 pub mod explain;
 pub mod figures;

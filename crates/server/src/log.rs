@@ -5,6 +5,8 @@
 
 use clap::ValueEnum;
 use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tracing::Level;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
@@ -45,6 +47,33 @@ pub fn start(level: LogLevel) -> Result<(), String> {
         .fmt_fields(debug_fn(write_field).delimited(" "))
         .try_init()
         .map_err(|error| error.to_string())
+}
+
+/// When something is said again that may happen as often as visitors like.
+pub struct Seldom(Mutex<Option<Duration>>);
+
+impl Seldom {
+    /// It has not been said.
+    pub const fn new() -> Seldom {
+        Seldom(Mutex::new(None))
+    }
+
+    /// Whether it is to be said `now`, by the monotonic clock: once in ten seconds.
+    pub fn is_due(&self, now: Duration) -> bool {
+        const QUIET: Duration = Duration::from_secs(10);
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = said.is_none_or(|at| now.saturating_sub(at) >= QUIET);
+        if is_due {
+            *said = Some(now);
+        }
+        is_due
+    }
+}
+
+impl Default for Seldom {
+    fn default() -> Seldom {
+        Seldom::new()
+    }
 }
 
 /// Writes a field as key and value.

@@ -14,7 +14,8 @@
 use crate::body::ResponseBody;
 use crate::codings;
 use crate::config::PrivateCopies;
-use crate::exchange::{Visitor, tell_bypassed, view_of};
+use crate::esi;
+use crate::exchange::{RequestContent, Visitor, tell_bypassed, view_of};
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::origin::OriginResponse;
@@ -31,7 +32,6 @@ use http_cache::{
     Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp,
     Verdict, decide, storable_for_owner,
 };
-use hyper::body::Incoming;
 use page_store::{Dependencies, Lease, Strength, Target as Changed};
 use site_rules::{BypassBecause, Owner, Plan};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub struct Keep {
 pub async fn answer(
     site: &Arc<Site>,
     copies: &PrivateCopies,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
     plan: Plan,
@@ -126,7 +126,7 @@ fn from_store(
     let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict else { return None };
     let found = &pages[candidate];
     let page = found.payload();
-    if !page.stored.is_private() {
+    if !page.stored.is_private() || !esi::may_use(site, &page.stored) {
         return None;
     }
     codings::wanted(site, facts, found);
@@ -161,6 +161,7 @@ pub async fn take(
             return Taken::PassOn(response, Some(reason));
         }
     };
+    esi::note(site, &response.headers, &mut stored);
     render::understand(site, &head.method, &head.headers, &mut response, Some(&mut stored));
     if stored.headers.contains_key(header::CONTENT_ENCODING) {
         // Its owner may ask from a browser that does not know it.

@@ -324,8 +324,9 @@ impl Render {
         let request_time = self.site.clock.now();
         self.began_ms.get_or_insert(request_time.0);
         self.site.counters.renders.add();
-        // A trace goes into the lines that are sent, and counts for nothing else.
-        let untraced = self.site.config.traces.is_some().then(|| headers.clone());
+        // A trace, and what Pagewell can, go into the lines that are sent, and count for nothing else.
+        let config = &self.site.config;
+        let untraced = (config.traces.is_some() || config.esi).then(|| headers.clone());
         let mut request = Box::new(self.request(headers, script));
         let sent = self.send(&mut request).await;
         let Some(sent) = sent else { return Attempt::Done };

@@ -5,6 +5,7 @@
 use crate::access_log::Spent;
 use crate::body::{Content, ResponseBody};
 use crate::config::Address;
+use crate::esi;
 use crate::litespeed;
 use crate::page::{Laid, ReadPage, SharedPage};
 use crate::site::Site;
@@ -55,6 +56,7 @@ pub fn new_page(
     let mut response = Response::new(Content::Empty.into());
     *response.status_mut() = stored.status;
     *response.headers_mut() = fields;
+    esi::mark_as(stored, &mut response);
     told(fill(facts, response, length, Content::Whole(page.content())), page, now, status)
 }
 
@@ -314,6 +316,7 @@ pub fn with(stored: &Stored, status: StatusCode, content: Content) -> Response<R
     let mut response = Response::new(ResponseBody::from(content));
     *response.status_mut() = status;
     response.headers_mut().clone_from(&stored.headers);
+    esi::mark_as(stored, &mut response);
     response
 }
 

@@ -12,7 +12,7 @@
 
 use crate::body::{Content, ResponseBody};
 use crate::config::Limits;
-use crate::exchange::Visitor;
+use crate::exchange::{RequestContent, Visitor};
 use crate::forward;
 use crate::in_hand;
 use crate::litespeed;
@@ -28,7 +28,6 @@ use crate::trailers::Trailers;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{FieldUse, ForwardReason};
-use hyper::body::Incoming;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -108,7 +107,7 @@ impl Slot {
 /// The origin that may be asked to change the protocol, if the request offers that and it can be. An
 /// offer may be ignored (RFC 9110 section 7.8); with another method than GET it is, so that a write is a
 /// write.
-pub fn asked<'a>(site: &'a Site, request: &Request<Incoming>) -> Option<&'a HttpOrigin> {
+pub fn asked<'a>(site: &'a Site, request: &Request<RequestContent>) -> Option<&'a HttpOrigin> {
     let Origin::Http(origin) = &site.origin else { return None };
     if request.method() != Method::GET {
         return None;
@@ -120,7 +119,7 @@ pub fn asked<'a>(site: &'a Site, request: &Request<Incoming>) -> Option<&'a Http
 pub async fn pass(
     site: &Arc<Site>,
     origin: &HttpOrigin,
-    mut request: Request<Incoming>,
+    mut request: Request<RequestContent>,
     target: Target,
     visitor: &Visitor,
 ) -> Response<ResponseBody> {

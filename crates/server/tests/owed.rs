@@ -5,10 +5,8 @@
 
 mod common;
 
-use common::{BOUND, binary, client, counter, is_hit, until};
-use harness::{Address, Client, Pagewell, PrivateDir, page_origin};
-use serde_json::Value;
-use socket2::{Domain, Socket, Type};
+use common::{binary, client, counter, is_hit, limit_hit, slow_client, until};
+use harness::{Pagewell, PrivateDir, page_origin};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -49,10 +47,7 @@ fn serve() -> Served {
 impl Served {
     /// How many were cut off.
     fn cut(&self) -> u64 {
-        let stats = Client::new(self.pagewell.admin().clone()).get("/v1/stats");
-        let stats: Value =
-            serde_json::from_slice(&stats.expect("an answer").content).expect("JSON");
-        stats["limits_hit"]["owed"].as_u64().expect("it is counted")
+        limit_hit(&self.pagewell, "owed")
     }
 
     fn owed(&self) -> usize {
@@ -80,20 +75,9 @@ impl Served {
     }
 }
 
-/// A client of which the system takes little.
-fn connect(pagewell: &Pagewell) -> TcpStream {
-    let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
-    let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None).expect("a socket");
-    socket.set_recv_buffer_size(4 << 10).expect("a small buffer");
-    socket.connect(&(*address).into()).expect("it accepts connections");
-    let stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(BOUND)).expect("can be set");
-    stream
-}
-
 /// One that has asked over HTTP/1.1.
 fn asks(pagewell: &Pagewell, target: &str) -> TcpStream {
-    let mut stream = connect(pagewell);
+    let mut stream = slow_client(pagewell);
     let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("sent");
     stream
@@ -178,7 +162,7 @@ const END_HEADERS: u8 = 0x4;
 
 impl Http2 {
     fn begin(pagewell: &Pagewell) -> Http2 {
-        let mut http2 = Http2(connect(pagewell));
+        let mut http2 = Http2(slow_client(pagewell));
         http2.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("sent");
         http2.frame(SETTINGS, 0, 0, &[]).expect("sent");
         http2

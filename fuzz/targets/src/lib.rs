@@ -8,6 +8,7 @@
 pub mod change_stream;
 pub mod changed_rows;
 pub mod dialects;
+pub mod esi;
 pub mod fastcgi;
 pub mod http2_frames;
 pub mod http_cache;
@@ -25,11 +26,12 @@ pub mod target_key;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
     ("dialects", dialects::run),
+    ("esi", esi::run),
     ("fastcgi", fastcgi::run),
     ("http2_frames", http2_frames::run),
     ("logical_replication", logical_replication::run),

@@ -7,6 +7,7 @@
 //! which says that it may be of any coding, and which the origin knows when it comes back.
 
 use crate::body::{Content, Piece, ResponseBody};
+use crate::esi;
 use crate::site::Site;
 use bytes::Bytes;
 use flate2::Compression;
@@ -26,6 +27,10 @@ pub fn on_the_way(
     mut response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let codings = &site.config.codings;
+    if esi::is_template(&response) {
+        // Its parts are read first.
+        return response;
+    }
     if !codings.on_the_way || !codings.make.contains(&Coding::Gzip) {
         return response;
     }

@@ -137,6 +137,8 @@ pub struct Config {
     pub access_log: Option<AccessLog>,
     /// Whether a response says how long the origin took (`Server-Timing`).
     pub server_timing: bool,
+    /// Whether pages are put together of fragments, where the application asks for it (ESI).
+    pub esi: bool,
     /// Whether plain hits are answered in front of the HTTP library.
     pub hits_in_front: bool,
     /// Rules, the normal form of URLs, which cookies count.

@@ -170,6 +170,7 @@ pub struct Cache {
     pub stale_if_error: Option<String>,
     pub soft_for: Option<String>,
     pub server_timing: Option<bool>,
+    pub esi: Option<bool>,
 }
 
 /// `[rewarm]`

@@ -109,6 +109,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         codings: super::codings::resolve(&file.codings)?,
         access_log: super::access_log::resolve(&file.access_log)?,
         server_timing: file.cache.server_timing.unwrap_or(false),
+        esi: file.cache.esi.unwrap_or(false),
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         traces: super::traces::resolve(&file.traces)?,
         databases: super::database::resolve(&file.database, &file.change)?,

@@ -378,6 +378,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "Whether a response says in `Server-Timing` how many milliseconds the origin took until its header section was there. Only responses that the origin was asked for.",
     ),
     row(
+        "cache.esi",
+        "",
+        "false",
+        "Whether pages are put together of fragments, where the application asks for it: the origin is told that it may (`Surrogate-Capability`), and a response that says `Surrogate-Control: content=\"ESI/1.0\"` is a template.",
+    ),
+    row(
         "keys.drop",
         "",
         "the list in the guide to rules",
@@ -583,12 +589,7 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     row("rewarm.pages_per_second", "", "10", "How many a second at most, for each site."),
     row("rewarm.at_once", "", "2", "How many at once at most, while the origin has a place free."),
-    row(
-        "rewarm.min_uses",
-        "",
-        "1",
-        "How often a page must have been used since it was stored; counted to 3. 0 takes every page.",
-    ),
+    row("rewarm.min_uses", "", "1", "How often a page must have been used, up to 3; 0: any page."),
 ];
 
 #[cfg(test)]

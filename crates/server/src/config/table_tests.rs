@@ -24,6 +24,7 @@ fn every_option_is_a_key_of_the_file() {
             | "hits_in_front"
             | "keys.sort"
             | "cache.server_timing"
+            | "cache.esi"
             | "access_log.mask_addresses"
             | "access_log.mask_queries"
             | "keys.lower_case"

@@ -9,7 +9,7 @@ use crate::site::Site;
 use crate::target::Target;
 use crate::why::{Outcome, shown};
 use http::header;
-use http_cache::Timestamp;
+use http_cache::{Forms, Timestamp};
 use page_store::SERVED_MAX;
 use serde_json::{Value, json};
 
@@ -37,6 +37,7 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
         "content_type": content_type,
         "tags": tags,
         "tags_left_out": stored.tags().len().saturating_sub(TAGS_MAX),
+        "template": stored.forms == Forms::Assembled,
         "varies_by": stored.nominated().names().map(|name| name.as_str()).collect::<Vec<_>>(),
         "variants": judged.variants,
         "marked_at_ms": page.marked().map(|marked| marked.at_ms),

@@ -73,6 +73,9 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
         _ => String::new(),
     };
     out.row("made from", &(list(&page["tags"], ", ") + &more));
+    if page["template"] == true {
+        out.row("is", "a template: fragments are put into it for each visitor (ESI)");
+    }
     out.row("varies by", &list(&page["varies_by"], ", "));
     let by = &page["dropped_by"];
     let prefixes = list(&by["prefixes"], ", ");

@@ -176,7 +176,7 @@ impl Render {
         let told = Told { variant, hash: hash as u64 };
         self.outdate();
         let coded = match stored.forms {
-            Forms::One => Vec::new(),
+            Forms::One | Forms::Assembled => Vec::new(),
             Forms::ByCoding if coded.is_empty() => self.coded_before(&content),
             Forms::ByCoding => coded,
         };

@@ -5,6 +5,7 @@
 //! Cookies that a rule has ignored are gone from the stored page and from what any visitor gets.
 
 use super::{Ask, Ranges, Sent, parts};
+use crate::esi;
 use crate::exchange::view_of;
 use crate::forward::{AsSent, read_facts};
 use crate::origin::OriginResponse;
@@ -12,7 +13,7 @@ use crate::page::{ReadPage, SharedPage};
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
-use http_cache::{NotStored, Stored, freshen, storable};
+use http_cache::{Forms, NotStored, Stored, freshen, storable};
 use site_rules::{Ignored, Revision};
 use std::borrow::Cow;
 
@@ -48,6 +49,7 @@ pub(super) fn keep(
     if !revision.ignored.is_empty() {
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
+    esi::note(site, &response.headers, &mut stored);
     Ok(stored)
 }
 
@@ -71,11 +73,12 @@ pub(super) fn freshened(
             .map_err(|reason| reason.as_str())
     };
     if revision.ignored.is_empty() {
-        return refresh(known, &response.headers);
+        return Ok(of_form(known, refresh(known, &response.headers)?));
     }
     let mut plain = known.clone();
     revision.ignored.strip(&mut plain.headers);
-    let mut stored = refresh(&plain, &counted(revision.ignored, &response.headers))?;
+    let stored = refresh(&plain, &counted(revision.ignored, &response.headers))?;
+    let mut stored = of_form(known, stored);
     // What the 304 says to clients goes before what was said before it.
     revision.ignored.restore(&known.headers, &mut stored.headers);
     if response.headers.contains_key(header::CACHE_CONTROL)
@@ -84,6 +87,14 @@ pub(super) fn freshened(
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
     Ok(stored)
+}
+
+/// What was a template stays one, whatever else a 304 says: its content is the same.
+fn of_form(known: &Stored, mut stored: Stored) -> Stored {
+    if known.forms == Forms::Assembled {
+        stored.forms = Forms::Assembled;
+    }
+    stored
 }
 
 fn revise<'s>(

@@ -77,6 +77,11 @@ const REMEDIES: &[(&str, &str)] = &[
         "More children (php.children) if there is memory; else see what is not stored, or slow (pagewell offenders).",
     ),
     ("invalid-response", "See origin-invalid in the log."),
+    (
+        "fragment-failed",
+        "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.",
+    ),
+    ("page-too-large", "Raise limits.page_bytes, or have fewer fragments in it."),
     // Pagewell answers itself.
     ("host-unknown", "Name the host in site.host or site.aliases."),
     ("to-https", "Ask for the https address."),

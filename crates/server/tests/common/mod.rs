@@ -15,8 +15,10 @@ mod raw;
 pub use played::{asked, asked_again, before_origin};
 pub use raw::{Answer, Raw};
 
-use harness::{Client, Deadline, Pagewell, PrivateDir, Response, cpu};
+use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Response, cpu};
+use socket2::{Domain, Socket, Type};
 use std::fs;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -172,6 +174,24 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// A client of the visitors' side.
 pub fn client(pagewell: &Pagewell) -> Client {
     Client::new(pagewell.address().clone()).within(BOUND)
+}
+
+/// A connection of which the system takes little: what its client does not read waits in Pagewell.
+pub fn slow_client(pagewell: &Pagewell) -> TcpStream {
+    let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
+    let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(4 << 10).expect("a small buffer");
+    socket.connect(&(*address).into()).expect("it accepts connections");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(BOUND)).expect("can be set");
+    stream
+}
+
+/// How often a limit was reached.
+pub fn limit_hit(pagewell: &Pagewell, key: &str) -> u64 {
+    let stats = Client::new(pagewell.admin().clone()).get("/v1/stats").expect("an answer");
+    let stats: serde_json::Value = serde_json::from_slice(&stats.content).expect("JSON");
+    stats["limits_hit"][key].as_u64().expect("it is counted")
 }
 
 /// One request over a connection of its own, in a thread of its own.

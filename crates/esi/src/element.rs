@@ -1,0 +1,135 @@
+//! One element of ESI: where it ends, what it is called, its attributes (XML 1.0 section 3.1, as far as they are
+//! needed here).
+//!
+//! It is read from left to right once; what it turns out not to be, nobody has to read again.
+
+use std::borrow::Cow;
+
+/// What begins at a `<`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Element<'t> {
+    /// `<esi:name …>` or `<esi:name …/>`.
+    Start {
+        /// Behind `esi:`.
+        name: &'t [u8],
+        /// All of it.
+        tag: &'t [u8],
+    },
+    /// `</esi:name>`.
+    End {
+        /// Behind `esi:`.
+        name: &'t [u8],
+        /// All of it.
+        tag: &'t [u8],
+    },
+    /// It begins like one and does not go on as one.
+    Unfinished,
+}
+
+/// The element at the beginning of `rest`; `None` where there is none.
+pub(crate) fn element_at(rest: &[u8]) -> Option<Element<'_>> {
+    let (begin, is_end) = match rest {
+        _ if rest.starts_with(b"<esi:") => (b"<esi:".len(), false),
+        _ if rest.starts_with(b"</esi:") => (b"</esi:".len(), true),
+        _ => return None,
+    };
+    let name_bytes = rest[begin..].iter().position(|byte| !is_of_name(*byte));
+    let Some(name_bytes) = name_bytes.filter(|bytes| *bytes > 0) else {
+        return Some(Element::Unfinished);
+    };
+    let mut reader = Attributes { tag: rest, at: begin + name_bytes };
+    while reader.next().is_some() {}
+    let name = &rest[begin..begin + name_bytes];
+    Some(match reader.end() {
+        Some(end) if is_end => Element::End { name, tag: &rest[..end] },
+        Some(end) => Element::Start { name, tag: &rest[..end] },
+        None => Element::Unfinished,
+    })
+}
+
+/// The attributes of a start tag that [`element_at`] has found, entities in their values resolved. A value that is
+/// no UTF-8 is left out.
+pub(crate) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], Cow<'_, str>)> {
+    let at = tag.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(tag.len());
+    Attributes { tag, at }
+        .filter_map(|(name, value)| Some((name, resolved(str::from_utf8(value).ok()?))))
+}
+
+/// Reads attributes one by one.
+struct Attributes<'t> {
+    tag: &'t [u8],
+    at: usize,
+}
+
+impl<'t> Attributes<'t> {
+    fn skip_blanks(&mut self) {
+        let blanks = self.tag[self.at..].iter().take_while(|byte| byte.is_ascii_whitespace());
+        self.at += blanks.count();
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        self.skip_blanks();
+        (self.tag.get(self.at) == Some(&byte)).then(|| self.at += 1)
+    }
+
+    /// Where the tag ends, behind the last attribute.
+    fn end(&mut self) -> Option<usize> {
+        let _ = self.take(b'/');
+        self.take(b'>')?;
+        Some(self.at)
+    }
+}
+
+impl<'t> Iterator for Attributes<'t> {
+    type Item = (&'t [u8], &'t [u8]);
+
+    /// The next one; `None` where something else stands, from where on nothing has been read.
+    fn next(&mut self) -> Option<Self::Item> {
+        self.skip_blanks();
+        let before = self.at;
+        let name = self.tag[before..].iter().take_while(|byte| is_of_name(**byte)).count();
+        self.at += name;
+        let value = (name > 0).then(|| self.value()).flatten();
+        if value.is_none() {
+            self.at = before;
+        }
+        Some((&self.tag[before..before + name], value?))
+    }
+}
+
+impl<'t> Attributes<'t> {
+    fn value(&mut self) -> Option<&'t [u8]> {
+        self.take(b'=')?;
+        self.skip_blanks();
+        let quote = *self.tag.get(self.at).filter(|byte| matches!(byte, b'"' | b'\''))?;
+        let from = self.at + 1;
+        let length = self.tag[from..].iter().position(|byte| *byte == quote)?;
+        self.at = from + length + 1;
+        Some(&self.tag[from..from + length])
+    }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b':' | b'.')
+}
+
+/// The five entities that XML has of itself (section 4.6). Anything else that begins with `&` is what it is:
+/// applications write addresses as they are, too.
+fn resolved(value: &str) -> Cow<'_, str> {
+    const ENTITIES: [(&str, char); 5] =
+        [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];
+    if !value.contains('&') {
+        return Cow::Borrowed(value);
+    }
+    let (mut text, mut rest) = (String::with_capacity(value.len()), value);
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let entity = ENTITIES.iter().find(|(name, _)| rest.starts_with(name));
+        let (length, stands_for) = entity.map_or((1, '&'), |(name, of)| (name.len(), *of));
+        text.push(stands_for);
+        rest = &rest[length..];
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}

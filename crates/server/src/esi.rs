@@ -1,0 +1,491 @@
+//! Pages that are put together of fragments (ESI): a template, which may be everybody's, and what stands in it for
+//! each visitor. Off unless `cache.esi` says otherwise.
+//!
+//! | step | where |
+//! |---|---|
+//! | the origin is told that it may send templates | [`announce`], for every request |
+//! | a response that says it is one is marked | [`mark`], and when it is stored [`note`] |
+//! | a stored template is in one form, and no plain hit | `http_cache::Forms::Assembled` |
+//! | a marked response is put together for its visitor | [`assembled`], once it is known whose it is |
+//!
+//! A fragment is a page of the same site, and is asked for as its visitor would: with his cookies and fields, by the
+//! site's rules, from the store or the origin. So each is kept for as long, dropped by the same changes, and private
+//! in the same way as if he had asked for it by itself.
+//!
+//! Invariants: what has been put together is never stored, here or by anybody else, for it may be his alone. All of
+//! a template has come before its fragments are asked for, and all of each before the next is waited for: nobody
+//! holds a place at the origin while he waits for another. All of a page together is bounded by `page_bytes`, and
+//! its fragments by [`FRAGMENTS_MAX`] and [`DEPTH_MAX`]. Who leaves takes what is asked for him along.
+
+use crate::body::{Content, ResponseBody};
+use crate::codings::on_the_way;
+use crate::exchange::{RequestContent, Visitor, dispatch};
+use crate::forward::read_facts;
+use crate::log::Seldom;
+use crate::origin::Besides;
+use crate::serve;
+use crate::site::Site;
+use crate::target::Target;
+use crate::trailers::Trailers;
+use bytes::Bytes;
+use esi::{Include, Part, Template};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use http_cache::{Failure, Forms, ResponseDirectives, Stored, StoredFacts, says_esi};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// So many fragments a page has at most, those of its fragments among them.
+const FRAGMENTS_MAX: usize = 100;
+/// A page, its fragments, theirs, and no more.
+const DEPTH_MAX: usize = 3;
+/// How many are asked for at a time.
+const TOGETHER: usize = 4;
+
+/// What tells an origin that templates are understood (Edge Architecture 1.0, section 2.2).
+const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
+
+/// Fields of a request that are about the page and not about its fragments.
+const OF_THE_PAGE: [HeaderName; 14] = [
+    header::ACCEPT_ENCODING,
+    header::CACHE_CONTROL,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::EXPECT,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::PRAGMA,
+    header::RANGE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Fields of a template that are about its bytes, or about storing it.
+const OF_THE_TEMPLATE: [&str; 13] = [
+    "accept-ranges",
+    "age",
+    "content-digest",
+    "content-length",
+    "content-md5",
+    "digest",
+    "etag",
+    "expires",
+    "last-modified",
+    "pragma",
+    "repr-digest",
+    "trailer",
+    "x-accel-expires",
+];
+
+/// That the content of a response is a template.
+#[derive(Clone, Copy)]
+struct IsTemplate;
+
+/// Tells the origin, where templates are understood, and has it send them as they are.
+pub fn announce(site: &Site, headers: &mut HeaderMap) {
+    if site.config.esi {
+        headers.insert(CAPABILITY, HeaderValue::from_static("pagewell=\"ESI/1.0\""));
+        headers.remove(header::ACCEPT_ENCODING);
+    }
+}
+
+/// Whether responses of this site may be templates.
+pub fn may_come(site: &Site) -> bool {
+    site.config.esi
+}
+
+/// Whether a stored response may be used: a template only as long as templates are understood.
+pub fn may_use(site: &Site, stored: &StoredFacts) -> bool {
+    stored.forms != Forms::Assembled || site.config.esi
+}
+
+/// Whether an origin's response says that it is a template.
+fn is_said(site: &Site, headers: &HeaderMap) -> bool {
+    site.config.esi && says_esi(headers, &site.config.policy.cache_name)
+}
+
+/// Notes of a response that is about to be stored that it is a template, if these fields of it say so.
+pub fn note(site: &Site, headers: &HeaderMap, stored: &mut Stored) {
+    if is_said(site, headers) {
+        stored.forms = Forms::Assembled;
+    }
+}
+
+/// Marks an answer that is made of a response with these fields, if they say that it is a template. A part of one,
+/// or one in a coding, is none.
+pub fn mark<B>(site: &Site, headers: &HeaderMap, answer: &mut Response<B>) {
+    let is_whole = answer.status() != StatusCode::PARTIAL_CONTENT;
+    let is_plain = !answer.headers().contains_key(header::CONTENT_ENCODING);
+    if is_whole && is_plain && is_said(site, headers) {
+        answer.extensions_mut().insert(IsTemplate);
+    }
+}
+
+/// Marks an answer that is made of a stored response.
+pub fn mark_as<B>(stored: &StoredFacts, answer: &mut Response<B>) {
+    if stored.forms == Forms::Assembled {
+        answer.extensions_mut().insert(IsTemplate);
+    }
+}
+
+/// Whether an answer has to be put together.
+pub fn is_template<B>(answer: &Response<B>) -> bool {
+    answer.extensions().get::<IsTemplate>().is_some()
+}
+
+/// Who has asked for a page, and how: what its fragments are asked for by.
+pub struct Asked {
+    method: Method,
+    headers: HeaderMap,
+    target: Target,
+    visitor: Visitor,
+}
+
+impl Asked {
+    /// Of this request.
+    pub fn of(request: &Request<RequestContent>, target: &Target, visitor: &Visitor) -> Asked {
+        let (method, headers) = (request.method().clone(), request.headers().clone());
+        Asked { method, headers, target: target.clone(), visitor: visitor.clone() }
+    }
+}
+
+/// The page that is put together of a template, for the one who has asked for it.
+pub async fn assembled(
+    site: &Arc<Site>,
+    asked: Asked,
+    response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    let (mut head, body) = response.into_parts();
+    head.extensions.remove::<IsTemplate>();
+    say_whose(&mut head.headers);
+    if asked.method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304) {
+        return Response::from_parts(head, body);
+    }
+    let Asked { method, headers, target, visitor } = asked;
+    let page = Arc::new(Page {
+        site: site.clone(),
+        headers: for_fragments(&headers),
+        visitor: for_fragment(visitor),
+        left: AtomicUsize::new(FRAGMENTS_MAX),
+        bytes_left: AtomicUsize::new(site.limits.page_bytes),
+        turns: Semaphore::new(TOGETHER),
+    });
+    match page.put_together(body, target, 1).await {
+        Ok(pieces) => {
+            let length: usize = pieces.iter().map(Bytes::len).sum();
+            head.headers.insert(header::CONTENT_LENGTH, length.into());
+            let response = Response::from_parts(head, Content::Assembled(pieces).into());
+            on_the_way(site, &read_facts(&method, &headers), response)
+        }
+        Err(reason) => serve::error(StatusCode::BAD_GATEWAY, reason, None),
+    }
+}
+
+/// What has been put together is for its visitor, who may keep it and has to ask again; it has neither the
+/// template's tag nor its age.
+fn say_whose(headers: &mut HeaderMap) {
+    let lines = headers.get_all(header::CACHE_CONTROL).iter().map(HeaderValue::as_bytes);
+    let control = match ResponseDirectives::read(lines).no_store {
+        true => "private, no-store",
+        false => "private, no-cache",
+    };
+    let of_others = |name: &HeaderName| name.as_str().ends_with("-cache-control");
+    let others: Vec<HeaderName> = headers.keys().filter(|name| of_others(name)).cloned().collect();
+    others.iter().for_each(|name| drop(headers.remove(name)));
+    OF_THE_TEMPLATE.iter().for_each(|name| drop(headers.remove(*name)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+}
+
+/// The fields that fragments are asked for with.
+fn for_fragments(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    OF_THE_PAGE.iter().for_each(|name| drop(headers.remove(name)));
+    headers
+}
+
+/// The same visitor, who is sent nothing but the page.
+fn for_fragment(mut visitor: Visitor) -> Visitor {
+    let Besides { spent, trace, .. } = visitor.besides;
+    visitor.besides = Besides { interims: None, trailers: Trailers::Dropped, spent, trace };
+    visitor
+}
+
+/// One page, while it is put together.
+struct Page {
+    site: Arc<Site>,
+    headers: HeaderMap,
+    visitor: Visitor,
+    /// How many fragments it may still have, and how many bytes.
+    left: AtomicUsize,
+    bytes_left: AtomicUsize,
+    /// Whose turn it is to ask for a fragment.
+    turns: Semaphore,
+}
+
+/// All of a page or a fragment, in pieces, or why it is not to be had.
+type Whole = Result<VecDeque<Bytes>, &'static str>;
+
+impl Page {
+    /// Reads a template that came for `target`, and puts in what it asks for. In a box, for a fragment may be one.
+    fn put_together(
+        self: &Arc<Self>,
+        body: ResponseBody,
+        target: Target,
+        depth: usize,
+    ) -> Pin<Box<dyn Future<Output = Whole> + Send>> {
+        let page = self.clone();
+        Box::pin(async move {
+            let content = page.gather(body).await?;
+            let template = Template::read(&content);
+            if let Some(at) = template.left {
+                let (url, count) = (target.uri(), template.left_count);
+                tracing::debug!(event = "esi-left", url, at, count);
+            }
+            let mut fragments = page.fragments(&template, &target, depth).await?;
+            let mut pieces = VecDeque::new();
+            for part in &template.parts {
+                match part {
+                    Part::Text(range) => pieces.push_back(content.slice(range.clone())),
+                    Part::Include(_) => pieces.extend(fragments.pop_front().unwrap_or_default()),
+                }
+            }
+            Ok(pieces)
+        })
+    }
+
+    /// All of the content, within what the page may still have.
+    async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, &'static str> {
+        let (mut first, mut all) = (Bytes::new(), Vec::new());
+        while let Some(frame) = body.frame().await {
+            let Ok(piece) = frame.map_err(|broken| broken.0).map(|frame| frame.into_data()) else {
+                return Err(Failure::HungUp.as_str());
+            };
+            let Ok(piece) = piece else { continue };
+            self.take(&self.bytes_left, piece.len()).ok_or("page-too-large")?;
+            match (first.is_empty(), all.is_empty()) {
+                (true, true) => first = piece,
+                (false, true) => all = [&first[..], &piece].concat(),
+                (_, false) => all.extend_from_slice(&piece),
+            }
+        }
+        Ok(if all.is_empty() { first } else { all.into() })
+    }
+
+    fn take(&self, left: &AtomicUsize, count: usize) -> Option<()> {
+        let less = |left: usize| left.checked_sub(count);
+        left.try_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(drop)
+    }
+
+    /// What a template asks for, in its order; several are asked for at a time.
+    async fn fragments(
+        self: &Arc<Self>,
+        template: &Template<'_>,
+        target: &Target,
+        depth: usize,
+    ) -> Result<VecDeque<VecDeque<Bytes>>, &'static str> {
+        let mut asking = JoinSet::new();
+        let mut found: Vec<VecDeque<Bytes>> = Vec::new();
+        for part in &template.parts {
+            let Part::Include(include) = part else { continue };
+            if self.take(&self.left, 1).is_none() {
+                found.push(self.failed(target, include, &include.src, "too-many")?);
+                continue;
+            }
+            let (page, at) = (self.clone(), found.len());
+            let wanted = (target.clone(), include.clone().into_owned());
+            found.push(VecDeque::new());
+            asking.spawn(async move { (at, page.fragment(wanted, depth).await) });
+        }
+        // Dropped, it ends them: when one fails, and when their visitor leaves.
+        while let Some(asked) = asking.join_next().await {
+            let Ok((at, fragment)) = asked else { return Err("fragment-failed") };
+            found[at] = fragment?;
+        }
+        Ok(found.into())
+    }
+
+    /// One fragment of a page, or what takes its place.
+    async fn fragment(
+        self: Arc<Self>,
+        (page, include): (Target, Include<'static>),
+        depth: usize,
+    ) -> Whole {
+        let reason = match self.asked(resolve(&include.src, &page), depth).await {
+            Ok(pieces) => return Ok(pieces),
+            Err(reason) => reason,
+        };
+        let Some(alt) = &include.alt else {
+            return self.failed(&page, &include, &include.src, reason);
+        };
+        match self.asked(resolve(alt, &page), depth).await {
+            Ok(pieces) => Ok(pieces),
+            Err(reason) => self.failed(&page, &include, alt, reason),
+        }
+    }
+
+    /// What becomes of a page that a fragment is missing of.
+    fn failed(&self, page: &Target, include: &Include<'_>, src: &str, reason: &str) -> Whole {
+        static SAID: Seldom = Seldom::new();
+        self.site.counters.fragments_failed.add();
+        if SAID.is_due(self.site.clock.monotonic()) {
+            tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
+        }
+        match include.may_be_left_out {
+            true => Ok(VecDeque::new()),
+            false => Err("fragment-failed"),
+        }
+    }
+
+    /// What the site answers.
+    async fn asked(self: &Arc<Self>, target: Option<Target>, depth: usize) -> Whole {
+        let target = target.ok_or("not-of-this-site")?;
+        if depth >= DEPTH_MAX {
+            return Err("too-deep");
+        }
+        self.site.counters.requests.add();
+        self.site.counters.fragments.add();
+        let (is_template, content) = {
+            let _turn = self.turns.acquire().await;
+            let response = self.answered(target.clone()).await?;
+            (is_template(&response), self.gather(response.into_body()).await?)
+        };
+        match is_template {
+            // Nobody waits for a turn while he has one. What it has was counted.
+            true => {
+                self.bytes_left.fetch_add(content.len(), Ordering::Relaxed);
+                let body = Content::Whole(content).into();
+                self.put_together(body, target, depth + 1).await
+            }
+            false => Ok(VecDeque::from([content])),
+        }
+    }
+
+    async fn answered(&self, target: Target) -> Result<Response<ResponseBody>, &'static str> {
+        let uri = target.path_and_query.parse::<PathAndQuery>().map_err(|_| "not-of-this-site")?;
+        let mut request = Request::new(None);
+        *request.uri_mut() = uri.into();
+        request.headers_mut().clone_from(&self.headers);
+        let response = Box::pin(dispatch(&self.site, request, target, &self.visitor)).await;
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => Err("partial-content"),
+            status if status.is_success() => Ok(response),
+            status if status.is_redirection() => Err("redirected"),
+            _ => Err("error"),
+        }
+    }
+}
+
+/// The target that a reference names which stands in a page (RFC 3986 section 5.2), if it is of the same site.
+/// Dots in it are taken out where every request's are.
+fn resolve(reference: &str, page: &Target) -> Option<Target> {
+    let reference = reference.trim().split('#').next()?;
+    let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
+        let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
+        is_it.then(|| &reference[scheme.len()..])
+    });
+    let rest = after_scheme.unwrap_or(reference);
+    let of_site = match rest.strip_prefix("//") {
+        Some(rest) => {
+            let at = rest.find(['/', '?']).unwrap_or(rest.len());
+            let (host, path) = rest.split_at(at);
+            if !host.eq_ignore_ascii_case(&page.host) {
+                return None;
+            }
+            path
+        }
+        None if after_scheme.is_some() => return None,
+        None => rest,
+    };
+    let path = page.path();
+    let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+    let path_and_query = match of_site.as_bytes() {
+        [] if after_scheme.is_none() && rest.is_empty() => return None,
+        [] => "/".to_owned(),
+        [b'/', ..] => of_site.to_owned(),
+        [b'?', ..] if of_site.len() == rest.len() => format!("{path}{of_site}"),
+        [b'?', ..] => format!("/{of_site}"),
+        _ => format!("{directory}{of_site}"),
+    };
+    path_and_query.parse::<PathAndQuery>().ok()?;
+    let (scheme, host) = (page.scheme, page.host.clone());
+    Some(Target { scheme, host, path_and_query, normal: None, written: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{resolve, say_whose};
+    use crate::target::Target;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    #[test]
+    fn fragments_are_of_the_same_site() {
+        let page = Target {
+            scheme: "https",
+            host: "example.org:8443".into(),
+            path_and_query: "/news/4?full".into(),
+            normal: None,
+            written: None,
+        };
+        let cases = [
+            ("/box", Some("/box")),
+            (" /box?of=me#top ", Some("/box?of=me")),
+            ("box", Some("/news/box")),
+            ("../box", Some("/news/../box")),
+            ("?short", Some("/news/4?short")),
+            ("//EXAMPLE.org:8443/box", Some("/box")),
+            ("http://example.org:8443/box", Some("/box")),
+            ("HTTPS://example.org:8443", Some("/")),
+            ("https://example.org:8443?a", Some("/?a")),
+            ("https://example.org/box", None),
+            ("//other.test/box", None),
+            ("https://example.org:8443@other.test/box", None),
+            ("//user@example.org:8443/box", None),
+            ("https:/box", None),
+            ("", None),
+            ("#top", None),
+            ("/a b", None),
+            ("/a\r\nx: y", None),
+            ("/ä", Some("/ä")),
+        ];
+        for (reference, expected) in cases {
+            let found = resolve(reference, &page);
+            let path = found.as_ref().map(|target| target.path_and_query.as_str());
+            assert_eq!(path, expected, "{reference:?}");
+        }
+        // Another scheme is no other host: it is never asked for over the network.
+        let odd = resolve("file:///etc/passwd", &page).expect("a path");
+        assert_eq!((odd.scheme, &*odd.path_and_query), ("https", "/news/file:///etc/passwd"));
+    }
+
+    #[test]
+    fn nobody_keeps_what_was_put_together_for_another() {
+        let say = |lines: &[(&'static str, &'static str)]| {
+            let field = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let mut headers: HeaderMap = lines.iter().map(field).collect();
+            say_whose(&mut headers);
+            headers
+        };
+        let headers = say(&[
+            ("cache-control", "public, s-maxage=600"),
+            ("cdn-cache-control", "max-age=600"),
+            ("expires", "Sun, 06 Nov 2094 08:49:37 GMT"),
+            ("etag", "\"1\""),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("content-length", "3"),
+            ("content-type", "text/html"),
+        ]);
+        assert_eq!(headers.len(), 2, "{headers:?}");
+        assert_eq!(headers["cache-control"], "private, no-cache");
+        assert_eq!(say(&[("cache-control", "no-store")])["cache-control"], "private, no-store");
+    }
+}
