@@ -165,6 +165,63 @@ final class WordPressTest extends TestCase
         self::assertSame('false', self::$blog->command("echo json_encode(wp_next_scheduled('pagewell_retry'));"));
     }
 
+    public function testADatabaseThatCannotBeWrittenToHoldsNothingUp(): void
+    {
+        self::$blog->rows("INSERT INTO wp_options (option_name, option_value, autoload) SELECT CONCAT('pagewell_pending_', seq), 'a:1:{s:4:\"tags\";a:1:{i:0;s:6:\"post:1\";}}', 'no' FROM seq_1_to_250");
+        $readOnly = "set_time_limit(10); global \$wpdb; \$wpdb->show_errors(); \$wpdb->query('SET SESSION TRANSACTION READ ONLY'); ";
+        $removed = self::$blog->command($readOnly . self::JOURNAL . "\$wpdb->show_errors(); ob_start(); Journal::remove(); \$printed = ob_get_clean(); echo str_contains(\$printed, 'pagewell_pending') ? \$printed : 'removed';");
+        self::assertSame('removed', $removed);
+        $kept = self::$blog->command($readOnly . self::JOURNAL . "\$read = Journal::pending(); ob_start(); Journal::keep(['post:2']); Journal::told('control', ['post:1'], \$read); \$printed = ob_get_clean(); echo str_contains(\$printed, 'pagewell_pending') ? \$printed : 'kept';");
+        self::assertSame('kept', $kept);
+        self::assertSame(['post:1'], $this->pending());
+        // More than one request takes: what is left is not forgotten about.
+        self::$blog->post("do_action('pagewell_changed', 'post:9');");
+        self::assertSame('1', self::$blog->command("echo (int) (bool) wp_next_scheduled('pagewell_retry');"));
+        self::$blog->command(self::JOURNAL . 'Journal::remove();');
+        self::assertSame([], $this->pending());
+    }
+
+    public function testATableThatIsNotThereBreaksNoWrite(): void
+    {
+        $gone = "global \$wpdb; \$wpdb->show_errors(); \$table = \$wpdb->options; \$wpdb->options = 'nowhere'; do_action('pagewell_changed', 'post:1');";
+        [$content, $carried] = self::$blog->post($gone . " \$wpdb->options = \$table; echo 'written';");
+        self::assertSame(['written', '"post:1"'], [$content, $carried]);
+    }
+
+    public function testLinesThatAreTakenOffLateAreSetAgainOrToldOtherwise(): void
+    {
+        $takes = "do_action('pagewell_changed', 'post:1'); add_action('shutdown', function () { header_remove('Cache-Group-Invalidation'); %s }, 10);";
+        self::assertSame('"post:1"', self::$blog->post(sprintf($takes, ''))[1]);
+        self::assertSame([], $this->pending());
+        self::assertSame('', self::$blog->post(sprintf($takes, "echo 'x'; flush();"))[1]);
+        self::assertSame(['post:1'], $this->pending());
+    }
+
+    public function testSomeOfTheLinesAreNotAllOfThem(): void
+    {
+        $many = "for (\$n = 0; \$n < 900; \$n++) { do_action('pagewell_changed', \"post:1000\$n\"); } add_action('shutdown', function () { header('Cache-Group-Invalidation: \"post:10000\"'); echo 'x'; flush(); }, 10);";
+        self::$blog->post($many);
+        self::assertCount(900, $this->pending());
+    }
+
+    public function testNoCopyOfWhatAnEarlierVersionKeptIsLeftInACache(): void
+    {
+        $left = self::$blog->command(self::JOURNAL . "update_option('pagewell_pending', ['at' => 1, 'tags' => ['post:1']], false); get_option('pagewell_pending');"
+            . " Journal::told('control', ['post:1'], Journal::pending()); echo json_encode(get_option('pagewell_pending'));");
+        self::assertSame('false', $left);
+    }
+
+    public function testAClockThatWasSetBackHoldsNothingUp(): void
+    {
+        self::assertSame('1', self::$blog->command(self::JOURNAL . "update_option('pagewell_tried', time() + 3600, false); echo (int) (Journal::failedSecondsAgo() > 60);"));
+    }
+
+    public function testANameThatCouldNotBeSentSaysEverything(): void
+    {
+        self::$blog->rows("INSERT INTO wp_options (option_name, option_value, autoload) VALUES ('pagewell_pending_odd', 'a:1:{s:4:\"tags\";a:1:{i:0;s:7:\"post\r\nx\";}}', 'no')");
+        self::assertSame('"post:1", "site"', self::$blog->post("do_action('pagewell_changed', 'post:1');")[1]);
+    }
+
     /** A command that cannot tell of a change. */
     private function change(string $tag): void
     {

@@ -89,19 +89,22 @@ final class Changes
         }
     }
 
-    /** What is carried stays known: another change, before the header section is sent, is set beside it. */
+    /**
+     * What is carried stays known: another change, before the header section is sent, is set beside it.
+     * Looked at each time, for header lines may be taken off until they are sent.
+     */
     private static function tell(): void
     {
-        $carried = self::names(array_diff_key(self::$carried, self::$noted));
-        if ($carried !== []) {
-            $pending = self::$pending ?? new Pending();
-            self::$noted = self::$carried;
-            self::$pending = new Pending();
-            if (self::isOnAnswer()) {
-                Journal::told('answer', $carried, $pending);
-            } else {
-                self::tellOver($carried, $pending);
-            }
+        $carried = self::$carried;
+        $fresh = self::names(array_diff_key($carried, self::$noted));
+        $pending = self::$pending ?? new Pending();
+        [self::$noted, self::$pending] = [$carried, self::$pending === null ? null : new Pending()];
+        if ($carried !== [] && !self::isOnAnswer()) {
+            self::$carried = self::$noted = [];
+            self::tellOver(self::names($carried), $pending);
+        } elseif ($fresh !== []) {
+            Journal::told('answer', $fresh, $pending);
+            $pending->isAll || self::planRetry();
         }
         $waiting = self::names(self::$waiting);
         self::$waiting = [];
@@ -124,7 +127,14 @@ final class Changes
             Journal::keep($tags);
             error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
         }
-        if (($fault !== null || !$pending->isAll) && !wp_next_scheduled('pagewell_retry')) {
+        if ($fault !== null || !$pending->isAll) {
+            self::planRetry();
+        }
+    }
+
+    private static function planRetry(): void
+    {
+        if (!wp_next_scheduled('pagewell_retry')) {
             wp_schedule_single_event(time() + self::RETRY_SECONDS, 'pagewell_retry');
         }
     }
@@ -142,11 +152,18 @@ final class Changes
             self::setHeader();
             return true;
         }
-        return preg_grep('/^Cache-Group-Invalidation:/i', headers_list()) !== [];
+        return array_diff(self::lines(), headers_list()) === [];
     }
 
-    /** RFC 9651 section 3.1: a List of Strings; several lines are one List. */
     private static function setHeader(): void
+    {
+        foreach (self::lines() as $number => $line) {
+            header($line, $number === 0);
+        }
+    }
+
+    /** @return list<string> RFC 9651 section 3.1: a List of Strings; several lines are one List */
+    private static function lines(): array
     {
         $lines = [''];
         foreach (self::$carried as $tag => $_) {
@@ -157,9 +174,7 @@ final class Changes
             }
             $lines[$last] .= ($lines[$last] === '' ? '' : ', ') . $item;
         }
-        foreach ($lines as $number => $line) {
-            header("Cache-Group-Invalidation: $line", $number === 0);
-        }
+        return array_map(static fn (string $line): string => "Cache-Group-Invalidation: $line", $lines);
     }
 
     /**

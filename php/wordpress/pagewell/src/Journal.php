@@ -15,6 +15,9 @@
  *
  * Bounded: a row has the names of one request (Changes::TAGS_MAX); over ROWS_MAX rows, one that
  * stands for everything takes their place. One that cannot be read stands for everything, too.
+ *
+ * A database that cannot be written to, or has no such table, keeps nobody from anything: the log says
+ * so, no page does, and what could not be deleted is told once more.
  */
 
 declare(strict_types=1);
@@ -65,21 +68,18 @@ final class Journal
     {
         global $wpdb;
         // Without an order: any other than that of the names would have the whole table read.
-        $found = (array) $wpdb->get_results($wpdb->prepare(
-            "SELECT option_name, option_value FROM `$wpdb->options` WHERE option_name = %s OR option_name LIKE %s LIMIT %d",
-            self::PENDING,
-            $wpdb->esc_like(self::PENDING . '_') . '%',
-            2 * self::ROWS_MAX,
-        ), ARRAY_A);
+        $query = "SELECT option_name, option_value FROM `$wpdb->options` WHERE " . self::ours() . ' LIMIT ' . 2 * self::ROWS_MAX;
+        $found = (array) self::unshown(static fn (): mixed => $wpdb->get_results($query, ARRAY_A));
         $rows = array_column($found, 'option_value', 'option_name');
         $tags = array_merge(...array_map(self::read(...), array_values($rows)));
-        return new Pending($wpdb->options, $rows, array_values(array_unique($tags)), count($rows) < 2 * self::ROWS_MAX);
+        return new Pending($wpdb->options, $rows, array_values(array_unique($tags)), count($rows) < 2 * self::ROWS_MAX, get_current_blog_id());
     }
 
-    /** How long ago something could not be told, in seconds. */
+    /** How long ago something could not be told, in seconds. A time to come is one that the clock was set back from. */
     public static function failedSecondsAgo(): int
     {
-        return time() - (int) get_option(self::TRIED);
+        $seconds = time() - (int) get_option(self::TRIED);
+        return $seconds < 0 ? PHP_INT_MAX : $seconds;
     }
 
     /** @return list<array{at: int, way: string, tags: list<string>, count: int}> newest first */
@@ -91,10 +91,9 @@ final class Journal
     /** Leaves nothing in the blog's options: for uninstall.php. */
     public static function remove(): void
     {
-        do {
-            $pending = self::pending();
-            self::forget($pending);
-        } while (!$pending->isAll);
+        global $wpdb;
+        self::unshown(static fn (): mixed => $wpdb->query("DELETE FROM `$wpdb->options` WHERE " . self::ours()));
+        self::forgetCopies();
         delete_option(self::TOLD);
         delete_option(self::TRIED);
     }
@@ -103,11 +102,11 @@ final class Journal
     private static function insert(array $tags): bool
     {
         global $wpdb;
-        return (bool) $wpdb->insert($wpdb->options, [
+        return (bool) self::unshown(static fn (): mixed => $wpdb->insert($wpdb->options, [
             'option_name' => self::PENDING . '_' . bin2hex(random_bytes(12)),
             'option_value' => serialize(['at' => time(), 'tags' => $tags]),
             'autoload' => 'no',
-        ]);
+        ]));
     }
 
     private static function forget(Pending $pending): void
@@ -117,12 +116,43 @@ final class Journal
         $ours = array_values(array_diff($names, [self::PENDING]));
         if ($ours !== []) {
             $places = implode(', ', array_fill(0, count($ours), '%s'));
-            $wpdb->query($wpdb->prepare("DELETE FROM `$pending->table` WHERE option_name IN ($places)", ...$ours));
+            $query = $wpdb->prepare("DELETE FROM `$pending->table` WHERE option_name IN ($places)", ...$ours);
+            self::unshown(static fn (): mixed => $wpdb->query($query));
         }
         if (count($names) > count($ours)) {
             // An earlier version, still running elsewhere, may have written it anew: then it stays.
-            $wpdb->delete($pending->table, ['option_name' => self::PENDING, 'option_value' => $pending->rows[self::PENDING]]);
-            wp_cache_delete('alloptions', 'options');
+            $row = ['option_name' => self::PENDING, 'option_value' => $pending->rows[self::PENDING]];
+            self::unshown(static fn (): mixed => $wpdb->delete($pending->table, $row));
+            $elsewhere = is_multisite() && $pending->blog !== get_current_blog_id();
+            $elsewhere && switch_to_blog($pending->blog);
+            self::forgetCopies();
+            $elsewhere && restore_current_blog();
+        }
+    }
+
+    /** WordPress keeps options in a cache, which may be outside of the process: the earlier version reads them there. */
+    private static function forgetCopies(): void
+    {
+        wp_cache_delete(self::PENDING, 'options');
+        wp_cache_delete('alloptions', 'options');
+    }
+
+    /** The condition for the rows of what is pending. */
+    private static function ours(): string
+    {
+        global $wpdb;
+        return $wpdb->prepare('(option_name = %s OR option_name LIKE %s)', self::PENDING, $wpdb->esc_like(self::PENDING . '_') . '%');
+    }
+
+    /** Asks the database. What it cannot do is said in the log, and not in the page that is being made. */
+    private static function unshown(callable $asks): mixed
+    {
+        global $wpdb;
+        $shown = $wpdb->hide_errors();
+        try {
+            return $asks();
+        } finally {
+            $shown && $wpdb->show_errors();
         }
     }
 
@@ -130,7 +160,8 @@ final class Journal
     private static function read(string $value): array
     {
         $kept = @unserialize($value, ['allowed_classes' => false]);
-        $tags = is_array($kept) && is_array($kept['tags'] ?? null) ? $kept['tags'] : Tags::everything([]);
-        return array_values(array_map('strval', array_filter($tags, is_scalar(...))));
+        $tags = is_array($kept) && is_array($kept['tags'] ?? null) ? array_map('strval', array_filter($kept['tags'], is_scalar(...))) : [''];
+        // A name that is none could not be sent.
+        return preg_grep('/^[\x21-\x7e]+$/D', $tags, PREG_GREP_INVERT) === [] ? array_values($tags) : Tags::everything([]);
     }
 }

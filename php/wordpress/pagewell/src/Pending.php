@@ -17,12 +17,14 @@ final class Pending
      * @param array<string, string> $rows  option_value by option_name
      * @param list<string>          $tags  what they name
      * @param bool                  $isAll false when there were more than one request takes
+     * @param int                   $blog  the number of that blog
      */
     public function __construct(
         public readonly string $table = '',
         public readonly array $rows = [],
         public readonly array $tags = [],
         public readonly bool $isAll = true,
+        public readonly int $blog = 0,
     ) {
     }
 }
