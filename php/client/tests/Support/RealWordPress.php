@@ -103,6 +103,21 @@ final class RealWordPress
         return $result instanceof \mysqli_result ? array_column($result->fetch_all(), 0) : [];
     }
 
+    /**
+     * Makes a network of it, of which it is the first blog.
+     *
+     * @param list<string> $hosts of further blogs: numbers 2, 3 …
+     */
+    public function becomeNetwork(array $hosts): void
+    {
+        $this->command("require ABSPATH . 'wp-admin/includes/upgrade.php'; foreach (\$wpdb->tables('ms_global') as \$name => \$table) { \$wpdb->\$name = \$table; }"
+            . " install_network(); populate_network(1, 'blog.test', 'admin@blog.test', 'Harbours', '/', true);");
+        $this->environment['WP_NETWORK'] = '1';
+        foreach ($hosts as $host) {
+            $this->command("\$made = wp_insert_site(['domain' => '$host', 'path' => '/', 'network_id' => 1, 'user_id' => 1]); is_int(\$made) || exit(1);");
+        }
+    }
+
     /** Where the plugin looks from here on. */
     public function control(string $address): void
     {

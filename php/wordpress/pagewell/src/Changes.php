@@ -7,6 +7,8 @@
  *     before the header section is sent                      RFC 9875: no connection, no waiting
  *     wp-cron, WP-CLI, links in wp-admin that write by GET,  the control interface, once, as the
  *     requests past Pagewell, changes after the headers      request ends
+ *     what blogs of a network have at another host           the control interface, all sites of Pagewell;
+ *     what all of them share                                 and on the answer
  *     Pagewell does not answer                               kept (Journal), told with the next ones
  *
  * A change is put on the answer at once: whatever goes wrong afterwards, the answer still says it.
@@ -60,13 +62,23 @@ final class Changes
             self::$waiting[Tags::full($tag)] = true;
         }
         if (self::canCarry()) {
-            self::$pending ??= Journal::pending();
-            self::$carried = self::bounded(self::$carried + self::$waiting + array_fill_keys(self::$pending->tags, true));
-            self::$waiting = [];
-            self::setHeader();
-        } else {
-            self::$waiting = self::bounded(self::$waiting);
+            self::$pending ??= self::carriable(Journal::pending());
+            $elsewhere = array_filter(self::$waiting, static fn (string|int $tag): bool => !Tags::isHere((string) $tag), ARRAY_FILTER_USE_KEY);
+            $shared = array_filter($elsewhere, static fn (string|int $tag): bool => Tags::isShared((string) $tag), ARRAY_FILTER_USE_KEY);
+            $here = array_diff_key(self::$waiting, $elsewhere) + $shared + array_fill_keys(self::$pending->tags, true);
+            self::$waiting = $elsewhere;
+            if ($here !== []) {
+                self::$carried = self::bounded(self::$carried + $here);
+                self::setHeader();
+            }
         }
+        self::$waiting = self::bounded(self::$waiting);
+    }
+
+    /** What of another host could not be told waits for the control interface. */
+    private static function carriable(Pending $pending): Pending
+    {
+        return array_filter($pending->tags, Tags::isHere(...)) === $pending->tags ? $pending : new Pending();
     }
 
     /** Whether this request came through Pagewell: it signs what it passes on. */

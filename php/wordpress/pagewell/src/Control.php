@@ -8,7 +8,8 @@
  *
  *     define('PAGEWELL_CONTROL', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock'
  *     define('PAGEWELL_TOKEN_FILE', '/etc/pagewell/token');   or PAGEWELL_TOKEN
- *     define('PAGEWELL_SITE', 'example.org');                 one of several sites
+ *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
+ *                                                             whose blogs may be several of them
  *
  * A call takes a few seconds at most; a fault is a sentence, never an exception.
  */
@@ -34,7 +35,7 @@ final class Control
     public static function invalidate(array $tags): ?string
     {
         $call = ['tags' => $tags];
-        if (defined('PAGEWELL_SITE')) {
+        if (defined('PAGEWELL_SITE') && !is_multisite()) {
             $call['site'] = (string) constant('PAGEWELL_SITE');
         }
         return self::call('POST', '/v1/invalidate', (string) json_encode($call, JSON_INVALID_UTF8_SUBSTITUTE));

@@ -57,6 +57,8 @@ final class Events
         'updated_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
         'deleted_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
         'delete_user' => [2, [SiteEvents::class, 'userDeleted']],
+        'remove_user_from_blog' => [3, [SiteEvents::class, 'userRemoved']],
+        'wpmu_delete_user' => [1, [SiteEvents::class, 'userWritten']],
         // Menus: menu:ID, menus.
         'wp_create_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
         'wp_update_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
@@ -69,12 +71,16 @@ final class Events
         'switch_theme' => [0, [SiteEvents::class, 'siteChanged']],
         'customize_save_after' => [0, [SiteEvents::class, 'siteChanged']],
         'permalink_structure_changed' => [0, [SiteEvents::class, 'siteChanged']],
-        'activated_plugin' => [0, [SiteEvents::class, 'siteChanged']],
-        'deactivated_plugin' => [0, [SiteEvents::class, 'siteChanged']],
-        'upgrader_process_complete' => [0, [SiteEvents::class, 'siteChanged']],
+        'activated_plugin' => [2, [SiteEvents::class, 'pluginTurned']],
+        'deactivated_plugin' => [2, [SiteEvents::class, 'pluginTurned']],
         'add_link' => [0, [SiteEvents::class, 'siteChanged']],
         'edit_link' => [0, [SiteEvents::class, 'siteChanged']],
         'delete_link' => [0, [SiteEvents::class, 'siteChanged']],
+        // In a network, all pages of all blogs: network. All pages of one of them: its site.
+        'upgrader_process_complete' => [0, [SiteEvents::class, 'networkChanged']],
+        'update_site_option' => [1, [SiteEvents::class, 'networkOptionWritten']],
+        'wp_update_site' => [2, [SiteEvents::class, 'blogWritten']],
+        'wp_delete_site' => [1, [SiteEvents::class, 'blogWritten']],
         // What another plugin names itself: do_action('pagewell_changed', 'post:4').
         'pagewell_changed' => [100, [Changes::class, 'add']],
     ];

@@ -104,7 +104,7 @@ final class Offer
 
     private static function finish(): void
     {
-        Page::uses(Tags::SITE);
+        Page::uses(Tags::SITE, ...(is_multisite() ? [Tags::NETWORK] : []));
         Queries::finish();
         $shown = get_queried_object();
         if ($shown instanceof \WP_Post) {

@@ -29,9 +29,46 @@ final class SiteEvents
     /** Meta of users that pages show. */
     private const USER_META = ['first_name', 'last_name', 'nickname', 'description'];
 
+    /** Options of a network that pages of its blogs are made with. */
+    private const NETWORK_OPTIONS = ['site_name', 'registration', 'WPLANG', 'active_sitewide_plugins'];
+
+    /** What of a blog of a network decides whether, where and how it is shown. */
+    private const BLOG_FIELDS = ['domain', 'path', 'public', 'archived', 'mature', 'spam', 'deleted', 'lang_id'];
+
     public static function siteChanged(): void
     {
         Changes::add(Tags::SITE);
+    }
+
+    /** What all blogs of a network share; without a network, the site. */
+    public static function networkChanged(): void
+    {
+        Changes::add(is_multisite() ? Tags::NETWORK : Tags::SITE);
+    }
+
+    public static function pluginTurned(mixed $plugin, mixed $everywhere = false): void
+    {
+        $everywhere ? self::networkChanged() : self::siteChanged();
+    }
+
+    public static function networkOptionWritten(string $option): void
+    {
+        if (is_multisite() && in_array($option, [...self::NETWORK_OPTIONS, ...(array) apply_filters('pagewell_options', [])], true)) {
+            self::networkChanged();
+        }
+    }
+
+    /** A blog is archived, moved, deleted …; each post that is published writes it, too, and changes nothing of this. */
+    public static function blogWritten(\WP_Site $after, ?\WP_Site $before = null): void
+    {
+        foreach (self::BLOG_FIELDS as $field) {
+            if ($before === null || (string) $after->$field !== (string) $before->$field) {
+                switch_to_blog((int) $after->id);
+                self::siteChanged();
+                restore_current_blog();
+                return;
+            }
+        }
     }
 
     public static function optionWritten(string $option): void
@@ -76,6 +113,12 @@ final class SiteEvents
         if (in_array($key, [...self::USER_META, ...array_keys(wp_get_user_contact_methods())], true)) {
             self::userWritten($user);
         }
+    }
+
+    /** From one blog of a network, to which WordPress has switched; his posts there go to somebody else, or to nobody. */
+    public static function userRemoved(int $user, mixed $blog, mixed $heir): void
+    {
+        self::userDeleted($user, (int) $heir > 0 ? $heir : null);
     }
 
     /** About to be deleted; the posts may go to somebody else, without further hooks. */

@@ -16,7 +16,8 @@
  *     menu:2 · menus       a menu; which menus there are
  *     nowhere              which addresses there are no pages for
  *
- * In a network of several blogs each name begins with the blog's number: `2/post:4`.
+ * In a network of several blogs each name begins with the blog's number, `2/post:4`; but for what
+ * all of them share: `network/user:3`, `network/users`, and `network`, which every page shows.
  */
 
 declare(strict_types=1);
@@ -28,6 +29,9 @@ final class Tags
 {
     public const SITE = 'site';
     public const NOWHERE = 'nowhere';
+
+    /** What the pages of all blogs of a network are made with: plugins, themes, WordPress itself. */
+    public const NETWORK = 'network';
 
     /** Types of posts of which nothing is shown, or that have other names here. */
     private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request'];
@@ -46,7 +50,31 @@ final class Tags
     public static function full(string $tag): string
     {
         $tag = (string) preg_replace_callback('/[^\x21-\x7e]/', static fn (array $byte): string => sprintf('%%%02X', ord($byte[0])), $tag);
-        return is_multisite() ? get_current_blog_id() . "/$tag" : $tag;
+        return match (true) {
+            !is_multisite() || $tag === self::NETWORK => $tag,
+            preg_match('/^users?(:|$)/', $tag) === 1 => self::NETWORK . "/$tag",
+            default => get_current_blog_id() . "/$tag",
+        };
+    }
+
+    /** Whether pages of all blogs of a network are meant by this name. */
+    public static function isShared(string $full): bool
+    {
+        return is_multisite() && preg_match('~^' . self::NETWORK . '(/|$)~', $full) === 1;
+    }
+
+    /**
+     * Whether its pages have the host that this request was sent to: the blogs of a network may be
+     * different sites to Pagewell, and an answer speaks of one only.
+     */
+    public static function isHere(string $full): bool
+    {
+        if (!is_multisite() || preg_match('~^(\d+)/~', $full, $found) !== 1) {
+            return !self::isShared($full);
+        }
+        $asked = $GLOBALS['current_blog'] ?? null;
+        $blog = (int) $found[1];
+        return $asked !== null && ($blog === (int) $asked->blog_id || strcasecmp((string) (get_site($blog)->domain ?? ''), (string) $asked->domain) === 0);
     }
 
     /**
@@ -62,6 +90,8 @@ final class Tags
         foreach (is_multisite() ? $tags : [] as $tag) {
             if (preg_match('~^\d+/~', $tag, $blog) === 1) {
                 $all[$blog[0] . self::SITE] = true;
+            } elseif (self::isShared($tag)) {
+                $all[self::NETWORK] = true;
             }
         }
         return array_keys($all);

@@ -18,8 +18,17 @@ foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SAL
     define($name, hash('sha256', $name . getenv('WP_DB_PASSWORD')));
 }
 
-define('WP_HOME', 'http://blog.test');
-define('WP_SITEURL', 'http://blog.test');
+if (getenv('WP_NETWORK') === '1') {
+    define('MULTISITE', true);
+    define('SUBDOMAIN_INSTALL', true);
+    define('DOMAIN_CURRENT_SITE', 'blog.test');
+    define('PATH_CURRENT_SITE', '/');
+    define('SITE_ID_CURRENT_SITE', 1);
+    define('BLOG_ID_CURRENT_SITE', 1);
+} else {
+    define('WP_HOME', 'http://blog.test');
+    define('WP_SITEURL', 'http://blog.test');
+}
 define('WP_HTTP_BLOCK_EXTERNAL', true);
 define('AUTOMATIC_UPDATER_DISABLED', true);
 define('DISABLE_WP_CRON', true);
