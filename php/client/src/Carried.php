@@ -4,8 +4,9 @@
  * What the response says has changed: on the wire from the moment it is said.
  *
  *     few tags                       all lines are written anew with each change
- *     more than TOGETHER             what is new becomes a line of its own; each TOGETHER-th time, and
- *                                    whenever tags have given way, all lines are written anew
+ *     more than TOGETHER             what is new, and nothing else, becomes lines of its own; each
+ *                                    TOGETHER-th time, and whenever tags have given way, all lines are
+ *                                    written anew
  *     the header section is sent     all lines are written anew
  *
  * So a response says everything at any time, however its script ends, and thousands of changes do not
@@ -36,17 +37,18 @@ final class Carried
     /** The response says these too. */
     public function add(Changes $more): void
     {
-        [$bytes, $widenings] = [$this->changes->bytes(), $this->changes->widenings()];
-        $this->changes->add($more);
-        $narrow = $this->changes->widenings() === $widenings;
-        if ($narrow && $this->changes->bytes() === $bytes && $this->changes->count() > self::TOGETHER) {
+        $new = $more->without($this->changes);
+        $widenings = $this->changes->widenings();
+        $this->changes->add($new);
+        $many = $this->changes->count() > self::TOGETHER;
+        if ($many && $new->isEmpty()) {
             return;
         }
-        if (!$narrow || $this->changes->count() <= self::TOGETHER || ++$this->single >= self::TOGETHER) {
+        if (!$many || $this->changes->widenings() !== $widenings || ++$this->single >= self::TOGETHER) {
             $this->write();
             return;
         }
-        $this->wire->set($more->lines());
+        $this->wire->set($new->lines());
     }
 
     /** Writes all lines, in place of those that are there. */
@@ -60,12 +62,19 @@ final class Carried
     }
 
     /**
-     * Whether the header section has gone out without them: taken off by the application, and nobody
-     * was asked before it was sent.
+     * Whether the header section has gone out without some of them: taken off by the application, and
+     * nobody was asked before it was sent.
      */
     public function isMissed(): bool
     {
-        return !$this->changes->isEmpty() && $this->wire->isSent() && !$this->wire->response()->has(self::FIELD);
+        if ($this->changes->isEmpty() || !$this->wire->isSent()) {
+            return false;
+        }
+        $values = $this->wire->response()->values(self::FIELD);
+        if (in_array('*', $values, true)) {
+            return false;
+        }
+        return $this->changes->isEverything() || array_diff($this->changes->tags(), Tag::listed(implode(', ', $values))) !== [];
     }
 
     /** What is said so far. From here on it says nothing. */

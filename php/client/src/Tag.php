@@ -114,6 +114,13 @@ final class Tag
         return $line === '' ? $lines : [...$lines, $line];
     }
 
+    /** @return list<string> the tags in the value of such a field */
+    public static function listed(string $value): array
+    {
+        preg_match_all('/"((?:[^"\\\\]|\\\\.)*+)"/', $value, $found);
+        return array_map(stripslashes(...), $found[1]);
+    }
+
     /** How many bytes a tag takes in such a line, with what stands between two of them. */
     public static function bytes(string $tag): int
     {

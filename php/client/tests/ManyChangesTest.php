@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use Pagewell\Carried;
 use Pagewell\Changes;
 use Pagewell\Declaration;
 use Pagewell\Invalidation;
@@ -112,6 +113,41 @@ final class ManyChangesTest extends TestCase
         foreach (['"news"', '"news:*"', '"comments"', '"comments:*"', '"node:0"', '"node:999"'] as $tag) {
             self::assertStringContainsString($tag, $line);
         }
+    }
+
+    public function testWhatIsSaidAlreadyIsNotWrittenAgain(): void
+    {
+        $wire = RecordingWire::install('POST');
+        $known = array_map(static fn (int $id): string => "node:$id", range(1, 1000));
+        for ($id = 1001; $id <= 1100; $id++) {
+            Outgoing::current()->changedTagged("node:$id", ...$known);
+            self::assertStringContainsString("\"node:$id\"", implode("\n", $wire->lines()));
+            self::assertLessThan(32 * 1024, array_sum(array_map('strlen', $wire->lines())));
+        }
+    }
+
+    /** @dataProvider rests */
+    public function testAnAnswerThatSaysLessThanHasChangedIsMissed(bool $missed, ?array $left): void
+    {
+        $wire = new RecordingWire('POST');
+        $carried = new Carried($wire);
+        for ($id = 1; $id <= 100; $id++) {
+            $carried->add((new Changes())->changed('news', "\"$id\\"));
+        }
+        self::assertGreaterThan(1, count($wire->lines()));
+        $left === null || $wire->set($left, replace: 'Cache-Group-Invalidation');
+        self::assertFalse($carried->isMissed(), 'not yet sent');
+        $wire->send();
+        self::assertSame($missed, $carried->isMissed());
+    }
+
+    /** @return iterable<string, array{bool, list<string>|null}> */
+    public static function rests(): iterable
+    {
+        yield 'all of it' => [false, null];
+        yield 'none' => [true, []];
+        yield 'some lines' => [true, ['Cache-Group-Invalidation: "news", "news:1"']];
+        yield 'everything' => [false, ['Cache-Group-Invalidation: *']];
     }
 
     public function testWhatCannotBeNamedIsEverything(): void
