@@ -358,6 +358,7 @@ impl Page {
             (is_template(&response), self.gather(response.into_body()).await?)
         };
         match is_template {
+            false if content.is_empty() => Ok(VecDeque::new()),
             // Nobody waits for a turn while he has one. What it has was counted.
             true => {
                 self.bytes_left.fetch_add(content.len(), Ordering::Relaxed);

@@ -115,6 +115,7 @@ What is stored is bounded by `memory`. What is on its way is bounded by numbers:
 | Interim responses | 16 KiB wait for a client; more are dropped. |
 | A script's standard error | 8 KiB a request are logged. |
 | Redirects within the site | 5 for a request. |
+| A page put together of fragments | `page_bytes`; 100 fragments, three levels deep, four asked for at a time. |
 ";
 
 #[cfg(test)]
