@@ -29,6 +29,9 @@ final class Carried
     /** lines since all of them were written */
     private int $single = 0;
 
+    /** @var array<string, true> the tags in the lines */
+    private array $written = [];
+
     public function __construct(private readonly Wire $wire)
     {
         $this->changes = new Changes();
@@ -37,18 +40,20 @@ final class Carried
     /** The response says these too. */
     public function add(Changes $more): void
     {
-        $new = $more->without($this->changes);
-        $widenings = $this->changes->widenings();
-        $this->changes->add($new);
+        [$bytes, $widenings] = [$this->changes->bytes(), $this->changes->widenings()];
+        $this->changes->add($more);
+        $narrow = $this->changes->widenings() === $widenings;
         $many = $this->changes->count() > self::TOGETHER;
-        if ($many && $new->isEmpty()) {
+        if ($narrow && $many && $this->changes->bytes() === $bytes) {
             return;
         }
-        if (!$many || $this->changes->widenings() !== $widenings || ++$this->single >= self::TOGETHER) {
+        if (!$narrow || !$many || ++$this->single >= self::TOGETHER) {
             $this->write();
             return;
         }
-        $this->wire->set($new->lines());
+        $new = array_values(array_filter($more->tags(), fn (string $tag): bool => !isset($this->written[$tag])));
+        $this->written += array_fill_keys($new, true);
+        $this->wire->set(Tag::lines(self::FIELD, $new));
     }
 
     /** Writes all lines, in place of those that are there. */
@@ -57,6 +62,7 @@ final class Carried
         $lines = $this->changes->lines();
         if ($lines !== []) {
             $this->single = 0;
+            $this->written = array_fill_keys($this->changes->tags(), true);
             $this->wire->set($lines, replace: self::FIELD);
         }
     }
@@ -81,8 +87,7 @@ final class Carried
     public function take(): Changes
     {
         $changes = $this->changes;
-        $this->changes = new Changes();
-        $this->single = 0;
+        [$this->changes, $this->single, $this->written] = [new Changes(), 0, []];
         return $changes;
     }
 }

@@ -121,25 +121,6 @@ final class Changes
         return $this;
     }
 
-    /** What of these the others do not say. */
-    public function without(self $others): self
-    {
-        $left = new self($this->idsMax, $this->bytesMax);
-        if ($others->everything || $this->everything) {
-            return $others->everything ? $left : $left->add($this);
-        }
-        foreach (array_diff_key($this->kinds, $others->kinds) as $tag => $_) {
-            $left->whole((string) $tag);
-        }
-        foreach ($this->ids as $kind => $ids) {
-            $known = $others->ids[$kind] ?? [];
-            foreach (isset($known[Tag::any((string) $kind)]) ? [] : array_diff_key($ids, $known) as $tag => $_) {
-                $left->name((string) $kind, (string) $tag);
-            }
-        }
-        return $left;
-    }
-
     /** Whether nothing has changed. */
     public function isEmpty(): bool
     {

@@ -62,11 +62,16 @@ final class Held
         ];
     }
 
-    /** @return string what an operator runs when Pagewell could not be told */
-    public function command(): string
+    /**
+     * @param Control|null $control who could not be told: the command is for the same site
+     *
+     * @return string what an operator runs when Pagewell could not be told
+     */
+    public function command(?Control $control = null): string
     {
         $tags = $this->count() > 20 || $this->hard->isEverything() || $this->soft->isEverything() ? [] : [...$this->hard->tags(), ...$this->soft->tags()];
         $named = implode(' --tag ', array_map('escapeshellarg', $tags));
-        return 'pagewell invalidate ' . ($named === '' ? '--all' : "--tag $named");
+        $site = $control instanceof SocketControl && $control->site !== null ? '--site ' . escapeshellarg($control->site) . ' ' : '';
+        return "pagewell invalidate $site" . ($named === '' ? '--all' : "--tag $named");
     }
 }

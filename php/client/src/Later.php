@@ -6,6 +6,8 @@
  *     when                                     what happens
  *     the request or command ends              everything is told, within END_SECONDS
  *     5,000 tags wait, or the oldest a second  everything is told at the next change
+ *     the response has been sent, and nobody   everything is told at once
+ *     says when its request is over
  *     Pagewell is away                         they stay; tried again after PAUSE_SECONDS, and at the end
  *     it is away at the end                    one line in the log, with the command to run
  *
@@ -41,12 +43,12 @@ final class Later
     }
 
     /** Takes changes up, and tells if it is time to. */
-    public function add(Held $held): void
+    public function add(Held $held, bool $atOnce = false): void
     {
         $now = hrtime(true);
         $this->since = $this->held->isEmpty() ? $now : $this->since;
         $this->held->add($held);
-        $due = $this->held->count() >= Invalidation::TAGS_MAX || $now - $this->since >= self::OLDEST_NANOSECONDS;
+        $due = $atOnce || $this->held->count() >= Invalidation::TAGS_MAX || $now - $this->since >= self::OLDEST_NANOSECONDS;
         if (!$due || $now < $this->pausedUntil) {
             return;
         }
@@ -92,7 +94,7 @@ final class Later
                 }
                 $this->control->invalidate($call);
             } catch (PagewellException $failure) {
-                $this->log->warn("pagewell: {$failure->getMessage()} Pages made from what has changed may still be shown. When it is back: {$held->command()}", $failure);
+                $this->log->warn("pagewell: {$failure->getMessage()} Pages made from what has changed may still be shown. When it is back: {$held->command($this->control)}", $failure);
                 return;
             }
         }

@@ -69,6 +69,7 @@ final class Outgoing
     public static function begin(?Wire $wire = null, Control|false|null $control = null): self
     {
         self::$current?->end();
+        AtEnd::next();
         return self::$current = new self($wire ?? new PhpWire(), $control);
     }
 

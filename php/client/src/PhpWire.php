@@ -61,13 +61,13 @@ final class PhpWire implements Wire
             }
         };
         header_register_callback($once);
-        register_shutdown_function($once);
+        AtEnd::call($once, toResponse: true);
     }
 
     /** Runs also after exit() and a fatal error; a signal that kills PHP leaves no time for it. */
     public function atEnd(callable $then): void
     {
-        register_shutdown_function($then);
+        AtEnd::call($then);
     }
 
     /** Also true after session_write_close(): the page was made with it all the same. */

@@ -8,7 +8,8 @@
  *     foreach ($wire->finish($status, $lines, $session) as $line) { … add it … }
  *
  * Begins the request's state, so it serves processes that answer many requests. What is said after
- * finish() takes the control interface. Where the response never comes, lose() sees to it that
+ * finish() takes the control interface: at once, for nobody knows when such a process hears of its next
+ * request; or together, where the framework says when the request is over. Where the response never comes, lose() sees to it that
  * what has changed is told all the same.
  */
 
@@ -29,7 +30,7 @@ final class ResponseWire implements Wire
 
     private bool $sent = false;
 
-    private function __construct(private readonly string $method)
+    private function __construct(private readonly string $method, private readonly bool $isEnded)
     {
         $this->response = new Response($method);
     }
@@ -38,10 +39,11 @@ final class ResponseWire implements Wire
      * Begins a request of this method.
      *
      * @param Control|false|null $control as Outgoing::begin() takes it
+     * @param bool               $isEnded whether Outgoing's end() or flush() is called when the request is over
      */
-    public static function begin(string $method, Control|false|null $control = null): self
+    public static function begin(string $method, Control|false|null $control = null, bool $isEnded = false): self
     {
-        $wire = new self(strtoupper($method));
+        $wire = new self(strtoupper($method), $isEnded);
         Outgoing::begin($wire, $control);
         return $wire;
     }
@@ -89,6 +91,12 @@ final class ResponseWire implements Wire
         return $this->sent;
     }
 
+    /** Whether nobody will ask again for what is said from here on. */
+    public function isLeft(): bool
+    {
+        return $this->sent && !$this->isEnded;
+    }
+
     public function response(): Response
     {
         return $this->response;
@@ -107,6 +115,6 @@ final class ResponseWire implements Wire
 
     public function atEnd(callable $then): void
     {
-        register_shutdown_function($then);
+        AtEnd::call($then);
     }
 }

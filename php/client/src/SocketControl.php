@@ -33,7 +33,7 @@ final class SocketControl implements Control
     public function __construct(
         private readonly string $address = self::ADDRESS,
         private readonly ?string $tokenFile = null,
-        private readonly ?string $site = null,
+        public readonly ?string $site = null,
         private readonly float $timeoutSeconds = 2.0,
     ) {
     }

@@ -149,7 +149,6 @@ final class Teller
     /** Everything is told. A transaction that is still open is taken as committed: perhaps it is, unseen. */
     public function end(): void
     {
-        $this->endRegistered = false;
         foreach ($this->open() as $transaction) {
             $transaction->commitAll();
         }
@@ -172,14 +171,17 @@ final class Teller
     private function add(Later $later, Held $held): void
     {
         $this->registerEnd();
-        $later->add($held);
+        $later->add($held, atOnce: $this->wire instanceof ResponseWire && $this->wire->isLeft());
     }
 
     private function registerEnd(): void
     {
         if (!$this->endRegistered) {
             $this->endRegistered = true;
-            $this->wire->atEnd($this->end(...));
+            $this->wire->atEnd(function (): void {
+                $this->endRegistered = false;
+                $this->end();
+            });
         }
     }
 

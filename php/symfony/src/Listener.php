@@ -61,7 +61,7 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control);
+            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control, isEnded: true);
         }
     }
 

@@ -10,7 +10,13 @@ namespace Pagewell\Tests\Glue;
 
 use Nyholm\Psr7\Response;
 use Nyholm\Psr7\ServerRequest;
+use Pagewell\AtEnd;
+use Pagewell\Control;
+use Pagewell\ControlAway;
+use Pagewell\Dropped;
+use Pagewell\Invalidation;
 use Pagewell\Outgoing;
+use Pagewell\PhpWire;
 use Pagewell\PsrMiddleware;
 use Pagewell\RecordingControl;
 use PHPUnit\Framework\TestCase;
@@ -19,6 +25,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 use function Pagewell\changed;
+use function Pagewell\transaction;
 use function Pagewell\uses;
 
 final class PsrMiddlewareTest extends TestCase
@@ -100,8 +107,73 @@ final class PsrMiddlewareTest extends TestCase
         }
     }
 
+    public function testWhatIsSaidAfterTheResponseDoesNotWaitForTheNextRequest(): void
+    {
+        $this->ask('GET', static fn (): Response => new Response());
+        changed('news', 4);
+        self::assertSame(['news', 'news:4'], $this->control->tags());
+        transaction()->begin();
+        changed('news', 5);
+        self::assertCount(1, $this->control->calls());
+        transaction()->commit();
+        self::assertCount(2, $this->control->calls());
+    }
+
+    public function testAPagewellThatIsAwayThenIsNotAskedEachTime(): void
+    {
+        $said = [];
+        Outgoing::configure(log: static function (string $text) use (&$said): void {
+            $said[] = $text;
+        });
+        $this->control->fail(new ControlAway('Pagewell is away.'));
+        $this->ask('GET', static fn (): Response => new Response());
+        changed('news', 4);
+        changed('news', 5);
+        self::assertCount(1, $this->control->calls());
+        self::assertSame(['pagewell: Pagewell is away. Tried again later.'], $said);
+        $this->control->fail(null);
+        $this->ask('GET', static fn (): Response => new Response());
+        Outgoing::configure();
+        self::assertContains('news:5', $this->control->tags());
+    }
+
+    public function testAWorkerKeepsNothingOfTheRequestsBefore(): void
+    {
+        $control = new class implements Control {
+            public function invalidate(Invalidation $invalidation): Dropped
+            {
+                return new Dropped();
+            }
+        };
+        $answer = static function (): Response {
+            changed('news', 4);
+            return new Response();
+        };
+        for ($n = 0; $n < 200; $n++) {
+            $this->ask('GET', $answer, $control);
+            self::assertLessThan(3, AtEnd::count());
+            if ($n === 100) {
+                gc_collect_cycles();
+                $before = memory_get_usage();
+            }
+        }
+        gc_collect_cycles();
+        self::assertLessThan(20_000, memory_get_usage() - $before);
+    }
+
+    public function testAWorkerForJobsAsksPhpOnceForItsEnd(): void
+    {
+        Outgoing::begin(new PhpWire(), $this->control);
+        for ($n = 0; $n < 100; $n++) {
+            changed('news', $n);
+            Outgoing::current()->end();
+        }
+        self::assertCount(100, $this->control->calls());
+        self::assertSame(1, AtEnd::count());
+    }
+
     /** @param \Closure(): Response $answer */
-    private function ask(string $method, \Closure $answer): ResponseInterface
+    private function ask(string $method, \Closure $answer, ?Control $control = null): ResponseInterface
     {
         $application = new class ($answer) implements RequestHandlerInterface {
             public function __construct(private readonly \Closure $answer)
@@ -113,6 +185,6 @@ final class PsrMiddlewareTest extends TestCase
                 return ($this->answer)();
             }
         };
-        return (new PsrMiddleware($this->control))->process(new ServerRequest($method, '/'), $application);
+        return (new PsrMiddleware($control ?? $this->control))->process(new ServerRequest($method, '/'), $application);
     }
 }

@@ -70,7 +70,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         if ($event->isMainRequest()) {
             $this->wire = null;
-            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod()));
+            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), isEnded: true));
         }
     }
 

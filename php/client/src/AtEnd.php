@@ -1,0 +1,67 @@
+<?php
+
+/**
+ * What is to be done when the request or the command ends, in a process that may answer many.
+ *
+ *     the process (or PHP's request) ends     everything is done, in the order in which it was said
+ *     Outgoing::begin(), a further request    the same, but for what concerns the response before it
+ *
+ * PHP is asked once, however many requests and jobs there are: what register_shutdown_function() is
+ * given it keeps until the process ends.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** The end of the request. */
+final class AtEnd
+{
+    /** @var list<array{callable(): void, bool}> what, and whether it concerns the response */
+    private static array $waiting = [];
+
+    private static bool $registered = false;
+
+    private function __construct()
+    {
+    }
+
+    /**
+     * Has a function called once.
+     *
+     * @param callable(): void $then
+     * @param bool             $toResponse it writes to the response, and is forgotten when the next one begins
+     */
+    public static function call(callable $then, bool $toResponse = false): void
+    {
+        self::$waiting[] = [$then, $toResponse];
+        if (!self::$registered) {
+            self::$registered = true;
+            register_shutdown_function(static function (): void {
+                // Who says something in a function of his own that PHP calls later is asked for again.
+                self::$registered = false;
+                self::run();
+            });
+        }
+    }
+
+    /** Another request begins. */
+    public static function next(): void
+    {
+        self::$waiting = array_values(array_filter(self::$waiting, static fn (array $done): bool => !$done[1]));
+        self::run();
+    }
+
+    private static function run(): void
+    {
+        while (self::$waiting !== []) {
+            array_shift(self::$waiting)[0]();
+        }
+    }
+
+    /** How much there is to be done. */
+    public static function count(): int
+    {
+        return count(self::$waiting);
+    }
+}
