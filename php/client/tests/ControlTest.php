@@ -16,7 +16,6 @@ use Pagewell\InvalidControl;
 use Pagewell\InvalidTag;
 use Pagewell\Outgoing;
 use Pagewell\RecordingWire;
-use Pagewell\SocketControl;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -162,23 +161,6 @@ final class ControlTest extends TestCase
         changed('news', 4);
         $wire->end();
         self::assertSame(["pagewell: It is away. Pages made from what has changed may still be shown. When it is back: pagewell invalidate --tag 'news' --tag 'news:4'"], $this->logged);
-    }
-
-    public function testTheCommandIsForTheSiteThatCouldNotBeTold(): void
-    {
-        Outgoing::begin(new RecordingWire(null), new SocketControl('127.0.0.1:1', site: 'shop.example'));
-        changed('news', 4);
-        Outgoing::current()->end();
-        self::assertStringEndsWith("When it is back: pagewell invalidate --site 'shop.example' --tag 'news' --tag 'news:4'", $this->logged[0]);
-    }
-
-    public function testATagOfThatNameIsNotEverything(): void
-    {
-        $wire = RecordingWire::install('POST');
-        Outgoing::current()->changedTagged('*');
-        self::assertSame(['Cache-Group-Invalidation: "*"'], $wire->lines());
-        invalidate(tags: ['*']);
-        self::assertEquals([new Invalidation(['*'])], $wire->control->calls());
     }
 
     public function testALogThatFailsBreaksNothing(): void

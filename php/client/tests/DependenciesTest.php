@@ -76,6 +76,24 @@ final class DependenciesTest extends TestCase
         unlink($file);
     }
 
+    /** @dataProvider typed */
+    public function testAnIdThatVisitorsTypeInAnotherWayIsReachedByItsChange(string $typed, array $tags): void
+    {
+        RecordingWire::install();
+        usesOf(Catalogue::class . '::one', ['id' => $typed]);
+        self::assertSame(['shop', ...$tags], Outgoing::current()->tags());
+    }
+
+    /** @return iterable<array{string, list<string>}> */
+    public static function typed(): iterable
+    {
+        yield ['4', ['products:4', 'products:*']];
+        yield ['tea', ['products:tea', 'products:*']];
+        yield ['04', ['products:04', 'products:*', 'products:4']];
+        yield ['4-the-ferry', ['products:4-the-ferry', 'products:*', 'products:4']];
+        yield [' +4', ['products: +4', 'products:*', 'products:4']];
+    }
+
     /** @dataProvider unknown */
     public function testAParameterThatIsNotThere(array $parameters): void
     {

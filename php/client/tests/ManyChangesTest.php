@@ -193,4 +193,13 @@ final class ManyChangesTest extends TestCase
         $wire->end();
         self::assertEquals([new Invalidation(all: true)], $wire->control->calls());
     }
+
+    public function testATagOfThatNameIsNotEverything(): void
+    {
+        $wire = RecordingWire::install('POST');
+        Outgoing::current()->changedTagged('*');
+        self::assertSame(['Cache-Group-Invalidation: "*"'], $wire->lines());
+        Outgoing::current()->invalidate(new Invalidation(['*']));
+        self::assertEquals([new Invalidation(['*'])], $wire->control->calls());
+    }
 }

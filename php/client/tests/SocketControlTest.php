@@ -12,11 +12,27 @@ use Pagewell\ControlAway;
 use Pagewell\ControlUnreadable;
 use Pagewell\Invalidation;
 use Pagewell\InvalidControl;
+use Pagewell\Outgoing;
+use Pagewell\RecordingWire;
 use Pagewell\SocketControl;
 use PHPUnit\Framework\TestCase;
 
 final class SocketControlTest extends TestCase
 {
+    public function testTheCommandIsForTheSiteThatCouldNotBeTold(): void
+    {
+        $logged = [];
+        Outgoing::configure(log: static function (string $text) use (&$logged): void {
+            $logged[] = $text;
+        });
+        Outgoing::begin(new RecordingWire(null), new SocketControl('127.0.0.1:1', site: 'shop.example'));
+        Outgoing::current()->changed('news', 4);
+        Outgoing::current()->end();
+        self::assertStringEndsWith("When it is back: pagewell invalidate --site 'shop.example' --tag 'news' --tag 'news:4'", $logged[0]);
+        Outgoing::configure();
+        Outgoing::begin();
+    }
+
     /** @dataProvider addresses */
     public function testAnAddressThatIsNone(string $address): void
     {

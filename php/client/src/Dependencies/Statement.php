@@ -70,7 +70,11 @@ final class Statement
         if ($this->notCached !== null) {
             return;
         }
-        $named = array_map(static fn (string $name): array => self::filled($name, $parameters), $this->uses);
+        $named = [];
+        // Of /news/04/ an application may show news 4: the page is made from whichever of them is written.
+        foreach ([$parameters, array_map(self::asNumber(...), $parameters)] as $read) {
+            $named = [...$named, ...array_map(static fn (string $name): array => self::filled($name, $read), $this->uses)];
+        }
         foreach ($named as $arguments) {
             $outgoing->uses(...$arguments);
         }
@@ -96,6 +100,12 @@ final class Statement
                 ?? throw new UnknownParameter("#[Uses('$name')]: the route has no parameter '{$found[1]}' with an id."),
             $id,
         )];
+    }
+
+    /** What is typed in an address as PHP and MySQL read it where they expect a number: `04`, ` 4`, `4-the-ferry`. */
+    private static function asNumber(mixed $value): mixed
+    {
+        return is_string($value) && preg_match('/^\s*[+-]?[0-9]/', $value) === 1 ? (string) (int) $value : $value;
     }
 
     /** Of a row that a framework has already fetched its key. */
