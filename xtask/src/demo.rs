@@ -208,7 +208,7 @@ Open it in a browser; or, in another terminal, see how pages are kept and droppe
         … fwd=uri-miss … stored     made anew, with the title
 
 The back office, to write and edit: http://{site}/office/ (password: office)
-The counters:                       curl -s http://{admin}/v1/stats
+The dashboard, to watch it:         http://{admin}/
 
 Ctrl-C stops everything."
     )

@@ -15,6 +15,10 @@ const OTHER_CACHES: &str = include_str!("../../../docs/guide/other-caches.md");
 const RESTART: &str = include_str!("../../../docs/guide/restart.md");
 const BEHIND_NGINX: &str = include_str!("../../../docs/guide/behind-nginx.md");
 const APACHE: &str = include_str!("../../../docs/guide/in-front-of-apache.md");
+const ESI: &str = include_str!("../../../docs/guide/esi.md");
+const CLASSIC_NGINX: &str = include_str!("../../../docs/guide/classic-nginx.md");
+const LOAD_BALANCER: &str = include_str!("../../../docs/guide/load-balancer.md");
+const TLS: &str = include_str!("../../../docs/guide/tls.md");
 const SMALL_MACHINE: &str = include_str!("../../../docs/guide/small-machine.md");
 const FROM_NGINX: &str = include_str!("../../../docs/guide/from-nginx.md");
 const FROM_LITESPEED: &str = include_str!("../../../docs/guide/from-litespeed.md");
@@ -37,6 +41,10 @@ fn every_example_can_be_used() {
         FROM_LITESPEED,
         RESTART,
         SMALL_MACHINE,
+        ESI,
+        CLASSIC_NGINX,
+        LOAD_BALANCER,
+        TLS,
     ];
     assert!(examples(GUIDE).len() > 12 && others.iter().all(|guide| !examples(guide).is_empty()));
     let all = others.into_iter().chain([GUIDE]).flat_map(examples);
@@ -46,6 +54,7 @@ fn every_example_can_be_used() {
         if site.list.is_empty() && site.origin.is_none() {
             // Their directories are on nobody's machine.
             site.origin = Some("http://127.0.0.1:8000".into());
+            file.php.at = None;
             (site.root, site.front_controller, site.allow_symlinks) = (None, None, None);
             (site.hidden, site.scripts) = (None, None);
         }

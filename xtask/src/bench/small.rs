@@ -30,7 +30,7 @@ const CONFIG: &str = "memory = \"32M\"\n[php]\nchildren = 4\n";
 /// A MariaDB for a small machine, as its manual has it.
 const DATABASE: [&str; 7] = [
     "--innodb-buffer-pool-size=16M",
-    "--innodb-log-buffer-size=1M",
+    "--innodb-log-buffer-size=2M",
     "--key-buffer-size=1M",
     "--aria-pagecache-buffer-size=1M",
     "--performance-schema=OFF",
