@@ -24,8 +24,11 @@ export function say(element, text) {
 /** A table: a caption, headings, rows of cells. A number is set right. */
 export function table(caption, headings, rows) {
   const heading = (text) => el("th", { scope: "col" }, text);
-  const cell = (value) =>
-    el("td", typeof value === "number" ? { class: "number" } : {}, typeof value === "number" ? count(value) : value);
+  // On a phone the heading stands before each value.
+  const cell = (value, column) => {
+    const number = typeof value === "number";
+    return el("td", { "data-heading": headings[column], ...(number ? { class: "number" } : {}) }, number ? count(value) : value);
+  };
   return el(
     "div",
     { class: "scroll", role: "region", tabindex: "0", "aria-label": caption },

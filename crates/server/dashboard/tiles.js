@@ -30,7 +30,7 @@ const TILES = [
     name: "Memory", seconds: 1, value: level("memory_bytes"), shown: bytes,
     meter: ({ now }) => [now.memory_bytes, now.memory_budget_bytes],
     notes: ({ now }) => [
-      `${count(now.pages)} pages; budget ${bytes(now.memory_budget_bytes)}`,
+      `${count(now.pages)} ${now.pages === 1 ? "page" : "pages"}; budget ${bytes(now.memory_budget_bytes)}`,
       `${bytes(now.process_resident_bytes)} resident in all`,
     ],
   },

@@ -176,6 +176,10 @@ fn the_keyboard_is_enough() {
     is_quiet(&mut browser);
 }
 
+/// What stands before the first value of a table.
+const HEADING: &str = "const first = document.querySelector('#changes td'); \
+                       return first && getComputedStyle(first, '::before').content";
+
 #[test]
 fn it_fits_a_phone_and_is_named_for_readers() {
     let site = site();
@@ -189,6 +193,7 @@ fn it_fits_a_phone_and_is_named_for_readers() {
     let answered = "return document.getElementById('answer').children.length > 0";
     until("it is answered", || script(&mut browser, answered) == true);
     pagewell.invalidate(r#"{"urls":["/one"]}"#).expect("an answer");
+    shows(&mut browser, "#changes tbody tr", "/one");
     script(&mut browser, "document.querySelectorAll('details').forEach((one) => one.open = true)");
     let mut grounds = Vec::new();
     for (width, height, mobile) in [(360, 780, true), (1280, 800, false), (768, 1024, true)] {
@@ -199,6 +204,9 @@ fn it_fits_a_phone_and_is_named_for_readers() {
             let over =
                 "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
             assert_eq!(script(&mut browser, over), 0, "scrolled sideways at {width}, {scheme}");
+            // Where there is no room for columns, each value stands behind its heading.
+            let named = script(&mut browser, HEADING).as_str().unwrap_or_default().to_owned();
+            assert_eq!(named.contains("when"), width < 500, "{named:?} at {width}");
             let ground = "return getComputedStyle(document.body).backgroundColor";
             grounds.push(script(&mut browser, ground).to_string());
         }
