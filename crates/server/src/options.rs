@@ -8,6 +8,7 @@ use crate::config::written::with_place;
 use crate::config::{Config, load, resolve};
 use crate::log::LogLevel;
 use crate::nginx_config::value;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -307,7 +308,7 @@ pub struct TopArgs {
 pub struct InvalidateArgs {
     /// Drop every page made from what this tag names; may be given several times; - reads tags from
     /// standard input, one to a line
-    #[arg(long = "tag", value_name = "TAG", group = "what")]
+    #[arg(long = "tag", value_name = "TAG", group = "what", value_parser = NonEmptyStringValueParser::new())]
     pub tags: Vec<String>,
     /// Drop the page at this URL or path, in all its variants; may be given several times
     #[arg(long = "url", value_name = "URL", group = "what")]

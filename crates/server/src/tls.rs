@@ -9,11 +9,11 @@
 //! handshake and for the exchange of one pointer; never while a file is read.
 
 use crate::config::TlsPair;
-use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::pem::PemObject;
+use rustls::{Error, ServerConfig};
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -131,22 +131,34 @@ fn read_pair(
     pair: &TlsPair,
     provider: &CryptoProvider,
 ) -> Result<(CertifiedKey, Vec<String>), String> {
-    let wrong = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let (certificate, key) = (pair.certificate.display(), pair.key.display());
+    let of_certificate = |why: String| format!("tls.certificate: {certificate}: {why}");
     let chain = CertificateDer::pem_file_iter(&pair.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| wrong(&pair.certificate, &error))?;
-    let first = chain.first().ok_or_else(|| wrong(&pair.certificate, &"no certificate in it"))?;
+        .map_err(|error| of_certificate(unread(&error, "certificate")))?;
+    let first = chain.first().ok_or_else(|| of_certificate("no certificate in it".into()))?;
     let names = webpki::EndEntityCert::try_from(first)
-        .map_err(|error| wrong(&pair.certificate, &error))?
+        .map_err(|error| of_certificate(error.to_string()))?
         .valid_dns_names()
         .map(str::to_ascii_lowercase)
         .collect();
-    let key = PrivateKeyDer::from_pem_file(&pair.key).map_err(|error| wrong(&pair.key, &error))?;
-    let certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
-        let both = format!("{} with {}", pair.certificate.display(), pair.key.display());
-        format!("{both}: {error}")
-    })?;
+    let private = PrivateKeyDer::from_pem_file(&pair.key)
+        .map_err(|error| format!("tls.key: {key}: {}", unread(&error, "private key")))?;
+    let certified =
+        CertifiedKey::from_der(chain, private, provider).map_err(|error| match error {
+            Error::InconsistentKeys(_) => format!("tls.key: {key} is not the key of {certificate}"),
+            other => format!("tls: {certificate} with {key}: {other}"),
+        })?;
     Ok((certified, names))
+}
+
+/// Why a file in PEM could not be read.
+fn unread(error: &pem::Error, what: &str) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => format!("no {what} in it"),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -213,7 +225,11 @@ mod tests {
         dir.pair("a", &["a.test"]);
         std::fs::write(&pairs[1].key, "no key").unwrap();
         assert_ne!(tls.look(), seen);
-        assert!(tls.reload().unwrap_err().contains("b.key"));
+        let why = tls.reload().unwrap_err();
+        assert!(
+            why.starts_with("tls.key: ") && why.ends_with("b.key: no private key in it"),
+            "{why}"
+        );
         assert_eq!(leaf(&tls, Some("a.test")), old);
         dir.pair("b", &["b.test"]);
         tls.reload().unwrap();
@@ -225,7 +241,11 @@ mod tests {
         let dir = Dir::new("tls-mixed");
         let (a, b) = (dir.pair("a", &["a.test"]), dir.pair("b", &["b.test"]));
         let mixed = TlsPair { certificate: a.certificate.clone(), key: b.key };
-        assert!(Tls::load(&[mixed]).is_err());
+        let why = Tls::load(&[mixed]).err().unwrap();
+        assert!(why.contains("b.key is not the key of ") && why.ends_with("a.crt"), "{why}");
+        let away = TlsPair { certificate: dir.0.join("away.crt"), key: a.key.clone() };
+        let why = Tls::load(&[away]).err().unwrap();
+        assert!(why.starts_with("tls.certificate: ") && why.contains("away.crt: No such"), "{why}");
         assert!(Tls::load(&[]).is_err());
         assert!(Tls::load(&[a]).is_ok());
     }

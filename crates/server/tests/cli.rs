@@ -130,6 +130,8 @@ fn help_names_every_command_and_flag() {
 fn a_wrong_command_line_is_refused_with_a_hint() {
     assert!(complaint(&["serve", "--lisen", "x"], 2).contains("--listen"));
     assert!(complaint(&["invalidate"], 2).contains("--tag"));
+    // A variable of a script that is not set.
+    assert!(complaint(&["invalidate", "--tag", ""], 2).contains("--tag"));
     assert!(complaint(&["chekc"], 2).contains("check"));
     let both = ["serve", "--php", "127.0.0.1:9000", "--origin", "http://127.0.0.1:8000"];
     assert!(complaint(&both, 2).contains("cannot be used with"));

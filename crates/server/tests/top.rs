@@ -41,7 +41,7 @@ fn it_shows_what_happens_and_gives_the_terminal_back() {
         .until(BOUND, |lines| value(lines, "Requests").contains("12 since"))
         .expect("they are counted");
     assert!(value(&lines, "Hit ratio").starts_with("91.7 %"), "{lines:#?}");
-    assert!(value(&lines, "Memory").contains(" 1 pages"), "{lines:#?}");
+    assert!(value(&lines, "Memory").contains(" 1 page"), "{lines:#?}");
     assert!(lines.len() == 24 && lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
     for (columns, rows) in [(132, 43), (30, 8), (80, 24)] {
         terminal.resize(columns, rows).expect("a size");

@@ -35,9 +35,17 @@ pub(super) fn told(text: &str, error: &toml::de::Error) -> String {
     let Some(place) = error.span() else { return error.message().to_owned() };
     let words = match key_at(text, &place) {
         Some(key) => words(error.message(), &key),
-        None => error.message().to_owned(),
+        None => not_toml(error.message(), text.get(place.clone()).unwrap_or_default()),
     };
     placed(text, place, &words)
+}
+
+/// What is wrong with a file that is no TOML.
+fn not_toml(message: &str, at: &str) -> String {
+    match message {
+        "duplicate key" => format!("{at}: stands in the file twice, and may only once"),
+        _ => message.to_owned(),
+    }
 }
 
 fn words(message: &str, key: &str) -> String {
@@ -220,6 +228,8 @@ mod tests {
             ("cache = \"1s\"", "line 1", "cache: write [cache], and its keys below it"),
             ("site = \"x\"", "line 1", "site: write [site], and its keys below it"),
             ("rule = [\"x\"]", "line 1", "rule: write [[rule]], and its keys below it"),
+            ("memory = \"1G\"\nmemory = \"2G\"", "line 2", "memory: stands in the file twice"),
+            ("[[site]]\nhost = \"a\"\n[site]\n", "line 3", "site: stands in the file twice"),
             ("[rule]\nstore = \"1s\"", "line 1", "rule: write [[rule]] in two pairs of brackets"),
             ("listen = 80", "line 1", "listen: write a text, or a list of them"),
             (

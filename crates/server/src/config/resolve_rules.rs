@@ -62,7 +62,8 @@ fn secret(file: &File) -> Result<Secret, LoadError> {
 pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
     let site = &file.site;
     let host = |key: &str, text: &String| {
-        normal_host(text, "http").or_else(|_| wrong(key, format!("{text:?} is no host")))
+        normal_host(text, "http")
+            .or_else(|_| wrong(key, format!("{text:?} is no host; write for instance example.org")))
     };
     let others = match site.other_hosts.as_deref() {
         None | Some("serve") => OtherHosts::Serve,

@@ -298,7 +298,7 @@ fn memory(view: &View, site: Site<'_>, columns: usize) -> Line {
     let [held, budget] = ["memory_bytes", "memory_budget_bytes"].map(|name| site.now(name));
     let width = columns.saturating_sub(NAME + VALUE + 38).clamp(8, 60);
     let share = held as f64 / budget.max(1) as f64;
-    let note = format!("of {}; {} pages", bytes(budget), count(site.now("pages")));
+    let note = format!("of {}; {}", bytes(budget), pages(site.now("pages")));
     named("Memory", &bytes(held))
         .with(Style::Plain, format!("  {}  ", bar(share, width, view.utf8)))
         .with(Style::Faint, note)
@@ -332,6 +332,11 @@ fn reasons(view: &View, columns: usize) -> Vec<Line> {
 }
 
 /// The last changes of the site, or of all.
+/// So many pages.
+fn pages(of: u64) -> String {
+    format!("{} {}", count(of), if of == 1 { "page" } else { "pages" })
+}
+
 fn last_changes(view: &View, columns: usize) -> Vec<Line> {
     let changes = view.besides.changes["changes"].as_array().into_iter().flatten();
     let of_site =
@@ -348,8 +353,8 @@ fn last_changes(view: &View, columns: usize) -> Vec<Line> {
         };
         let names = names.map(name_of);
         let names = harmless(&names.collect::<Vec<_>>().join(" "));
-        let pages = count(dropped.iter().sum());
-        let text = format!(" {:>11}  {pages} pages: {names}  ({by})", duration(ago) + " ago");
+        let counted = pages(dropped.iter().sum());
+        let text = format!(" {:>11}  {counted}: {names}  ({by})", duration(ago) + " ago");
         cut(&text, columns, view.utf8)
     };
     section("Last changes", changes.filter(of_site).map(line))
@@ -428,6 +433,7 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert_eq!(text.lines().count(), 24, "{text}");
+        assert_eq!([pages(0), pages(1)], ["0 pages", "1 page"]);
     }
 
     #[test]
