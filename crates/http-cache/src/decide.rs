@@ -181,9 +181,10 @@ fn select<'c>(
     selection
 }
 
-/// §4.1: the most recent is told by Date; among equals by the time of reception.
+/// §4.1: the most recent is told by Date; among equals by the time of reception. A Date of the future is of an
+/// origin whose clock is fast: it is no younger than what came later.
 fn recency(stored: &StoredFacts) -> (Timestamp, Timestamp) {
-    (stored.date(), stored.response_time)
+    (stored.date().min(stored.response_time), stored.response_time)
 }
 
 /// Whether the selected response may be used.
