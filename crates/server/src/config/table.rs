@@ -28,7 +28,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "listen",
         "--listen",
         "127.0.0.1:8080",
-        "Where visitors are served: `address:port` or `unix:path`; one, or a list.",
+        "Where visitors are served: `address:port` or `unix:path`; one, or a list. `:80` is every address of IPv4; `[::]:80`, where the system is as usual, of both.",
     ),
     row(
         "listen_tls",
