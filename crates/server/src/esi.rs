@@ -20,7 +20,7 @@
 use crate::body::{Content, ResponseBody};
 use crate::codings::on_the_way;
 use crate::exchange::{RequestContent, Visitor, dispatch};
-use crate::forward::read_facts;
+use crate::forward::{METHOD_OVERRIDES, read_facts};
 use crate::log::Seldom;
 use crate::origin::Besides;
 use crate::serve;
@@ -50,12 +50,11 @@ const TOGETHER: usize = 4;
 /// What tells an origin that templates are understood (Edge Architecture 1.0, section 2.2).
 const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
 
-/// Fields of a request that are about the page and not about its fragments.
-const OF_THE_PAGE: [HeaderName; 14] = [
+/// Fields of a request that are about the page and not about its fragments, besides those about its content and
+/// those by which applications take one method for another.
+const OF_THE_PAGE: [HeaderName; 12] = [
     header::ACCEPT_ENCODING,
     header::CACHE_CONTROL,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
     header::EXPECT,
     header::IF_MATCH,
     header::IF_MODIFIED_SINCE,
@@ -69,13 +68,14 @@ const OF_THE_PAGE: [HeaderName; 14] = [
 ];
 
 /// Fields of a template that are about its bytes, or about storing it.
-const OF_THE_TEMPLATE: [&str; 13] = [
+const OF_THE_TEMPLATE: [&str; 14] = [
     "accept-ranges",
     "age",
     "content-digest",
     "content-length",
     "content-md5",
     "digest",
+    "edge-control",
     "etag",
     "expires",
     "last-modified",
@@ -119,14 +119,26 @@ pub fn note(site: &Site, headers: &HeaderMap, stored: &mut Stored) {
     }
 }
 
-/// Marks an answer that is made of a response with these fields, if they say that it is a template. A part of one,
-/// or one in a coding, is none.
-pub fn mark<B>(site: &Site, headers: &HeaderMap, answer: &mut Response<B>) {
-    let is_whole = answer.status() != StatusCode::PARTIAL_CONTENT;
+/// Whether a response is a part of a template, of which nobody can make anything.
+pub fn is_part(site: &Site, status: StatusCode, headers: &HeaderMap) -> bool {
+    status == StatusCode::PARTIAL_CONTENT && is_said(site, headers)
+}
+
+/// An answer that is passed on as it came, marked if the origin's fields say that it is a template. One in a coding
+/// stays as it is; in the place of a part, which shows what is taken out of a template, comes an error.
+pub fn marked(
+    site: &Site,
+    headers: &HeaderMap,
+    mut answer: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    if is_part(site, answer.status(), headers) {
+        return serve::error(StatusCode::RANGE_NOT_SATISFIABLE, "range", None);
+    }
     let is_plain = !answer.headers().contains_key(header::CONTENT_ENCODING);
-    if is_whole && is_plain && is_said(site, headers) {
+    if is_plain && is_said(site, headers) {
         answer.extensions_mut().insert(IsTemplate);
     }
+    answer
 }
 
 /// Marks an answer that is made of a stored response.
@@ -169,6 +181,11 @@ pub async fn assembled(
     if asked.method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304) {
         return Response::from_parts(head, body);
     }
+    if head.status.is_redirection() {
+        // Nobody reads its content, and no fragment shall stand in the way of where it leads.
+        head.headers.insert(header::CONTENT_LENGTH, 0.into());
+        return Response::from_parts(head, Content::Empty.into());
+    }
     let Asked { method, headers, target, visitor } = asked;
     let page = Arc::new(Page {
         site: site.clone(),
@@ -177,6 +194,7 @@ pub async fn assembled(
         left: AtomicUsize::new(FRAGMENTS_MAX),
         bytes_left: AtomicUsize::new(site.limits.page_bytes),
         turns: Semaphore::new(TOGETHER),
+        is_of_write: !matches!(method, Method::GET | Method::OPTIONS),
     });
     match page.put_together(body, target, 1).await {
         Ok(pieces) => {
@@ -185,7 +203,14 @@ pub async fn assembled(
             let response = Response::from_parts(head, Content::Assembled(pieces).into());
             on_the_way(site, &read_facts(&method, &headers), response)
         }
-        Err(reason) => serve::error(StatusCode::BAD_GATEWAY, reason, None),
+        Err(reason) => {
+            let mut error = serve::error(StatusCode::BAD_GATEWAY, reason, None);
+            // What the visitor has to keep, whatever he is shown: his session, and that he has written.
+            for cookie in head.headers.get_all(header::SET_COOKIE) {
+                error.headers_mut().append(header::SET_COOKIE, cookie.clone());
+            }
+            error
+        }
     }
 }
 
@@ -206,9 +231,12 @@ fn say_whose(headers: &mut HeaderMap) {
 
 /// The fields that fragments are asked for with.
 fn for_fragments(headers: &HeaderMap) -> HeaderMap {
-    let mut headers = headers.clone();
-    OF_THE_PAGE.iter().for_each(|name| drop(headers.remove(name)));
-    headers
+    let is_theirs = |name: &HeaderName| {
+        let is_of_content = name.as_str().starts_with("content-");
+        !is_of_content && !OF_THE_PAGE.contains(name) && !METHOD_OVERRIDES.contains(&name.as_str())
+    };
+    let lines = headers.iter().filter(|(name, _)| is_theirs(name));
+    lines.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The same visitor, who is sent nothing but the page.
@@ -228,6 +256,8 @@ struct Page {
     bytes_left: AtomicUsize,
     /// Whose turn it is to ask for a fragment.
     turns: Semaphore,
+    /// Whether it answers what has been written: then it is shown with what there is, so that nobody writes twice.
+    is_of_write: bool,
 }
 
 /// All of a page or a fragment, in pieces, or why it is not to be had.
@@ -338,7 +368,7 @@ impl Page {
         if SAID.is_due(self.site.clock.monotonic()) {
             tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
         }
-        match include.may_be_left_out {
+        match include.may_be_left_out || self.is_of_write {
             true => Ok(VecDeque::new()),
             false => Err("fragment-failed"),
         }
@@ -377,6 +407,7 @@ impl Page {
         let response = Box::pin(dispatch(&self.site, request, target, &self.visitor)).await;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => Err("partial-content"),
+            _ if response.headers().contains_key(header::CONTENT_ENCODING) => Err("in-a-coding"),
             status if status.is_success() => Ok(response),
             status if status.is_redirection() => Err("redirected"),
             _ => Err("error"),
@@ -397,6 +428,8 @@ fn resolve(reference: &str, page: &Target) -> Option<Target> {
         Some(rest) => {
             let at = rest.find(['/', '?']).unwrap_or(rest.len());
             let (host, path) = rest.split_at(at);
+            let own_port = if page.scheme == "https" { ":443" } else { ":80" };
+            let host = host.strip_suffix(own_port).unwrap_or(host);
             if !host.eq_ignore_ascii_case(&page.host) {
                 return None;
             }
@@ -460,6 +493,10 @@ mod tests {
             let found = resolve(reference, &page);
             let path = found.as_ref().map(|target| target.path_and_query.as_str());
             assert_eq!(path, expected, "{reference:?}");
+        }
+        let plain = Target { host: "example.org".into(), ..page.clone() };
+        for reference in ["https://example.org:443/box", "//example.org/box"] {
+            assert_eq!(resolve(reference, &plain).expect("its own").path_and_query, "/box");
         }
         // Another scheme is no other host: it is never asked for over the network.
         let odd = resolve("file:///etc/passwd", &page).expect("a path");

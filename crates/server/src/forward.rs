@@ -94,7 +94,7 @@ const NOT_FROM_CLIENTS_BEGIN: [&str; 2] = ["x-forwarded-", "x-litespeed-"];
 
 /// Fields by which applications take one method for another. A GET that is rendered as something else
 /// would be stored as the page; other methods go on as they came.
-const METHOD_OVERRIDES: [&str; 3] =
+pub const METHOD_OVERRIDES: [&str; 3] =
     ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// The names of the request fields that only a trusted party may set and that are so long, in lower case;
@@ -528,8 +528,7 @@ pub fn stream(
     *answer.status_mut() = code;
     *answer.headers_mut() = headers;
     litespeed::remember_refusal(said, &mut answer);
-    esi::mark(site, &all, &mut answer);
-    answer
+    esi::marked(site, &all, answer)
 }
 
 /// Moves content from the origin to a channel until one of the two ends.

@@ -301,14 +301,18 @@ impl Table {
     /// bound; returns them.
     fn relieve(&mut self) -> Vec<Arc<Client>> {
         let now = Instant::now();
-        // How often each is owed to somebody who is not on his way out.
-        let mut apart: HashMap<usize, usize> = HashMap::new();
+        // How often each is owed to somebody who is not on his way out. Which they are is looked at once: the
+        // store lets go of pages meanwhile.
+        let of = self.contents.iter().filter(|(_, content)| content.is_apart());
+        let mut apart: HashMap<usize, usize> = of.map(|(id, _)| (*id, 0)).collect();
         let mut waiting: Vec<&Owed> = Vec::new();
         for owed in self.clients.values().filter(|owed| !owed.client.is_cut()) {
-            let of = |id: &&usize| self.contents.get(*id).is_some_and(Content::is_apart);
-            owed.contents.iter().filter(of).for_each(|id| *apart.entry(*id).or_default() += 1);
+            for id in &owed.contents {
+                apart.entry(*id).and_modify(|count| *count += 1);
+            }
             waiting.push(owed);
         }
+        apart.retain(|_, count| *count > 0);
         let mut bytes: usize = apart.keys().map(|id| self.contents[id].bytes).sum();
         let mut slowest: Vec<(f64, &Owed)> = Vec::new();
         if bytes > self.bytes_max {

@@ -27,6 +27,9 @@ pub(super) fn keep(
     response: &OriginResponse,
     sent: &Sent,
 ) -> Result<Stored, &'static str> {
+    if esi::is_part(site, response.status, &response.headers) {
+        return Err(NotStored::PartialContent.as_str());
+    }
     let revision = revise(site, ask, response.status, &response.headers);
     if let Some(refusal) = revision.refusal {
         return Err(refusal.as_str());
