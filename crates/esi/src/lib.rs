@@ -82,11 +82,6 @@ impl<'t> Template<'t> {
         reader.put_text();
         reader.template
     }
-
-    /// How many fragments it asks for.
-    pub fn includes(&self) -> usize {
-        self.parts.iter().filter(|part| matches!(part, Part::Include(_))).count()
-    }
 }
 
 const COMMENT: &[u8] = b"<!--esi";

@@ -352,6 +352,55 @@ impl Body for ResponseBody {
     }
 }
 
+/// Content that has come: as it was read, until there is a second piece of it. Most pages are one, and are
+/// copied once, to where they are kept.
+#[derive(Default)]
+pub struct Gathered {
+    first: Bytes,
+    /// All of it, where it is more than the first piece.
+    all: Vec<u8>,
+}
+
+impl Gathered {
+    /// The next piece.
+    pub fn push(&mut self, piece: Bytes) {
+        if self.is_empty() {
+            self.first = piece;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&piece);
+    }
+
+    /// How many bytes have come.
+    pub fn len(&self) -> usize {
+        self.first.len().max(self.all.len())
+    }
+
+    /// Whether nothing has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of it.
+    pub fn into_bytes(self) -> Bytes {
+        match self.all.is_empty() {
+            true => self.first,
+            false => Bytes::from(self.all),
+        }
+    }
+
+    /// All of it, to be added to.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.all.is_empty() {
+            true => self.first.to_vec(),
+            false => self.all,
+        }
+    }
+}
+
 /// The content broke off: hyper cuts the connection, so that the client notices.
 #[derive(Debug)]
 pub struct Failed(pub Failure);

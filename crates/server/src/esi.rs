@@ -17,7 +17,7 @@
 //! holds a place at the origin while he waits for another. All of a page together is bounded by `page_bytes`, and
 //! its fragments by [`FRAGMENTS_MAX`] and [`DEPTH_MAX`]. Who leaves takes what is asked for him along.
 
-use crate::body::{Content, ResponseBody};
+use crate::body::{Content, Gathered, ResponseBody};
 use crate::codings::on_the_way;
 use crate::exchange::{RequestContent, Visitor, dispatch};
 use crate::forward::{METHOD_OVERRIDES, read_facts};
@@ -196,7 +196,11 @@ pub async fn assembled(
         turns: Semaphore::new(TOGETHER),
         is_of_write: !matches!(method, Method::GET | Method::OPTIONS),
     });
-    match page.put_together(body, target, 1).await {
+    let whole = match page.gather(body).await {
+        Ok(content) => page.put_together(content, target, 1).await,
+        Err(reason) => Err(reason),
+    };
+    match whole {
         Ok(pieces) => {
             let length: usize = pieces.iter().map(Bytes::len).sum();
             head.headers.insert(header::CONTENT_LENGTH, length.into());
@@ -267,13 +271,12 @@ impl Page {
     /// Reads a template that came for `target`, and puts in what it asks for. In a box, for a fragment may be one.
     fn put_together(
         self: &Arc<Self>,
-        body: ResponseBody,
+        content: Bytes,
         target: Target,
         depth: usize,
     ) -> Pin<Box<dyn Future<Output = Whole> + Send>> {
         let page = self.clone();
         Box::pin(async move {
-            let content = page.gather(body).await?;
             let template = Template::read(&content);
             if let Some(at) = template.left {
                 let (url, count) = (target.uri(), template.left_count);
@@ -293,20 +296,14 @@ impl Page {
 
     /// All of the content, within what the page may still have.
     async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, &'static str> {
-        let (mut first, mut all) = (Bytes::new(), Vec::new());
+        let mut content = Gathered::default();
         while let Some(frame) = body.frame().await {
-            let Ok(piece) = frame.map_err(|broken| broken.0).map(|frame| frame.into_data()) else {
-                return Err(Failure::HungUp.as_str());
-            };
-            let Ok(piece) = piece else { continue };
+            let frame = frame.map_err(|_| Failure::HungUp.as_str())?;
+            let Ok(piece) = frame.into_data() else { continue };
             self.take(&self.bytes_left, piece.len()).ok_or("page-too-large")?;
-            match (first.is_empty(), all.is_empty()) {
-                (true, true) => first = piece,
-                (false, true) => all = [&first[..], &piece].concat(),
-                (_, false) => all.extend_from_slice(&piece),
-            }
+            content.push(piece);
         }
-        Ok(if all.is_empty() { first } else { all.into() })
+        Ok(content.into_bytes())
     }
 
     fn take(&self, left: &AtomicUsize, count: usize) -> Option<()> {
@@ -389,12 +386,8 @@ impl Page {
         };
         match is_template {
             false if content.is_empty() => Ok(VecDeque::new()),
-            // Nobody waits for a turn while he has one. What it has was counted.
-            true => {
-                self.bytes_left.fetch_add(content.len(), Ordering::Relaxed);
-                let body = Content::Whole(content).into();
-                self.put_together(body, target, depth + 1).await
-            }
+            // Nobody waits for a turn while he has one.
+            true => self.put_together(content, target, depth + 1).await,
             false => Ok(VecDeque::from([content])),
         }
     }

@@ -9,7 +9,9 @@
 //! visitor.
 
 use super::{Outcome, Render, parts, turns};
-use crate::body::{CHANNEL_PIECES, Collected, Content, Piece, ResponseBody, Rest, Resting};
+use crate::body::{
+    CHANNEL_PIECES, Collected, Content, Gathered, Piece, ResponseBody, Rest, Resting,
+};
 use crate::codings::{self, Asked};
 use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
@@ -371,46 +373,6 @@ impl Render {
         }
         headers.append("cache-status", serve::status_value(status));
         response
-    }
-}
-
-/// Content that has come: as it was read, until there is a second piece of it. Most pages are one, and are
-/// copied once, to where they are kept.
-#[derive(Default)]
-struct Gathered {
-    first: Bytes,
-    /// All of it, where it is more than the first piece.
-    all: Vec<u8>,
-}
-
-impl Gathered {
-    fn push(&mut self, piece: Bytes) {
-        if self.len() == 0 {
-            self.first = piece;
-            return;
-        }
-        if self.all.is_empty() {
-            self.all.extend_from_slice(&std::mem::take(&mut self.first));
-        }
-        self.all.extend_from_slice(&piece);
-    }
-
-    fn len(&self) -> usize {
-        self.first.len().max(self.all.len())
-    }
-
-    fn into_bytes(self) -> Bytes {
-        match self.all.is_empty() {
-            true => self.first,
-            false => Bytes::from(self.all),
-        }
-    }
-
-    fn into_vec(self) -> Vec<u8> {
-        match self.all.is_empty() {
-            true => self.first.to_vec(),
-            false => self.all,
-        }
     }
 }
 
