@@ -9,7 +9,9 @@ use harness::instructions::{Bounds, Counted, Protocol};
 use std::path::Path;
 
 const BOUNDS: &str = include_str!("instructions.toml");
-const HITS: u64 = 400;
+/// So many that start and end, whose instructions differ by some 200,000 from run to run, weigh no
+/// more than one in a hundred.
+const HITS: u64 = 2_000;
 
 #[test]
 fn a_hit_takes_no_more_instructions_than_it_did() {
