@@ -40,6 +40,11 @@ impl Refused {
         Self::OwnerUnclear,
     ];
 
+    /// Whether a render that begins now may fare better: what it was made from had changed, no more.
+    pub fn is_outdated(self) -> bool {
+        matches!(self, Self::ChangedSince | Self::Unsettled | Self::LeaseTooOld)
+    }
+
     /// The reason's name as logs, metrics and `Cache-Status` have it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -164,4 +164,9 @@ impl<P: Payload> Store<P> {
     pub fn next_to_rewarm(&self) -> Option<KeyBuf> {
         self.shared.rewarm.lock().next()
     }
+
+    /// How many keys [`next_to_rewarm`](Self::next_to_rewarm) has to give.
+    pub fn to_rewarm(&self) -> usize {
+        self.shared.rewarm.len()
+    }
 }

@@ -48,6 +48,7 @@ use page_store::{Candidates, Leader, Lease};
 use site_rules::{Owner, Plan, Planned};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::{oneshot, watch};
 
 /// How often the origin is asked: with a condition, without, and for a range of what is not stored.
@@ -159,18 +160,33 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
     }
 }
 
+/// What has come of rendering a page anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// It is stored, or cannot be: another attempt would come to the same.
+    Done,
+    /// Something that it is made from has changed meanwhile, or somebody else's render is under way that
+    /// may have begun before it did.
+    Overtaken,
+}
+
 /// Renders a page anew for nobody in particular, unless that is being done already.
-pub async fn refresh(site: Arc<Site>, mut ask: Ask) {
+pub async fn refresh(site: Arc<Site>, mut ask: Ask) -> Refreshed {
     let answerer = answerer(&site, &ask.target, &ask.facts()).await;
-    let Answerer::Origin(script) = answerer else { return };
-    let Some(right) = turns::to_refresh(&site, &ask) else { return };
+    let Answerer::Origin(script) = answerer else { return Refreshed::Done };
+    let Some(right) = turns::to_refresh(&site, &ask) else { return Refreshed::Overtaken };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
     let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-        return;
+        return Refreshed::Done;
     }
     ask.look_again(&candidates, verdict);
-    Render::new(&site, ask, right, None).run(script).await;
+    let (render, outcome) = Render::for_nobody(&site, ask, right);
+    render.run(script).await;
+    match outcome.is_outdated.load(Relaxed) {
+        true => Refreshed::Overtaken,
+        false => Refreshed::Done,
+    }
 }
 
 /// Renders, unless the page was stored between the look-up and the turn. What is validated, and what
@@ -201,7 +217,7 @@ async fn rendered(
     right: Right,
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
-    apart(Box::pin(Render::new(site, ask, right, Some(answer)).run(script)), answered).await
+    apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
 }
 
 /// The answer when the origin failed: the old page where that is allowed, else an error.
@@ -275,10 +291,17 @@ struct Render {
     right: Right,
     /// Where the visitor waits; none when nobody does.
     answer: Option<oneshot::Sender<Response<ResponseBody>>>,
-    /// Whether nobody has waited from the beginning: a page that is read is rendered anew.
-    is_for_nobody: bool,
+    /// Where nobody has waited from the beginning: a page that is read is rendered anew.
+    for_nobody: Option<Arc<ForNobody>>,
     /// When the origin was asked first, in milliseconds since 1970.
     began_ms: Option<u64>,
+}
+
+/// What a render in the background leaves for whoever began it.
+#[derive(Default)]
+struct ForNobody {
+    /// Whether the page was refused because of a change.
+    is_outdated: AtomicBool,
 }
 
 /// When the request went out and the response came, and the header lines it went out with.

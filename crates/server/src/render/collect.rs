@@ -28,6 +28,7 @@ use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, Stored};
 use page_store::{Strength, Target};
 use site_rules::key_without_vary;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -201,6 +202,9 @@ impl Render {
             }
             Err(not_stored) => {
                 site.counters.store_refused.add();
+                if let Some(for_nobody) = &self.for_nobody {
+                    for_nobody.is_outdated.store(not_stored.reason.is_outdated(), Relaxed);
+                }
                 let stored = &not_stored.page.payload().stored;
                 self.tell_complete(key.bytes(), stored, Err(not_stored.reason.as_str()));
                 let refused = Some(not_stored.reason.as_str());
@@ -230,7 +234,7 @@ impl Render {
     /// Whether the page is one of those that are read.
     fn asked(&self) -> Asked {
         let had_codings = |old: &SharedPage| !old.payload().forms().codings().is_empty();
-        match self.ask.fallback.as_ref().is_some_and(had_codings) || self.is_for_nobody {
+        match self.ask.fallback.as_ref().is_some_and(had_codings) || self.for_nobody.is_some() {
             true => Asked::Again,
             false => Asked::Once,
         }

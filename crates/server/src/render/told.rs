@@ -2,7 +2,7 @@
 //! ended, how long it took, which cookies stood in the way. After the fact, and without
 //! a say in anything. Private copies tell nothing.
 
-use super::{Ask, Render, Right};
+use super::{Ask, ForNobody, Render, Right};
 use crate::body::ResponseBody;
 use crate::origin::{OriginRequest, OriginResponse, Reached, RequestBody};
 use crate::routes::Script;
@@ -28,7 +28,7 @@ pub async fn kept_for_owner(
     status: CacheStatus<'static>,
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
-    let render = Render::new(site, ask, Right::Alone(lease), Some(answer));
+    let render = Render::new(site, ask, Right::Alone(lease), answer);
     apart(Box::pin(render.collect(stored, response, status)), answered).await
 }
 
@@ -50,15 +50,26 @@ pub(super) async fn apart(
 const COOKIES_MAX: usize = crate::why::memory::COOKIES_MAX;
 
 impl Render {
-    /// A render that is about to begin.
+    /// A render that is about to begin, and where its visitor waits.
     pub(super) fn new(
         site: &Arc<Site>,
         ask: Ask,
         right: Right,
-        answer: Option<oneshot::Sender<Response<ResponseBody>>>,
+        answer: oneshot::Sender<Response<ResponseBody>>,
     ) -> Box<Render> {
-        let is_for_nobody = answer.is_none();
-        Box::new(Render { site: site.clone(), ask, right, answer, is_for_nobody, began_ms: None })
+        let (site, answer) = (site.clone(), Some(answer));
+        Box::new(Render { site, ask, right, answer, for_nobody: None, began_ms: None })
+    }
+
+    /// A render that nobody waits for, and where it says what came of it.
+    pub(super) fn for_nobody(
+        site: &Arc<Site>,
+        ask: Ask,
+        right: Right,
+    ) -> (Box<Render>, Arc<ForNobody>) {
+        let outcome = Arc::new(ForNobody::default());
+        let (site, for_nobody) = (site.clone(), Some(outcome.clone()));
+        (Box::new(Render { site, ask, right, answer: None, for_nobody, began_ms: None }), outcome)
     }
 
     /// What is asked of the origin, with these lines.
