@@ -89,7 +89,7 @@ fn event(control: &Control) -> Bytes {
         "at_ms": now.as_millis() as u64,
         "version": env!("CARGO_PKG_VERSION"),
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
-        "not_ready": ready::told(&ready::why_not(site, control.stop.borrow().is_leaving()))["reasons"],
+        "not_ready": ready::told(&ready::why_not(site, *control.stop.borrow()))["reasons"],
         "figures": stats::stats(site),
         "origin_times": stats::origin_times(site),
     });

@@ -310,7 +310,7 @@ async fn call(
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/ready", &Method::GET) => {
-            let reasons = ready::why_not(site, control.stop.borrow().is_leaving());
+            let reasons = ready::why_not(site, *control.stop.borrow());
             let told = ready::told(&reasons);
             Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
         }

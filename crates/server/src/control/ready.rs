@@ -5,6 +5,7 @@
 //! A database that is away for a moment takes nothing from it: only when no page is kept any more, for
 //! the lag allowed is over, the answer is no. Not here: PHP, which may be away while pages are served.
 
+use crate::phase::Phase;
 use crate::site::Site;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub enum NotReady {
     /// Pagewell was told to stop.
     Stopping,
+    /// Another process is taking over, or has.
+    HandedOver,
     /// The pages of an earlier process are still being put in.
     SnapshotLoading,
     /// A database is not followed, so that no page is kept.
@@ -25,6 +28,7 @@ impl NotReady {
     pub fn as_str(self) -> &'static str {
         match self {
             NotReady::Stopping => "stopping",
+            NotReady::HandedOver => "handed-over",
             NotReady::SnapshotLoading => "snapshot-loading",
             NotReady::DatabaseNotFollowed => "database-not-followed",
         }
@@ -32,10 +36,11 @@ impl NotReady {
 }
 
 /// Everything that speaks against it, of all sites of the process; nothing: it is ready.
-pub(super) fn why_not(door: &Arc<Site>, is_stopping: bool) -> Vec<NotReady> {
+pub(super) fn why_not(door: &Arc<Site>, phase: Phase) -> Vec<NotReady> {
     let any = |holds: fn(&Site) -> bool| door.all_or(None).any(|site| holds(site));
     let reasons = [
-        (NotReady::Stopping, is_stopping),
+        (NotReady::Stopping, phase == Phase::Stopping),
+        (NotReady::HandedOver, phase.is_leaving() && phase != Phase::Stopping),
         (NotReady::SnapshotLoading, any(is_loading)),
         (NotReady::DatabaseNotFollowed, any(is_unfollowed)),
     ];

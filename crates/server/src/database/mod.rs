@@ -37,7 +37,6 @@ pub(crate) use link::client as tls_client;
 
 pub use barrier::{Waited, barrier};
 pub use mariadb::Tables as MariaDbTables;
-pub use progress::Became;
 pub use source::Bookmark;
 pub use unheard::Unheard;
 
@@ -47,7 +46,7 @@ use crate::site::Site;
 use barrier::{Asks, Questions};
 use follow::Follower;
 use gate::Gate;
-use progress::{Forgotten, Progress};
+use progress::{Became, Forgotten, Progress};
 use source::{Aim, Position, Then};
 use std::fmt;
 use std::pin::Pin;
@@ -108,15 +107,11 @@ impl Feed {
 
     /// A snapshot is begun: up to where all is applied, and seen by every reader of the database, so that
     /// the pages of the store are right as of here. None: nothing is known, and nothing is stored.
-    /// [`end_snapshot`](Self::end_snapshot) follows.
+    /// As long as what is returned besides is there, the log from there on is needed.
     #[must_use]
-    pub fn begin_snapshot(&self) -> Option<Bookmark> {
-        self.progress().begin_snapshot()
-    }
-
-    /// What became of it.
-    pub fn end_snapshot(&self, became: Became) {
-        self.progress().end_snapshot(became);
+    pub fn begin_snapshot(self: &Arc<Feed>) -> Option<(Bookmark, Needed)> {
+        let (bookmark, number) = self.progress().begin_snapshot()?;
+        Some((bookmark, Needed { feed: self.clone(), number, became: Became::Nothing }))
     }
 
     /// Up to where the database need not keep its log any more; none: no further than before.
@@ -173,6 +168,26 @@ impl Feed {
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A database's log from where a snapshot was begun, as long as that is being written.
+pub struct Needed {
+    feed: Arc<Feed>,
+    number: u64,
+    became: Became,
+}
+
+impl Needed {
+    /// The snapshot is there, in place of the one before: the log is needed from there on until the next.
+    pub fn written(mut self) {
+        self.became = Became::Written;
+    }
+}
+
+impl Drop for Needed {
+    fn drop(&mut self) {
+        self.feed.progress().end_snapshot(self.number, self.became);
     }
 }
 

@@ -30,8 +30,11 @@ struct Kept {
     are_written: bool,
     /// By the one that is there.
     in_place: Option<Position>,
-    /// By the one that is being written.
-    begun: Vec<Position>,
+    /// By those that are being written, each with its number: the last one is begun while another may still
+    /// be written.
+    begun: Vec<(u64, Position)>,
+    /// How many have been begun.
+    number: u64,
 }
 
 /// What became of a snapshot that was begun.
@@ -109,18 +112,23 @@ impl Progress {
     }
 
     /// A snapshot is begun here: what comes after is needed if it is written.
-    pub fn begin_snapshot(&mut self) -> Option<Bookmark> {
+    /// Returns its number besides.
+    pub fn begin_snapshot(&mut self) -> Option<(Bookmark, u64)> {
         let bookmark = self.bookmark()?;
-        self.snapshots.begun.push(bookmark.reached.position.clone());
-        Some(bookmark)
+        let kept = &mut self.snapshots;
+        kept.number += 1;
+        kept.begun.push((kept.number, bookmark.reached.position.clone()));
+        Some((bookmark, kept.number))
     }
 
-    /// So much for the one that was begun first: the last one is begun while another may still be written.
-    pub fn end_snapshot(&mut self, became: Became) {
+    /// So much for the one with this number. Of one that was begun before a gap, or before the log was
+    /// released, nothing is known any more.
+    pub fn end_snapshot(&mut self, number: u64, became: Became) {
         let begun = &mut self.snapshots.begun;
-        let ended = (!begun.is_empty()).then(|| begun.remove(0));
-        if became == Became::Written && ended.is_some() {
-            self.snapshots.in_place = ended;
+        let Some(at) = begun.iter().position(|(begun, _)| *begun == number) else { return };
+        let (_, position) = begun.remove(at);
+        if became == Became::Written {
+            self.snapshots.in_place = Some(position);
         }
     }
 
@@ -132,7 +140,8 @@ impl Progress {
             return Forgotten::UpTo(applied.clone());
         }
         let settled = self.bookmark().map(|bookmark| bookmark.reached.position);
-        let needed = [&settled, &kept.in_place].into_iter().flatten().chain(&kept.begun);
+        let begun = kept.begun.iter().map(|(_, position)| position);
+        let needed = [&settled, &kept.in_place].into_iter().flatten().chain(begun);
         let first =
             needed.fold(applied, |first, other| if first.has_all(other) { other } else { first });
         if applied.bytes_since(first).is_some_and(|held| held > bytes) {
@@ -186,6 +195,28 @@ mod tests {
         here(lsn).position
     }
 
+    fn begun(progress: &mut Progress) -> u64 {
+        progress.begin_snapshot().expect("it is known up to where").1
+    }
+
+    #[test]
+    fn a_snapshot_from_before_a_gap_ends_no_other() {
+        let mut progress = Progress::default();
+        progress.keep_for_snapshots();
+        progress.resume(&"7/1".into());
+        progress.advance(here(10));
+        let before = begun(&mut progress);
+        progress.gap();
+        progress.advance(here(20));
+        let after = begun(&mut progress);
+        progress.advance(here(30));
+        progress.end_snapshot(before, Became::Written);
+        assert_eq!(progress.forget(&place(30), 100), Forgotten::UpTo(place(20)));
+        progress.end_snapshot(after, Became::Written);
+        progress.advance(here(40));
+        assert_eq!(progress.forget(&place(40), 100), Forgotten::UpTo(place(20)));
+    }
+
     #[test]
     fn what_snapshots_need_is_kept_within_a_bound() {
         let up_to = |lsn| Forgotten::UpTo(place(lsn));
@@ -201,24 +232,24 @@ mod tests {
         progress.settled();
         assert_eq!(progress.forget(&place(20), 100), up_to(20));
         // One is begun, and another that comes to nothing.
-        assert!(progress.begin_snapshot().is_some());
+        let first = begun(&mut progress);
         progress.advance(here(30));
         assert_eq!(progress.forget(&place(30), 100), up_to(20));
-        progress.end_snapshot(Became::Written);
+        progress.end_snapshot(first, Became::Written);
         progress.advance(here(40));
-        progress.begin_snapshot();
-        progress.end_snapshot(Became::Nothing);
+        let second = begun(&mut progress);
+        progress.end_snapshot(second, Became::Nothing);
         assert_eq!(progress.forget(&place(40), 100), up_to(20));
-        progress.begin_snapshot();
-        progress.end_snapshot(Became::Written);
+        let third = begun(&mut progress);
+        progress.end_snapshot(third, Became::Written);
         assert_eq!(progress.forget(&place(41), 100), up_to(40));
         // The last one is begun while another is being written, which comes to nothing.
-        progress.begin_snapshot();
+        let fourth = begun(&mut progress);
         progress.advance(here(45));
-        progress.begin_snapshot();
-        progress.end_snapshot(Became::Nothing);
+        let last = begun(&mut progress);
+        progress.end_snapshot(fourth, Became::Nothing);
         progress.advance(here(50));
-        progress.end_snapshot(Became::Written);
+        progress.end_snapshot(last, Became::Written);
         assert_eq!(progress.forget(&place(50), 100), up_to(45));
         // Too much, said once.
         assert_eq!(progress.forget(&place(146), 100), Forgotten::Released(place(146)));

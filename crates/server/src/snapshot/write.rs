@@ -10,7 +10,7 @@
 
 use super::journal::Open;
 use super::{Snapshots, page};
-use crate::database::{Became, Feed};
+use crate::database::{Feed, Needed};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use page_snapshot::{Head, Position, Writer, Written};
@@ -36,6 +36,8 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// A snapshot that was begun: no page is read yet.
 pub struct Begun {
     head: Head,
+    /// Of the databases; let go of when it comes to nothing.
+    logs: Vec<Needed>,
 }
 
 /// Why there is no snapshot.
@@ -191,27 +193,21 @@ fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
         return Err(NotWritten::NotLoaded);
     }
     snapshots.begin_running()?;
-    let begun = positions(site)
-        .and_then(|positions| begin_journal(snapshots).map(|generation| (generation, positions)));
-    let (generation, positions) = begun.inspect_err(|_| came_to(site, Became::Nothing))?;
+    let (positions, logs) = positions(site)?;
+    let generation = begin_journal(snapshots)?;
     // After the journal was begun: a reload that makes it another one takes that away again.
     let (begun_ms, print) = (site.clock.now().0, site.now().config.print);
-    Ok(Begun { head: Head { generation, begun_ms, print, positions } })
+    Ok(Begun { head: Head { generation, begun_ms, print, positions }, logs })
 }
 
 /// Up to where the databases' changes are in the pages; they keep what comes after.
-fn positions(site: &Site) -> Result<Vec<Position>, NotWritten> {
+fn positions(site: &Site) -> Result<(Vec<Position>, Vec<Needed>), NotWritten> {
     let position = |feed: &Arc<Feed>| {
-        let bookmark = feed.begin_snapshot().ok_or(NotWritten::NotFollowed)?;
+        let (bookmark, log) = feed.begin_snapshot().ok_or(NotWritten::NotFollowed)?;
         let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
-        Ok(Position { source, at })
+        Ok((Position { source, at }, log))
     };
     site.feeds.iter().map(position).collect()
-}
-
-/// The databases hear what became of it.
-fn came_to(site: &Site, became: Became) {
-    site.feeds.iter().for_each(|feed| feed.end_snapshot(became));
 }
 
 /// From now on changes are noted in a new journal.
@@ -251,7 +247,7 @@ fn write(site: &Site, begun: Begun, pause: Option<Duration>, is_over: &dyn Fn() 
         .and_then(|done| put_in_place(snapshots, generation).map(|()| done));
     match written {
         Ok(done) => {
-            came_to(site, Became::Written);
+            begun.logs.into_iter().for_each(Needed::written);
             site.counters.snapshots_written.add();
             let ms = (site.clock.monotonic() - began).as_millis() as u64;
             let Done { pages, bytes, left_out } = done;
@@ -259,7 +255,6 @@ fn write(site: &Site, begun: Begun, pause: Option<Duration>, is_over: &dyn Fn() 
             Ended::Written
         }
         Err(why) => {
-            came_to(site, Became::Nothing);
             snapshots.files.discard_snapshot();
             why.say(site);
             Ended::Not

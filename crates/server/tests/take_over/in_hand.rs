@@ -168,6 +168,21 @@ fn told_to_stop(pagewell: &Pagewell) {
 }
 
 #[test]
+fn who_keeps_a_connection_to_the_control_port_is_told_that_another_process_is_there() {
+    let stage = Stage::new();
+    let first = stage.begin(LONG);
+    let mut kept = harness::Client::new(first.admin().clone());
+    assert_eq!(kept.get("/v1/ready").expect("an answer").status, 200);
+    // It is there until its write is over.
+    let (_visitor, write) = stage.write(&first);
+    let _next = stage.take_over(&first, LONG);
+    let answer = kept.get("/v1/ready").expect("an answer");
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains(r#""reasons":["handed-over"]"#), "{}", answer.text());
+    stage.origin.carry_out(write);
+}
+
+#[test]
 fn a_write_that_takes_longer_than_the_old_process_takes_the_pages_with_it() {
     let stage = Stage::new();
     let first = stage.begin(SHORT);
