@@ -35,8 +35,10 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 static HUGE: AtomicBool = AtomicBool::new(false);
 static HEAP: Mutex<Dlmalloc<Addresses>> = Mutex::new(
     const {
-        let mut heap =
-            Dlmalloc::new_with_allocator(Addresses { start: AtomicPtr::new(null_mut()) });
+        let mut heap = Dlmalloc::new_with_allocator(Addresses {
+            start: AtomicPtr::new(null_mut()),
+            was_asked_for: AtomicBool::new(false),
+        });
         assert!(heap.set_granularity(STEP_BYTES), "a power of two");
         heap
     },
@@ -83,13 +85,15 @@ fn heap() -> MutexGuard<'static, Dlmalloc<Addresses>> {
 struct Addresses {
     /// Where the region begins; null as long as it is not there.
     start: AtomicPtr<u8>,
+    /// Whether it was asked for: where it could not be had once, it is not asked for again at each page.
+    was_asked_for: AtomicBool,
 }
 
 impl Addresses {
     /// Where the region begins, which is reserved now if it was not before.
     fn start(&self) -> *mut u8 {
         let start = self.start.load(Relaxed);
-        if !start.is_null() {
+        if !start.is_null() || self.was_asked_for.swap(true, Relaxed) {
             return start;
         }
         let (start, length) = reserve();

@@ -12,7 +12,7 @@ use crate::client::{Client, Response};
 use crate::deadline::{Deadline, WAIT, machine_now_ms};
 use crate::failure::{Failure, Wrong};
 use crate::origin::Origin;
-use crate::story::{Step, Story};
+use crate::story::{ContentEnd, Expect, Step, Story};
 use crate::transcript::{Transcript, shorten};
 use crate::wire::Trouble;
 use crate::{Config, StartSubject, Subject};
@@ -181,8 +181,10 @@ fn describe(response: &Result<Response, Trouble>) -> String {
 }
 
 /// Judges the kind of ending that a story may expect: an answer, or none.
-fn judge_trouble(expect: &crate::story::Expect, trouble: &Trouble) -> Result<(), Vec<Wrong>> {
+fn judge_trouble(expect: &Expect, trouble: &Trouble) -> Result<(), Vec<Wrong>> {
     match trouble {
+        // What breaks off at once has taken its head with it.
+        Trouble::Ended if expect.end == ContentEnd::CutOrStatus => Ok(()),
         Trouble::Ended => check::status(&expect.status, None).map_err(|wrong| vec![wrong]),
         trouble => Err(vec![Wrong::new("an answer", trouble.to_string())]),
     }

@@ -58,11 +58,14 @@ pub(super) fn invalidate(
     call: &Invalidate,
     peer: Option<SocketAddr>,
 ) -> Result<serde_json::Value, ControlError> {
-    let by = Cause::Control { peer: peer.map(|peer| cut(&peer.to_string())) };
+    let by = Cause::Control { peer: peer.map(|peer| cut(&peer.ip().to_string())) };
     let lists = [&call.tags, &call.urls, &call.prefixes];
     if lists.iter().all(|list| list.is_empty()) && !call.all {
         let text = "name tags, urls, prefixes, or all: {\"tags\":[\"news:4\"]}";
         return Err(ControlError::Unreadable(text.into()));
+    }
+    if call.tags.iter().any(String::is_empty) {
+        return Err(ControlError::Unreadable("a tag is empty: no page has that".into()));
     }
     let read = |list: &[String], reader: fn(&str) -> Result<String, String>| {
         let read: Result<Vec<_>, _> = list.iter().map(|url| reader(url)).collect();
