@@ -54,8 +54,12 @@ final class MemcachedPage
      */
     public function store(string $html): bool
     {
-        [$declaration, $response] = Outgoing::current()->standing() ?? [null, null];
-        $this->refusal = $declaration === null ? NotStored::Sent : $this->reason($declaration, $response);
+        [$declaration, $response, $hasFragments] = Outgoing::current()->standing() ?? [null, null, false];
+        $this->refusal = match (true) {
+            $declaration === null => NotStored::Sent,
+            $hasFragments => NotStored::Fragments,
+            default => $this->reason($declaration, $response),
+        };
         if ($this->refusal === null) {
             $page = self::line($declaration->tags(), $this->lease) . $html;
             $stored = $this->set(self::key($this->uri), $page, self::expiry($declaration->lifetimeSeconds()));

@@ -28,6 +28,9 @@ enum NotStored: string
     /** It is compressed already, or says `Vary`: nginx gives it to everybody as it is. */
     case Varies = 'varies';
 
+    /** It has fragments in it, which nginx does not put in. */
+    case Fragments = 'fragments';
+
     /** The address is longer than 250 bytes as a key, or has a blank in it. */
     case Key = 'key';
 

@@ -27,6 +27,8 @@ final class Outgoing
 
     private Declaration $declaration;
 
+    private Template $template;
+
     private readonly Carried $carried;
 
     private readonly Teller $teller;
@@ -81,11 +83,7 @@ final class Outgoing
         $this->register();
     }
 
-    /**
-     * @param list<int|string> $ids
-     *
-     * @throws InvalidTag|InvalidLifetime|UseAfterHeaders see Pagewell\usesShown()
-     */
+    /** @param list<int|string> $ids see Pagewell\usesShown() */
     public function usesShown(string $kind, array $ids, int $seconds): void
     {
         $this->mustNotBeSent("usesShown('$kind')");
@@ -93,11 +91,7 @@ final class Outgoing
         $this->register();
     }
 
-    /**
-     * The page has these tags, as they are: for applications that have tags of their own.
-     *
-     * @throws InvalidTag|UseAfterHeaders as uses()
-     */
+    /** The page has these tags, as they are: for applications that have tags of their own. Throws as uses(). */
     public function tagged(string ...$tags): void
     {
         $this->mustNotBeSent('tagged()');
@@ -113,17 +107,22 @@ final class Outgoing
         $this->register();
     }
 
+    /** @throws InvalidFragment|UseAfterHeaders see Pagewell\fragment() */
+    public function fragment(string $src, callable $render, ?string $alt = null, bool $continue = false): string
+    {
+        $this->mustNotBeSent('fragment()');
+        $written = $this->template->fragment($src, $render, $alt, $continue);
+        $this->template->isOne() && $this->register();
+        return $written;
+    }
+
     /** @throws PagewellException see Pagewell\changed() */
     public function changed(string $kind, int|string|null $id = null, int|string ...$of): void
     {
         $this->say("changed('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of)));
     }
 
-    /**
-     * Pages with these tags are outdated: for applications that have tags of their own.
-     *
-     * @throws PagewellException as changed()
-     */
+    /** Pages with these tags are outdated: for applications that have tags of their own. Throws as changed(). */
     public function changedTagged(string ...$tags): void
     {
         $this->say('changedTagged()', Held::one(Changes::byControl()->tagged(...$tags)));
@@ -189,18 +188,16 @@ final class Outgoing
         return $this->declaration->refusal($this->wire->response());
     }
 
-    /**
-     * @return list<string> the tags that the page has declared so far: for a footer or a debug bar
-     */
+    /** @return list<string> the tags that the page has declared so far: for a footer or a debug bar */
     public function tags(): array
     {
         return $this->declaration->tags();
     }
 
-    /** @return array{Declaration, Response}|null the page and its response as they stand; null once the header section has been sent */
+    /** @return array{Declaration, Response, bool}|null the page and its response as they stand, and whether it has fragments; null once the header section has been sent */
     public function standing(): ?array
     {
-        return $this->wire->isSent() ? null : [clone $this->declaration, $this->wire->response()];
+        return $this->wire->isSent() ? null : [clone $this->declaration, $this->wire->response(), $this->template->isOne()];
     }
 
     private function say(string $call, Held $held): void
@@ -215,6 +212,7 @@ final class Outgoing
     private function reset(): void
     {
         $this->declaration = new Declaration();
+        $this->template = new Template($this->wire);
         $this->carried->take();
         $this->registered = false;
     }
@@ -233,6 +231,7 @@ final class Outgoing
         if (!$this->wire->isSent()) {
             $this->wire->set($this->declaration->lines($this->wire->response()));
             $this->carried->write();
+            $this->template->write();
         } elseif ($this->carried->isMissed()) {
             $this->responseLost();
         }

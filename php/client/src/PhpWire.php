@@ -25,6 +25,12 @@ final class PhpWire implements Wire
         return in_array(PHP_SAPI, ['cli', 'phpdbg', 'embed'], true) || !is_string($method) ? null : strtoupper($method);
     }
 
+    public function capability(): string
+    {
+        $said = $_SERVER['HTTP_SURROGATE_CAPABILITY'] ?? '';
+        return $this->method() !== null && is_string($said) ? $said : '';
+    }
+
     public function isSent(): bool
     {
         return $this->method() !== null && headers_sent();

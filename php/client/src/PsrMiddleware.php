@@ -28,7 +28,7 @@ final class PsrMiddleware implements MiddlewareInterface
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        $wire = ResponseWire::begin($request->getMethod(), $this->control);
+        $wire = ResponseWire::begin($request->getMethod(), $this->control, capability: $request->getHeaderLine('Surrogate-Capability'));
         try {
             $response = $handler->handle($request);
         } catch (\Throwable $fault) {
@@ -43,7 +43,7 @@ final class PsrMiddleware implements MiddlewareInterface
         }
         foreach ($wire->finish($response->getStatusCode(), $lines, session_status() === PHP_SESSION_ACTIVE || isset($_SESSION)) as $line) {
             [$name, $value] = explode(': ', $line, 2);
-            $response = $response->withAddedHeader($name, $value);
+            $response = $name === 'Surrogate-Control' ? $response->withHeader($name, $value) : $response->withAddedHeader($name, $value);
         }
         return $response;
     }

@@ -31,19 +31,21 @@ final class RecordingWire implements Wire
      * @param int         $status  of its response
      * @param bool        $session whether a session is open
      * @param RecordingControl $control keeps what would be told by the control interface
+     * @param string      $capability what the request says in Surrogate-Capability
      */
     public function __construct(
         private readonly ?string $method = 'GET',
         private readonly int $status = 200,
         private readonly bool $session = false,
         public readonly RecordingControl $control = new RecordingControl(),
+        private readonly string $capability = '',
     ) {
     }
 
     /** Makes uses(), freshFor() and changed() speak to a new wire from here on, and returns it. */
-    public static function install(?string $method = 'GET', int $status = 200, bool $session = false): self
+    public static function install(?string $method = 'GET', int $status = 200, bool $session = false, string $capability = ''): self
     {
-        $wire = new self($method, $status, $session);
+        $wire = new self($method, $status, $session, capability: $capability);
         Outgoing::begin($wire, $wire->control);
         return $wire;
     }
@@ -77,6 +79,11 @@ final class RecordingWire implements Wire
     public function method(): ?string
     {
         return $this->method;
+    }
+
+    public function capability(): string
+    {
+        return $this->capability;
     }
 
     public function isSent(): bool

@@ -30,7 +30,7 @@ final class ResponseWire implements Wire
 
     private bool $sent = false;
 
-    private function __construct(private readonly string $method, private readonly bool $isEnded)
+    private function __construct(private readonly string $method, private readonly bool $isEnded, private readonly string $capability)
     {
         $this->response = new Response($method);
     }
@@ -40,10 +40,11 @@ final class ResponseWire implements Wire
      *
      * @param Control|false|null $control as Outgoing::begin() takes it
      * @param bool               $isEnded whether Outgoing's end() or flush() is called when the request is over
+     * @param string             $capability Surrogate-Capability of the request, for fragment()
      */
-    public static function begin(string $method, Control|false|null $control = null, bool $isEnded = false): self
+    public static function begin(string $method, Control|false|null $control = null, bool $isEnded = false, string $capability = ''): self
     {
-        $wire = new self(strtoupper($method), $isEnded);
+        $wire = new self(strtoupper($method), $isEnded, $capability);
         Outgoing::begin($wire, $control);
         return $wire;
     }
@@ -55,7 +56,7 @@ final class ResponseWire implements Wire
      * @param list<string> $lines   its fields, `Name: value`
      * @param bool         $session whether it was made in a session
      *
-     * @return list<string> the lines to add
+     * @return list<string> the lines to add; Surrogate-Control in the place of what there is
      */
     public function finish(int $status, array $lines, bool $session = false): array
     {
@@ -84,6 +85,11 @@ final class ResponseWire implements Wire
     public function method(): ?string
     {
         return $this->method;
+    }
+
+    public function capability(): string
+    {
+        return $this->capability;
     }
 
     public function isSent(): bool

@@ -37,7 +37,7 @@ final class SymfonyResponse
         }
         foreach ($wire->finish($response->getStatusCode(), $lines, $session) as $line) {
             [$name, $value] = explode(': ', $line, 2);
-            $response->headers->set($name, $value, $name === 'Cache-Control');
+            $response->headers->set($name, $value, in_array($name, ['Cache-Control', 'Surrogate-Control'], true));
         }
     }
 

@@ -17,6 +17,9 @@ interface Wire
     /** The method of the request, upper case; null where there is no request (a command). */
     public function method(): ?string;
 
+    /** What is said to be in front that puts pages together of fragments: Surrogate-Capability of the request; empty where there is nothing. */
+    public function capability(): string;
+
     /** Whether the header section has been sent. */
     public function isSent(): bool;
 

@@ -66,6 +66,29 @@ function usesShown(string $kind, array $ids, int $seconds): void
 }
 
 /**
+ * A part of the page that is a page of its own: the element of ESI where the server in front puts it in, what the
+ * function makes where it does not.
+ *
+ *     <?= fragment('/box', fn () => include 'box.php') ?>
+ *
+ * The response then says `Surrogate-Control: content="ESI/1.0"`: whatever else stands in the page has to be escaped.
+ *
+ * @param string            $src      a path of this site, with its query; what a visitor typed in it through rawurlencode()
+ * @param callable(): mixed $render   returns the fragment, or prints it; what it throws the page throws
+ * @param string|null       $alt      another path, asked for where the first fails
+ * @param bool              $continue whether the server in front leaves it out where that fails too (`onerror="continue"`)
+ *
+ * @return string as it goes into the page, not to be escaped
+ *
+ * @throws InvalidFragment an address is no path
+ * @throws UseAfterHeaders the header section has been sent
+ */
+function fragment(string $src, callable $render, ?string $alt = null, bool $continue = false): string
+{
+    return Outgoing::current()->fragment($src, $render, $alt, $continue);
+}
+
+/**
  * Says what has been changed, once it is written.
  *
  *     changed('news', 4);           // news 4: pages made from it, and from the kind as a whole

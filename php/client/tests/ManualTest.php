@@ -14,7 +14,7 @@ final class ManualTest extends TestCase
 {
     private const ROOT = __DIR__ . '/../../..';
 
-    private const FUNCTIONS = ['uses', 'usesShown', 'usesOf', 'freshFor', 'changed', 'changedSoftly', 'changedNow', 'invalidate', 'tell', 'transaction'];
+    private const FUNCTIONS = ['uses', 'usesShown', 'usesOf', 'freshFor', 'fragment', 'changed', 'changedSoftly', 'changedNow', 'invalidate', 'tell', 'transaction'];
 
     private const CLASSES = ['Uses', 'FreshFor', 'NotCached', 'Writes', 'Pages', 'Outgoing', 'SocketControl', 'ChangesBy', 'ResponseWire', 'MemcachedPage', 'PsrMiddleware', 'PagewellBundle'];
 

@@ -30,6 +30,7 @@ use Pagewell\Uses;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
+use function Pagewell\fragment;
 use function Pagewell\uses;
 
 final class LaravelTest extends TestCase
@@ -71,6 +72,14 @@ final class LaravelTest extends TestCase
         $response = $this->ask('GET', '/closure');
         self::assertSame(['closure', false], [$response->getContent(), $response->headers->has('Cache-Groups')]);
         self::assertSame('no-cache, private', $response->headers->get('Cache-Control'));
+    }
+
+    public function testAFragmentIsAnElementWhereTheRequestSaysThatItIsUnderstood(): void
+    {
+        $response = $this->ask('GET', '/fragment', ['HTTP_SURROGATE_CAPABILITY' => 'pagewell="ESI/1.0"']);
+        self::assertSame(['<esi:include src="/box"/>', 'content="ESI/1.0"'], [$response->getContent(), $response->headers->get('Surrogate-Control')]);
+        $response = $this->ask('GET', '/fragment');
+        self::assertSame(['in place', null], [$response->getContent(), $response->headers->get('Surrogate-Control')]);
     }
 
     public function testAWriteIsCarried(): void
@@ -186,13 +195,15 @@ final class LaravelTest extends TestCase
         return [$manager->getConnection(), $events];
     }
 
-    private function ask(string $method, string $path): Response
+    /** @param array<string, string> $server */
+    private function ask(string $method, string $path, array $server = []): Response
     {
         $router = new Router(new Dispatcher(), $container = new Container());
         $router->get('/', LaravelFront::class);
         $router->get('/news/{id}', [LaravelPages::class, 'one']);
         $router->post('/news/{id}', [LaravelPages::class, 'save']);
         $router->get('/closure', static fn (): string => 'closure');
-        return (new Pipeline($container))->send(Request::create($path, $method))->through([Declaring::class])->then(static fn (Request $request) => $router->dispatch($request));
+        $router->get('/fragment', static fn (): string => fragment('/box', static fn (): string => 'in place'));
+        return (new Pipeline($container))->send(Request::create($path, $method, server: $server))->through([Declaring::class])->then(static fn (Request $request) => $router->dispatch($request));
     }
 }

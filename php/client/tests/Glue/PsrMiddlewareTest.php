@@ -25,6 +25,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 use function Pagewell\changed;
+use function Pagewell\fragment;
 use function Pagewell\transaction;
 use function Pagewell\uses;
 
@@ -71,6 +72,15 @@ final class PsrMiddlewareTest extends TestCase
         });
         self::assertFalse($response->hasHeader('Cache-Groups'));
         self::assertSame('private, no-cache', $response->getHeaderLine('Cache-Control'));
+    }
+
+    public function testAFragmentIsAnElementWhereTheRequestSaysThatItIsUnderstood(): void
+    {
+        $request = (new ServerRequest('GET', '/'))->withHeader('Surrogate-Capability', 'pagewell="ESI/1.0"');
+        foreach ([[$request, '<esi:include src="/box"/>', ['max-age=5, content="ESI/1.0"']], [new ServerRequest('GET', '/'), 'in place', ['max-age=5']]] as [$asked, $content, $said]) {
+            $response = $this->ask($asked, static fn (): Response => new Response(200, ['surrogate-control' => 'max-age=5'], fragment('/box', static fn (): string => 'in place')));
+            self::assertSame([$content, $said], [(string) $response->getBody(), $response->getHeader('Surrogate-Control')]);
+        }
     }
 
     public function testAWriteIsCarried(): void
@@ -173,7 +183,7 @@ final class PsrMiddlewareTest extends TestCase
     }
 
     /** @param \Closure(): Response $answer */
-    private function ask(string $method, \Closure $answer, ?Control $control = null): ResponseInterface
+    private function ask(string|ServerRequest $request, \Closure $answer, ?Control $control = null): ResponseInterface
     {
         $application = new class ($answer) implements RequestHandlerInterface {
             public function __construct(private readonly \Closure $answer)
@@ -185,6 +195,6 @@ final class PsrMiddlewareTest extends TestCase
                 return ($this->answer)();
             }
         };
-        return (new PsrMiddleware($control ?? $this->control))->process(new ServerRequest($method, '/'), $application);
+        return (new PsrMiddleware($control ?? $this->control))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
     }
 }

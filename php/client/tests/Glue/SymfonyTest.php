@@ -27,6 +27,7 @@ use Symfony\Component\HttpKernel\HttpKernel;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
 
 use function Pagewell\changed;
+use function Pagewell\fragment;
 use function Pagewell\uses;
 
 final class SymfonyTest extends TestCase
@@ -162,14 +163,31 @@ final class SymfonyTest extends TestCase
         self::assertInstanceOf(Listener::class, $container->get(Listener::class));
     }
 
-    /** @param array<string, mixed> $attributes */
-    private function ask(string $method, callable $controller, array $attributes = [], ?HttpKernel &$kernel = null): Response
+    public function testAFragmentIsAnElementWhereTheRequestSaysThatItIsUnderstood(): void
+    {
+        $page = static function (): Response {
+            $response = new Response(fragment('/box', static fn (): string => 'in place'));
+            $response->headers->set('Surrogate-Control', 'max-age=5');
+            return $response;
+        };
+        $response = $this->ask('GET', $page, fields: ['Surrogate-Capability' => 'pagewell="ESI/1.0"']);
+        self::assertSame(['<esi:include src="/box"/>', ['max-age=5, content="ESI/1.0"']], [$response->getContent(), $response->headers->all('surrogate-control')]);
+        $response = $this->ask('GET', $page);
+        self::assertSame(['in place', ['max-age=5']], [$response->getContent(), $response->headers->all('surrogate-control')]);
+    }
+
+    /**
+     * @param array<string, mixed>  $attributes
+     * @param array<string, string> $fields
+     */
+    private function ask(string $method, callable $controller, array $attributes = [], ?HttpKernel &$kernel = null, array $fields = []): Response
     {
         $dispatcher = new EventDispatcher();
         $dispatcher->addSubscriber(new Listener($this->control));
         $kernel = new HttpKernel($dispatcher, new ControllerResolver());
         $request = Request::create('/', $method);
         $request->setSession(new Session(new MockArraySessionStorage()));
+        $request->headers->add($fields);
         $request->attributes->add(['_controller' => $controller] + $attributes);
         return $kernel->handle($request);
     }

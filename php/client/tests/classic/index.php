@@ -50,6 +50,7 @@ switch ($what) {
             'status' => http_response_code(404),
             'content-type' => header('Content-Type: application/json'),
             'varies' => header('Vary: Accept-Language'),
+            'fragments' => $html .= Pagewell\fragment('/box', static fn (): string => 'in place'),
             'session' => $_SESSION = [],
             'tags' => uses('place', 'New York'),
             'sent' => [print ' ', ob_flush(), flush()],
