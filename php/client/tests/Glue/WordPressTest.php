@@ -60,6 +60,30 @@ final class WordPressTest extends TestCase
         self::assertSame([], $this->pending());
     }
 
+    public function testViaThatAnybodyCanWriteIsNotEnough(): void
+    {
+        $this->change('post:1');
+        // Nobody may have read this answer: it is kept, and what was kept before stays.
+        self::assertSame('"post:2", "post:1"', self::$blog->post("do_action('pagewell_changed', 'post:2');", fromItself: false)[1]);
+        self::assertSame(['post:1', 'post:2'], $this->pending());
+        $pagewell = RealPagewell::start(__DIR__ . '/../behind');
+        try {
+            self::$blog->control($pagewell->admin());
+            self::$blog->post("do_action('pagewell_changed', 'post:3');", fromItself: false);
+            self::assertSame([], $this->pending());
+            self::assertSame('control 3', self::$blog->command(self::JOURNAL . '$last = Journal::lately()[0]; echo "$last[way] $last[count]";'));
+        } finally {
+            $pagewell->stop();
+        }
+    }
+
+    public function testWhereNoControlInterfaceIsNamedTheAnswerHasToDo(): void
+    {
+        self::$blog->control('');
+        self::assertSame('"post:2"', self::$blog->post("do_action('pagewell_changed', 'post:2');", fromItself: false)[1]);
+        self::assertSame([], $this->pending());
+    }
+
     public function testTwoThatKeepAtOnceKeepBoth(): void
     {
         // Both have loaded their options before either keeps.

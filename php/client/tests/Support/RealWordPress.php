@@ -70,13 +70,15 @@ final class RealWordPress
     }
 
     /**
-     * Runs a script in WordPress as the answer to a POST that came through Pagewell.
+     * Runs a script in WordPress as the answer to a POST that came through Pagewell: from Pagewell itself, or
+     * from a web server that passes on what the request says of that.
      *
      * @return array{string, string} its content, and the value of Cache-Group-Invalidation
      */
-    public function post(string $script): array
+    public function post(string $script, bool $fromItself = true): array
     {
-        file_put_contents("{$this->directory}/site/ask.php", '<?php ' . self::REQUEST . $script);
+        $given = $fromItself ? "\$_SERVER['SERVER_SOFTWARE'] = 'pagewell/0.1.0'; " : '';
+        file_put_contents("{$this->directory}/site/ask.php", "<?php $given" . self::REQUEST . $script);
         $command = [PHP_BINARY, '-d', 'error_log=/dev/null', '-d', 'output_buffering=0', '-S', '127.0.0.1:0', '-t', "{$this->directory}/site"];
         $process = proc_open($command, [2 => ['pipe', 'w']], $pipes, null, $this->environment + getenv());
         do {
@@ -118,7 +120,7 @@ final class RealWordPress
         }
     }
 
-    /** Where the plugin looks from here on. */
+    /** Where the plugin looks from here on; without a word about it if it is empty. */
     public function control(string $address): void
     {
         $this->environment['PAGEWELL_CONTROL'] = $address;

@@ -5,6 +5,7 @@
  *
  *     a write (POST, PUT …) that came through Pagewell,      Cache-Group-Invalidation on its answer,
  *     before the header section is sent                      RFC 9875: no connection, no waiting
+ *     the same by `Via` alone, which anybody can write       both: the answer, and the control interface
  *     wp-cron, WP-CLI, links in wp-admin that write by GET,  the control interface, once, as the
  *     requests past Pagewell, changes after the headers      request ends
  *     what blogs of a network have at another host           the control interface, all sites of Pagewell;
@@ -81,11 +82,19 @@ final class Changes
         return array_filter($pending->tags, Tags::isHere(...)) === $pending->tags ? $pending : new Pending();
     }
 
-    /** Whether this request came through Pagewell: it signs what it passes on. */
+    /** Whether this request came through Pagewell, as far as it says so: it signs what it passes on. */
     public static function isInFront(): bool
     {
-        return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/')
-            || preg_match('/\bpagewell\b/', (string) ($_SERVER['HTTP_VIA'] ?? '')) === 1;
+        return self::isGivenByIt() || preg_match('/\bpagewell\b/', (string) ($_SERVER['HTTP_VIA'] ?? '')) === 1;
+    }
+
+    /**
+     * Whether Pagewell itself gave PHP this request, over FastCGI. A web server that is its origin passes on
+     * what the request says, and whoever reaches that one past Pagewell can say `Via: 1.1 pagewell`, too.
+     */
+    private static function isGivenByIt(): bool
+    {
+        return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/');
     }
 
     /**
@@ -114,6 +123,8 @@ final class Changes
         if ($carried !== [] && !self::isOnAnswer()) {
             self::$carried = self::$noted = [];
             self::tellOver(self::names($carried), $pending);
+        } elseif ($fresh !== [] && !self::isGivenByIt()) {
+            self::tellOver($fresh, $pending, isOnAnswer: true);
         } elseif ($fresh !== []) {
             Journal::told('answer', $fresh, $pending);
             $pending->isAll || self::planRetry();
@@ -126,15 +137,19 @@ final class Changes
     }
 
     /**
-     * @param list<string> $tags    what has changed
-     * @param Pending      $pending what could not be told before
+     * @param list<string> $tags       what has changed
+     * @param Pending      $pending    what could not be told before
+     * @param bool         $isOnAnswer the answer says it, to whoever is there: where no control interface is
+     *                                 named, and none is found, that has to do
      */
-    private static function tellOver(array $tags, Pending $pending): void
+    private static function tellOver(array $tags, Pending $pending, bool $isOnAnswer = false): void
     {
         $all = self::names(self::bounded(array_fill_keys([...$tags, ...$pending->tags], true)));
         $fault = Control::invalidate($all);
+        $isEnough = $fault !== null && $isOnAnswer && !Control::isNamed();
+        $fault = $isEnough ? null : $fault;
         if ($fault === null) {
-            Journal::told('control', $all, $pending);
+            Journal::told($isEnough ? 'answer' : 'control', $all, $pending);
         } else {
             Journal::keep($tags);
             error_log("pagewell: changes could not be told, and will be with the next ones: $fault");

@@ -47,10 +47,16 @@ final class Control
         return self::call('GET', '/v1/health', '');
     }
 
+    /** Whether somebody has said where it is. */
+    public static function isNamed(): bool
+    {
+        return defined('PAGEWELL_CONTROL');
+    }
+
     /** Where it is looked for. */
     public static function address(): string
     {
-        return defined('PAGEWELL_CONTROL') ? (string) constant('PAGEWELL_CONTROL') : '127.0.0.1:8081';
+        return self::isNamed() ? (string) constant('PAGEWELL_CONTROL') : '127.0.0.1:8081';
     }
 
     private static function call(string $method, string $path, string $content): ?string
