@@ -14,20 +14,13 @@ use PHPUnit\Framework\TestCase;
 
 final class WordPressNetworkTest extends TestCase
 {
-    private const JOURNAL = 'use Pagewell\WordPress\{Changes, Control, Journal, Page, Pending, Tags}; ';
+    private const JOURNAL = RealWordPress::JOURNAL;
 
     private static ?RealWordPress $blog = null;
 
     public static function setUpBeforeClass(): void
     {
-        $missing = RealWordPress::missing();
-        if ($missing !== null) {
-            self::markTestSkipped($missing);
-        }
-        self::$blog = RealWordPress::start('127.0.0.1:1');
-        self::$blog->becomeNetwork(['two.test', 'blog.test.']);
-        self::$blog->command('');
-        self::$blog->post('');
+        self::$blog = RealWordPress::settled(['two.test', 'blog.test.']);
     }
 
     public static function tearDownAfterClass(): void
@@ -38,7 +31,7 @@ final class WordPressNetworkTest extends TestCase
 
     protected function setUp(): void
     {
-        self::$blog->rows("DELETE FROM wp_options WHERE option_name LIKE 'pagewell%'");
+        self::$blog->forget();
     }
 
     public function testAnAnswerSpeaksOfItsOwnHostAndTheControlInterfaceOfOthers(): void
@@ -46,9 +39,9 @@ final class WordPressNetworkTest extends TestCase
         $both = "do_action('pagewell_changed', 'post:1'); switch_to_blog(2); do_action('pagewell_changed', 'post:2'); restore_current_blog();";
         self::assertSame('"1/post:1"', self::$blog->post($both)[1]);
         // Nobody listens there in this test, so it is kept; and is not put on an answer that nobody there hears.
-        self::assertSame(['2/post:2'], $this->pending());
+        self::assertSame(['2/post:2'], self::$blog->pending());
         self::assertSame('"1/post:3"', self::$blog->post("do_action('pagewell_changed', 'post:3');")[1]);
-        self::assertSame(['2/post:2'], $this->pending());
+        self::assertSame(['2/post:2'], self::$blog->pending());
     }
 
     public function testBlogsAtOneHostShareAnAnswer(): void
@@ -56,7 +49,7 @@ final class WordPressNetworkTest extends TestCase
         self::$blog->rows("UPDATE wp_blogs SET domain = 'BLOG.test', path = '/three/' WHERE blog_id = 3");
         $other = "switch_to_blog(3); do_action('pagewell_changed', 'post:2'); restore_current_blog();";
         self::assertSame('"3/post:2"', self::$blog->post($other)[1]);
-        self::assertSame([], $this->pending());
+        self::assertSame([], self::$blog->pending());
     }
 
     public function testWhatAllBlogsShareGoesBothWays(): void
@@ -64,7 +57,7 @@ final class WordPressNetworkTest extends TestCase
         $renamed = "wp_update_user(['ID' => 1, 'display_name' => 'Grace ' . bin2hex(random_bytes(4))]);";
         $carried = explode(', ', self::$blog->post($renamed)[1]);
         self::assertContains('"network/user:1"', $carried);
-        self::assertContains('network/user:1', $this->pending());
+        self::assertContains('network/user:1', self::$blog->pending());
         $named = self::$blog->command(self::JOURNAL . "switch_to_blog(2); Page::uses('user:1', 'post:1'); echo implode(' ', Page::tags());");
         self::assertSame('network/user:1 2/post:1', $named);
     }
@@ -82,9 +75,9 @@ final class WordPressNetworkTest extends TestCase
     public function testABlogThatIsArchivedChangesItsOwnPages(): void
     {
         self::assertSame('', self::$blog->post('update_blog_status(2, "archived", "1");')[1]);
-        self::assertSame(['2/site'], $this->pending());
+        self::assertSame(['2/site'], self::$blog->pending());
         self::$blog->post('update_blog_details(2, ["last_updated" => "2026-03-01 00:00:00"]);');
-        self::assertSame(['2/site'], $this->pending());
+        self::assertSame(['2/site'], self::$blog->pending());
     }
 
     public function testNoCallIsForOneSiteAlone(): void
@@ -93,16 +86,8 @@ final class WordPressNetworkTest extends TestCase
         self::$blog->control((string) stream_socket_get_name($server, false));
         $told = self::$blog->post("define('PAGEWELL_SITE', 'blog.test'); switch_to_blog(2); do_action('pagewell_changed', 'post:2'); restore_current_blog();");
         $call = stream_socket_accept($server, 5);
-        self::$blog->control('127.0.0.1:1');
+        self::$blog->control(RealWordPress::AWAY);
         self::assertSame('', $told[1]);
         self::assertStringEndsWith('{"tags":["2\/post:2"]}', (string) stream_get_contents($call));
-    }
-
-    /** @return list<string> */
-    private function pending(): array
-    {
-        $tags = json_decode(self::$blog->command(self::JOURNAL . 'echo json_encode(Journal::pending()->tags);'), true);
-        sort($tags);
-        return $tags;
     }
 }

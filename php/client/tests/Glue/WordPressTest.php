@@ -15,22 +15,13 @@ use PHPUnit\Framework\TestCase;
 
 final class WordPressTest extends TestCase
 {
-    private const AWAY = '127.0.0.1:1';
-
-    private const JOURNAL = 'use Pagewell\WordPress\{Journal, Pending}; ';
+    private const JOURNAL = RealWordPress::JOURNAL;
 
     private static ?RealWordPress $blog = null;
 
     public static function setUpBeforeClass(): void
     {
-        $missing = RealWordPress::missing();
-        if ($missing !== null) {
-            self::markTestSkipped($missing);
-        }
-        self::$blog = RealWordPress::start(self::AWAY);
-        // What WordPress itself writes with its first request has changed the site.
-        self::$blog->command('');
-        self::$blog->post('');
+        self::$blog = RealWordPress::settled();
     }
 
     public static function tearDownAfterClass(): void
@@ -41,9 +32,7 @@ final class WordPressTest extends TestCase
 
     protected function setUp(): void
     {
-        self::$blog->control(self::AWAY);
-        self::$blog->command("wp_clear_scheduled_hook('pagewell_retry');");
-        self::$blog->rows("DELETE FROM wp_options WHERE option_name LIKE 'pagewell%'");
+        self::$blog->forget();
     }
 
     public function testWhatAnotherProcessKeepsMeanwhileStays(): void
@@ -57,7 +46,7 @@ final class WordPressTest extends TestCase
         self::assertSame('"post:9", "post:1"', $carried);
         self::assertSame('post:2', $left);
         self::assertSame('"post:10", "post:2"', self::$blog->post("do_action('pagewell_changed', 'post:10');")[1]);
-        self::assertSame([], $this->pending());
+        self::assertSame([], self::$blog->pending());
     }
 
     public function testViaThatAnybodyCanWriteIsNotEnough(): void
@@ -65,12 +54,12 @@ final class WordPressTest extends TestCase
         $this->change('post:1');
         // Nobody may have read this answer: it is kept, and what was kept before stays.
         self::assertSame('"post:2", "post:1"', self::$blog->post("do_action('pagewell_changed', 'post:2');", fromItself: false)[1]);
-        self::assertSame(['post:1', 'post:2'], $this->pending());
+        self::assertSame(['post:1', 'post:2'], self::$blog->pending());
         $pagewell = RealPagewell::start(__DIR__ . '/../behind');
         try {
             self::$blog->control($pagewell->admin());
             self::$blog->post("do_action('pagewell_changed', 'post:3');", fromItself: false);
-            self::assertSame([], $this->pending());
+            self::assertSame([], self::$blog->pending());
             self::assertSame('control 3', self::$blog->command(self::JOURNAL . '$last = Journal::lately()[0]; echo "$last[way] $last[count]";'));
         } finally {
             $pagewell->stop();
@@ -81,21 +70,21 @@ final class WordPressTest extends TestCase
     {
         self::$blog->control('');
         self::assertSame('"post:2"', self::$blog->post("do_action('pagewell_changed', 'post:2');", fromItself: false)[1]);
-        self::assertSame([], $this->pending());
+        self::assertSame([], self::$blog->pending());
     }
 
     public function testTwoThatKeepAtOnceKeepBoth(): void
     {
         // Both have loaded their options before either keeps.
         self::$blog->command(self::JOURNAL . "get_option('pagewell_pending'); " . $this->beside('post:2') . "Journal::keep(['post:1']);");
-        self::assertSame(['post:1', 'post:2'], $this->pending());
+        self::assertSame(['post:1', 'post:2'], self::$blog->pending());
     }
 
     public function testWhatChangesAgainWhileItIsToldIsToldAgain(): void
     {
         $this->change('post:1');
         self::$blog->command(self::JOURNAL . '$read = Journal::pending(); ' . $this->beside('post:1') . "Journal::told('control', ['post:1'], \$read);");
-        self::assertSame(['post:1'], $this->pending());
+        self::assertSame(['post:1'], self::$blog->pending());
     }
 
     public function testAnAnswerThatCarriesMoreAsTheRequestEndsStillSaysWhatItSaidBefore(): void
@@ -109,7 +98,7 @@ final class WordPressTest extends TestCase
         self::$blog->command("update_option('pagewell_pending', ['at' => 1, 'tags' => ['post:1']], true);");
         $again = "update_option('pagewell_pending', ['at' => 2, 'tags' => ['post:1', 'post:2']], true);";
         self::$blog->command(self::JOURNAL . "\$read = Journal::pending(); $again Journal::told('control', ['post:1'], \$read);");
-        self::assertSame(['post:1', 'post:2'], $this->pending());
+        self::assertSame(['post:1', 'post:2'], self::$blog->pending());
         self::assertSame('"post:9", "post:1", "post:2"', self::$blog->post("do_action('pagewell_changed', 'post:9');")[1]);
         self::assertSame('false', self::$blog->command("echo json_encode(get_option('pagewell_pending'));"));
     }
@@ -117,19 +106,19 @@ final class WordPressTest extends TestCase
     public function testManyRowsBecomeOneThatSaysEverything(): void
     {
         self::$blog->command(self::JOURNAL . "for (\$id = 1; \$id <= 100; \$id++) { Journal::keep([\"post:\$id\"]); }");
-        self::assertCount(100, $this->pending());
+        self::assertCount(100, self::$blog->pending());
         $this->change('post:101');
-        self::assertSame(['site'], $this->pending());
+        self::assertSame(['site'], self::$blog->pending());
         $this->change('post:102');
-        self::assertSame(['post:102', 'site'], $this->pending());
+        self::assertSame(['post:102', 'site'], self::$blog->pending());
     }
 
     public function testARowThatCannotBeReadSaysEverything(): void
     {
         self::$blog->rows("INSERT INTO wp_options (option_name, option_value, autoload) VALUES ('pagewell_pending_broken', 'a:2:{broken', 'no')");
-        self::assertSame(['site'], $this->pending());
+        self::assertSame(['site'], self::$blog->pending());
         self::$blog->post("do_action('pagewell_changed', 'post:1');");
-        self::assertSame([], $this->pending());
+        self::assertSame([], self::$blog->pending());
     }
 
     public function testNoRowIsLoadedWithEachPage(): void
@@ -151,13 +140,13 @@ final class WordPressTest extends TestCase
         $retry = "wp_clear_scheduled_hook('pagewell_retry'); wp_schedule_single_event(time() - 1, 'pagewell_retry'); define('DOING_CRON', true);"
             . "foreach (wp_get_ready_cron_jobs() as \$at => \$hooks) { if (isset(\$hooks['pagewell_retry'])) { wp_unschedule_event(\$at, 'pagewell_retry'); do_action_ref_array('pagewell_retry', []); } }";
         self::$blog->command($retry);
-        self::assertSame(['post:1'], $this->pending());
+        self::assertSame(['post:1'], self::$blog->pending());
         self::assertSame('1', self::$blog->command("echo (int) (bool) wp_next_scheduled('pagewell_retry');"));
         $pagewell = RealPagewell::start(__DIR__ . '/../behind');
         try {
             self::$blog->control($pagewell->admin());
             self::$blog->command($retry);
-            self::assertSame([], $this->pending());
+            self::assertSame([], self::$blog->pending());
             self::assertSame('control', self::$blog->command(self::JOURNAL . 'echo Journal::lately()[0]["way"];'));
         } finally {
             $pagewell->stop();
@@ -197,12 +186,12 @@ final class WordPressTest extends TestCase
         self::assertSame('removed', $removed);
         $kept = self::$blog->command($readOnly . self::JOURNAL . "\$read = Journal::pending(); ob_start(); Journal::keep(['post:2']); Journal::told('control', ['post:1'], \$read); \$printed = ob_get_clean(); echo str_contains(\$printed, 'pagewell_pending') ? \$printed : 'kept';");
         self::assertSame('kept', $kept);
-        self::assertSame(['post:1'], $this->pending());
+        self::assertSame(['post:1'], self::$blog->pending());
         // More than one request takes: what is left is not forgotten about.
         self::$blog->post("do_action('pagewell_changed', 'post:9');");
         self::assertSame('1', self::$blog->command("echo (int) (bool) wp_next_scheduled('pagewell_retry');"));
         self::$blog->command(self::JOURNAL . 'Journal::remove();');
-        self::assertSame([], $this->pending());
+        self::assertSame([], self::$blog->pending());
     }
 
     public function testATableThatIsNotThereBreaksNoWrite(): void
@@ -216,16 +205,16 @@ final class WordPressTest extends TestCase
     {
         $takes = "do_action('pagewell_changed', 'post:1'); add_action('shutdown', function () { header_remove('Cache-Group-Invalidation'); %s }, 10);";
         self::assertSame('"post:1"', self::$blog->post(sprintf($takes, ''))[1]);
-        self::assertSame([], $this->pending());
+        self::assertSame([], self::$blog->pending());
         self::assertSame('', self::$blog->post(sprintf($takes, "echo 'x'; flush();"))[1]);
-        self::assertSame(['post:1'], $this->pending());
+        self::assertSame(['post:1'], self::$blog->pending());
     }
 
     public function testSomeOfTheLinesAreNotAllOfThem(): void
     {
         $many = "for (\$n = 0; \$n < 900; \$n++) { do_action('pagewell_changed', \"post:1000\$n\"); } add_action('shutdown', function () { header('Cache-Group-Invalidation: \"post:10000\"'); echo 'x'; flush(); }, 10);";
         self::$blog->post($many);
-        self::assertCount(900, $this->pending());
+        self::assertCount(900, self::$blog->pending());
     }
 
     public function testNoCopyOfWhatAnEarlierVersionKeptIsLeftInACache(): void
@@ -257,13 +246,5 @@ final class WordPressTest extends TestCase
     {
         $script = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; do_action('pagewell_changed', '$tag');";
         return 'chdir(ABSPATH); exec(' . var_export(escapeshellarg(PHP_BINARY) . ' -d error_log=/dev/null -r ' . escapeshellarg($script), true) . '); ';
-    }
-
-    /** @return list<string> */
-    private function pending(): array
-    {
-        $tags = json_decode(self::$blog->command(self::JOURNAL . 'echo json_encode(Journal::pending()->tags);'), true);
-        sort($tags);
-        return $tags;
     }
 }

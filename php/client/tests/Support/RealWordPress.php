@@ -13,8 +13,16 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Support;
 
+use PHPUnit\Framework\Assert;
+
 final class RealWordPress
 {
+    /** Where nobody listens. */
+    public const AWAY = '127.0.0.1:1';
+
+    /** For scripts that look into what the plugin remembers. */
+    public const JOURNAL = 'use Pagewell\WordPress\{Changes, Control, Journal, Page, Pending, Tags}; ';
+
     private const INSTALLED = '/usr/share/wordpress';
 
     private const REQUEST = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; ";
@@ -27,8 +35,26 @@ final class RealWordPress
     {
     }
 
-    /** Why there is none here; null when there is. */
-    public static function missing(): ?string
+    /**
+     * One whose first requests are over: what WordPress itself writes with them has changed the site. The test
+     * is skipped where there is none.
+     *
+     * @param list<string> $hosts of further blogs of a network; none: it is a blog alone
+     */
+    public static function settled(array $hosts = []): self
+    {
+        $missing = self::missing();
+        if ($missing !== null) {
+            Assert::markTestSkipped($missing);
+        }
+        $blog = self::start(self::AWAY);
+        $hosts === [] || $blog->becomeNetwork($hosts);
+        $blog->command('');
+        $blog->post('');
+        return $blog;
+    }
+
+    private static function missing(): ?string
     {
         return match (true) {
             !is_file(self::INSTALLED . '/wp-settings.php') => 'WordPress is not in ' . self::INSTALLED,
@@ -39,7 +65,7 @@ final class RealWordPress
     }
 
     /** @param string $control where the plugin looks for the control interface */
-    public static function start(string $control): self
+    private static function start(string $control): self
     {
         $directory = sys_get_temp_dir() . '/pagewell-wp-' . bin2hex(random_bytes(6));
         mkdir($directory, 0700);
@@ -110,7 +136,7 @@ final class RealWordPress
      *
      * @param list<string> $hosts of further blogs: numbers 2, 3 …
      */
-    public function becomeNetwork(array $hosts): void
+    private function becomeNetwork(array $hosts): void
     {
         $this->command("require ABSPATH . 'wp-admin/includes/upgrade.php'; foreach (\$wpdb->tables('ms_global') as \$name => \$table) { \$wpdb->\$name = \$table; }"
             . " install_network(); populate_network(1, 'blog.test', 'admin@blog.test', 'Harbours', '/', true);");
@@ -118,6 +144,22 @@ final class RealWordPress
         foreach ($hosts as $host) {
             $this->command("\$made = wp_insert_site(['domain' => '$host', 'path' => '/', 'network_id' => 1, 'user_id' => 1]); is_int(\$made) || exit(1);");
         }
+    }
+
+    /** @return list<string> what the plugin could not tell yet, in order */
+    public function pending(): array
+    {
+        $tags = json_decode($this->command(self::JOURNAL . 'echo json_encode(Journal::pending()->tags);'), true);
+        sort($tags);
+        return $tags;
+    }
+
+    /** The plugin remembers nothing, and nobody listens where it looks. */
+    public function forget(): void
+    {
+        $this->control(self::AWAY);
+        $this->command("wp_clear_scheduled_hook('pagewell_retry');");
+        $this->rows("DELETE FROM wp_options WHERE option_name LIKE 'pagewell%'");
     }
 
     /** Where the plugin looks from here on; without a word about it if it is empty. */
