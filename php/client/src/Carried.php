@@ -76,11 +76,21 @@ final class Carried
         if ($this->changes->isEmpty() || !$this->wire->isSent()) {
             return false;
         }
-        $values = $this->wire->response()->values(self::FIELD);
-        if (in_array('*', $values, true)) {
-            return false;
+        return !self::isSaid($this->changes->lines(), $this->wire->response());
+    }
+
+    /**
+     * Whether a response says all that these lines say, on whichever lines of its own.
+     *
+     * @param list<string> $lines as they were set
+     */
+    public static function isSaid(array $lines, Response $response): bool
+    {
+        [$meant, $said] = [(new Response(lines: $lines))->values(self::FIELD), $response->values(self::FIELD)];
+        if ($meant === [] || in_array('*', $said, true)) {
+            return true;
         }
-        return $this->changes->isEverything() || array_diff($this->changes->tags(), Tag::listed(implode(', ', $values))) !== [];
+        return !in_array('*', $meant, true) && array_diff(Tag::listed(implode(', ', $meant)), Tag::listed(implode(', ', $said))) === [];
     }
 
     /** What is said so far. From here on it says nothing. */

@@ -31,14 +31,14 @@ final class Outgoing
 
     private readonly Carried $carried;
 
+    /** What the response said that was finished last. */
+    private Changes $gone;
+
     private readonly Teller $teller;
 
     private bool $registered = false;
 
-    /**
-     * @param Wire               $wire    where the lines go
-     * @param Control|false|null $control who is told what no response can carry; false: nobody; null: as configured
-     */
+    /** @param Control|false|null $control who is told what no response can carry; false: nobody; null: as configured */
     public function __construct(private readonly Wire $wire, Control|false|null $control = null)
     {
         $this->carried = new Carried($wire);
@@ -171,7 +171,7 @@ final class Outgoing
     /** The response that the changes were put on will never be sent: they are told by the control interface. */
     public function responseLost(): void
     {
-        $changes = $this->carried->take();
+        $changes = $this->carried->take()->add($this->gone);
         $this->reset();
         $this->teller->late(Held::one($changes));
     }
@@ -213,7 +213,7 @@ final class Outgoing
     {
         $this->declaration = new Declaration();
         $this->template = new Template($this->wire);
-        $this->carried->take();
+        $this->gone = $this->carried->take();
         $this->registered = false;
     }
 

@@ -6,7 +6,10 @@
  *     $app->pipe(new Pagewell\PsrMiddleware());     // the outermost but for what sets cookies
  *
  * A response that sets a cookie, or was made in a PHP session, is not offered for storing. If the
- * application throws, the changes made until then are told by the control interface.
+ * application throws, the changes made until then are told by the control interface. What stands
+ * further out may throw as well, when the changes are on a response that nobody gets then, or answer
+ * with another one. PHP-FPM is asked in the end what it has sent; in a worker pipe one more as the
+ * outermost, which sees to it: the two know of each other.
  */
 
 declare(strict_types=1);
@@ -28,13 +31,22 @@ final class PsrMiddleware implements MiddlewareInterface
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
+        $wire = $request->getAttribute(self::class);
+        if ($wire instanceof ResponseWire) {
+            return self::finished($wire, $handler->handle($request));
+        }
         $wire = ResponseWire::begin($request->getMethod(), $this->control, capability: $request->getHeaderLine('Surrogate-Capability'));
         try {
-            $response = $handler->handle($request);
+            $response = $handler->handle($request->withAttribute(self::class, $wire));
         } catch (\Throwable $fault) {
-            $wire->lose();
+            $wire->withdraw();
             throw $fault;
         }
+        return self::finished($wire, $response);
+    }
+
+    private static function finished(ResponseWire $wire, ResponseInterface $response): ResponseInterface
+    {
         $lines = [];
         foreach ($response->getHeaders() as $name => $values) {
             foreach ($values as $value) {

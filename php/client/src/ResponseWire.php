@@ -9,8 +9,8 @@
  *
  * Begins the request's state, so it serves processes that answer many requests. What is said after
  * finish() takes the control interface: at once, for nobody knows when such a process hears of its next
- * request; or together, where the framework says when the request is over. Where the response never comes, lose() sees to it that
- * what has changed is told all the same.
+ * request; or together, where the framework says when the request is over. Where the response never comes,
+ * lose(), or withdraw() once it was finished, sees to it that what has changed is told all the same.
  */
 
 declare(strict_types=1);
@@ -62,7 +62,7 @@ final class ResponseWire implements Wire
     {
         if ($this->sent) {
             Outgoing::current()->flush();
-            return array_values(preg_grep('/^Cache-Group-Invalidation:/i', $this->lines));
+            return Carried::isSaid($this->changes(), new Response(lines: $lines)) ? [] : $this->changes();
         }
         $this->response = new Response($this->method, $status, $lines, $session);
         if ($this->then !== null) {
@@ -70,6 +70,7 @@ final class ResponseWire implements Wire
         }
         $this->sent = true;
         Outgoing::current()->flush();
+        $this->watch();
         return $this->lines;
     }
 
@@ -77,9 +78,37 @@ final class ResponseWire implements Wire
     public function lose(): void
     {
         if (!$this->sent) {
-            $this->sent = true;
-            Outgoing::current()->responseLost();
+            $this->withdraw();
         }
+    }
+
+    /** As lose(), even of a response that was finished: what stood further out has failed, and it goes to nobody. */
+    public function withdraw(): void
+    {
+        $this->sent = true;
+        Outgoing::current()->responseLost();
+    }
+
+    /**
+     * Where PHP itself sends the response it is looked at in the end: what stood further out may have failed, or
+     * answered with another one. Workers send theirs in a way of their own.
+     */
+    private function watch(): void
+    {
+        [$php, $changes] = [new PhpWire(), $this->changes()];
+        if ($changes !== [] && $php->method() !== null) {
+            AtEnd::call(function () use ($php, $changes): void {
+                if (!Carried::isSaid($changes, $php->response())) {
+                    $php->isSent() ? $this->withdraw() : $php->set($changes);
+                }
+            }, toResponse: true);
+        }
+    }
+
+    /** @return list<string> the lines that say what has changed */
+    private function changes(): array
+    {
+        return array_values(preg_grep('/^Cache-Group-Invalidation:/i', $this->lines));
     }
 
     public function method(): ?string

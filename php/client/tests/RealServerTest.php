@@ -132,6 +132,24 @@ final class RealServerTest extends TestCase
         self::assertStringContainsString("pagewell invalidate --tag 'news' --tag 'news:4'", $body);
     }
 
+    /** @dataProvider whatBecomesOfIt */
+    public function testAFinishedResponseThatIsNotSentLosesNoChange(string $then, ?string $said, string $logged): void
+    {
+        [$fields, $body] = $this->ask('POST', '/finished?then=' . rawurlencode($then));
+        self::assertSame($said === null ? [] : [$said], $fields['cache-group-invalidation'] ?? []);
+        self::assertStringContainsString($logged, $body);
+        self::assertSame($logged !== '', str_contains($body, 'pagewell invalidate'));
+    }
+
+    /** @return iterable<array{string, ?string, string}> */
+    public static function whatBecomesOfIt(): iterable
+    {
+        yield ['sent', '"news", "news:4"', ''];
+        yield ['combined', '"other",  "news:4", "news"', ''];
+        yield ['thrown', '"news", "news:4"', ''];
+        yield ['another sent', null, "pagewell invalidate --tag 'news' --tag 'news:4'"];
+    }
+
     /** @return array{array<string, list<string>>, string} fields by lower-case name, and the body */
     private function ask(string $method, string $path): array
     {

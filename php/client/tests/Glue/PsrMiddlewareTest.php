@@ -117,6 +117,30 @@ final class PsrMiddlewareTest extends TestCase
         }
     }
 
+    public function testWhatStandsFurtherOutAndThrowsLosesNoChange(): void
+    {
+        try {
+            $this->between(static fn () => throw new \DomainException('after the response'));
+            self::fail('the exception was swallowed');
+        } catch (\DomainException) {
+            self::assertSame(['news', 'news:4'], $this->control->tags());
+        }
+    }
+
+    public function testAnotherAnswerInItsPlaceSaysTheChange(): void
+    {
+        $response = $this->between(static fn (): Response => new Response(500));
+        self::assertSame([500, ['"news", "news:4"']], [$response->getStatusCode(), $response->getHeader('Cache-Group-Invalidation')]);
+        self::assertSame([], $this->control->calls());
+    }
+
+    public function testTwoOfThemSayItOnce(): void
+    {
+        $response = $this->between(static fn (ResponseInterface $response): ResponseInterface => $response);
+        self::assertSame(['"news", "news:4"'], $response->getHeader('Cache-Group-Invalidation'));
+        self::assertSame([], $this->control->calls());
+    }
+
     public function testWhatIsSaidAfterTheResponseDoesNotWaitForTheNextRequest(): void
     {
         $this->ask('GET', static fn (): Response => new Response());
@@ -182,19 +206,34 @@ final class PsrMiddlewareTest extends TestCase
         self::assertSame(1, AtEnd::count());
     }
 
-    /** @param \Closure(): Response $answer */
+    /** A write, with something between the middleware and another one of it. */
+    private function between(\Closure $then): ResponseInterface
+    {
+        $middleware = new PsrMiddleware($this->control);
+        $write = self::application(static function (): Response {
+            changed('news', 4);
+            return new Response(303);
+        });
+        return $this->ask('POST', static fn (ServerRequestInterface $request): ResponseInterface => $then($middleware->process($request, $write)));
+    }
+
     private function ask(string|ServerRequest $request, \Closure $answer, ?Control $control = null): ResponseInterface
     {
-        $application = new class ($answer) implements RequestHandlerInterface {
+        $application = self::application($answer);
+        return (new PsrMiddleware($control ?? $this->control))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
+    }
+
+    private static function application(\Closure $answer): RequestHandlerInterface
+    {
+        return new class ($answer) implements RequestHandlerInterface {
             public function __construct(private readonly \Closure $answer)
             {
             }
 
             public function handle(ServerRequestInterface $request): ResponseInterface
             {
-                return ($this->answer)();
+                return ($this->answer)($request);
             }
         };
-        return (new PsrMiddleware($control ?? $this->control))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
     }
 }

@@ -89,6 +89,19 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         header_register_callback(static fn () => header_remove());
         echo 'done. ';
         break;
+    case '/finished':
+        ini_set('display_errors', '0');
+        $finished = Pagewell\ResponseWire::begin('POST');
+        Pagewell\Outgoing::configure(log: static fn (string $text) => print $text);
+        changed('news', 4);
+        $lines = $finished->finish(303, []);
+        match ((string) $_GET['then']) {
+            'sent' => header($lines[0]),
+            'combined' => header('cache-group-invalidation: "other",  "news:4", "news"'),
+            'thrown' => throw new RuntimeException('further out'),
+            'another sent' => [print 'Another. ', flush()],
+        };
+        break;
     case '/change-and-fail':
         changed('news', 4);
         header_register_callback(static function (): void {
