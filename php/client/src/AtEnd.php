@@ -55,7 +55,12 @@ final class AtEnd
     private static function run(): void
     {
         while (self::$waiting !== []) {
-            array_shift(self::$waiting)[0]();
+            try {
+                array_shift(self::$waiting)[0]();
+            } catch (\Throwable $fault) {
+                // What else waits is done all the same.
+                Teller::log()->warn("pagewell: {$fault->getMessage()}", $fault);
+            }
         }
     }
 

@@ -11,7 +11,8 @@
  *     Pagewell is away                         they stay; tried again after PAUSE_SECONDS, and at the end
  *     it is away at the end                    one line in the log, with the command to run
  *
- * Never throws but from now(): a page or a job does not fail because Pagewell is away.
+ * Never throws but from now(), whatever a Control of the application's own does: a page or a job does not
+ * fail because Pagewell is away.
  */
 
 declare(strict_types=1);
@@ -54,7 +55,7 @@ final class Later
         }
         try {
             $this->now();
-        } catch (PagewellException $failure) {
+        } catch (\Throwable $failure) {
             $this->pausedUntil = hrtime(true) + self::PAUSE_NANOSECONDS;
             $this->log->warn("pagewell: {$failure->getMessage()} Tried again later.", $failure);
         }
@@ -93,7 +94,7 @@ final class Later
                     throw new ControlAway('There was no time left to tell everything.');
                 }
                 $this->control->invalidate($call);
-            } catch (PagewellException $failure) {
+            } catch (\Throwable $failure) {
                 $this->log->warn("pagewell: {$failure->getMessage()} Pages made from what has changed may still be shown. When it is back: {$held->command($this->control)}", $failure);
                 return;
             }

@@ -70,14 +70,17 @@ final class SocketControl implements Control
 
     private function call(string $body): Dropped
     {
-        $token = $this->token();
-        $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
-        $socket = $this->connect();
+        // An application may have made exceptions of all warnings, of silenced ones as well.
+        set_error_handler(static fn (): bool => true);
         try {
+            $token = $this->token();
+            $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
+            $socket = $this->connect();
             $this->send($socket, $this->request($body, $token), $deadline);
             return self::read($this->answer($socket, $deadline));
         } finally {
-            fclose($socket);
+            restore_error_handler();
+            isset($socket) && fclose($socket);
         }
     }
 

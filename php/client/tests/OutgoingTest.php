@@ -12,12 +12,16 @@ use Pagewell\ChangeAfterHeaders;
 use Pagewell\ChangeOnSafeMethod;
 use Pagewell\ChangeOutsideRequest;
 use Pagewell\ChangesBy;
+use Pagewell\Control;
+use Pagewell\Dropped;
+use Pagewell\Invalidation;
 use Pagewell\NotDeclared;
 use Pagewell\Outgoing;
 use Pagewell\PagewellException;
 use Pagewell\RecordingControl;
 use Pagewell\RecordingWire;
 use Pagewell\ResponseWire;
+use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\UseAfterHeaders;
 use PHPUnit\Framework\TestCase;
 
@@ -49,6 +53,32 @@ final class OutgoingTest extends TestCase
         changed('comments', 17, news: 4);
         $wire->send();
         self::assertSame(['Cache-Group-Invalidation: "news", "comments", "news:4", "comments:17"'], $wire->lines());
+    }
+
+    public function testAControlOfTheApplicationsOwnThatFailsInItsOwnWayBreaksNothing(): void
+    {
+        $logged = [];
+        Outgoing::configure(log: static function (string $text) use (&$logged): void {
+            $logged[] = $text;
+        });
+        Outgoing::begin($wire = new RecordingWire(null), new class implements Control {
+            public function invalidate(Invalidation $invalidation): Dropped
+            {
+                throw new \RuntimeException('no route to host');
+            }
+        });
+        changed('news', 4);
+        $wire->end();
+        Outgoing::configure();
+        self::assertSame(["pagewell: no route to host Pages made from what has changed may still be shown. When it is back: pagewell invalidate --tag 'news' --tag 'news:4'"], $logged);
+    }
+
+    public function testWhatFailsAtTheEndKeepsNothingElseFromBeingDone(): void
+    {
+        $script = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; Pagewell\\AtEnd::call(static fn () => throw new RuntimeException('at the end')); Pagewell\\AtEnd::call(static fn () => print 'done');";
+        [$code, $printed, $logged] = RealPagewell::command($script, []);
+        self::assertSame([0, 'done'], [$code, $printed]);
+        self::assertStringContainsString('pagewell: at the end', $logged);
     }
 
     public function testAChangeWhoseLineWasTakenAwayIsSetAgain(): void

@@ -15,6 +15,7 @@ use Pagewell\InvalidControl;
 use Pagewell\Outgoing;
 use Pagewell\RecordingWire;
 use Pagewell\SocketControl;
+use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\TestCase;
 
 final class SocketControlTest extends TestCase
@@ -50,6 +51,25 @@ final class SocketControlTest extends TestCase
     {
         $this->expectException(InvalidControl::class);
         (new SocketControl(tokenFile: '/nowhere/at/all'))->invalidate(new Invalidation(['a']));
+    }
+
+    public function testWarningsThatAnApplicationMakesExceptionsOfAreItsOwn(): void
+    {
+        $strict = 'set_error_handler(static fn (int $level, string $text) => throw new ErrorException($text)); ';
+        $library = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\ControlAway) { echo 'away'; }";
+        $more = " try { (new Pagewell\\SocketControl('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Invalidation(['news'])); } catch (Pagewell\\InvalidControl) { echo ', no token'; } echo \$undefined;";
+        self::assertSame('away, no token', $this->printed("$library $more"));
+        $plugin = __DIR__ . '/../../wordpress/pagewell/src/Control.php';
+        self::assertSame('no connection', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_CONTROL', '127.0.0.1:1'); require '$plugin'; $strict echo substr(Pagewell\\WordPress\\Control::health(), 0, 13); echo \$undefined;"));
+    }
+
+    /** What a script prints that ends with an exception of a warning: nobody has taken its handler away. */
+    private function printed(string $script): string
+    {
+        [$code, $printed, $logged] = RealPagewell::command($script, ['PAGEWELL_ADMIN' => '127.0.0.1:1']);
+        self::assertSame(255, $code, $logged);
+        self::assertStringContainsString('Undefined variable $undefined', $logged);
+        return $printed;
     }
 
     public function testOneThatTakesTheCallAndNeverAnswers(): void
