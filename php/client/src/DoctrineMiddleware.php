@@ -38,6 +38,12 @@ final class DoctrineMiddleware implements Middleware
         return new class ($connection) extends AbstractConnectionMiddleware {
             private const SAVEPOINTS = '/^\s*(?:(?<mark>SAVEPOINT)|(?<release>RELEASE\s+SAVEPOINT)|ROLLBACK\s+TO(?:\s+SAVEPOINT)?)\s+(?<name>\S+?);?\s*$/i';
 
+            /** Closed, or lost: nobody waits for it any longer, and nothing is forgotten. */
+            public function __destruct()
+            {
+                $this->changes()->commitAll();
+            }
+
             public function beginTransaction(): void
             {
                 parent::beginTransaction();
@@ -56,7 +62,12 @@ final class DoctrineMiddleware implements Middleware
 
             public function rollBack(): void
             {
-                parent::rollBack();
+                try {
+                    parent::rollBack();
+                } catch (\Throwable $fault) {
+                    $this->changes()->commitAll(); // Nobody knows; and nobody will say that it has ended.
+                    throw $fault;
+                }
                 $this->changes()->rollBackAll();
             }
 

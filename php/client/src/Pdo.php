@@ -19,8 +19,16 @@ namespace Pagewell;
 /** A connection that knows of Pagewell. */
 class Pdo extends \PDO
 {
-    private const STATEMENT = '/^\s*(?:(?<begin>BEGIN|START\s+TRANSACTION)\b|SAVEPOINT\s+(?<mark>\S+)|RELEASE\s+(?:SAVEPOINT\s+)?(?<release>\S+)'
+    private const COMMENTS = '(?:\s|\/\*[^*]*+(?:\*(?!\/)[^*]*+)*+\*\/|(?:--|#)[^\n]*+(?:\n|$))*+';
+
+    private const STATEMENT = '/^' . self::COMMENTS . '(?:(?<begin>BEGIN|START\s+TRANSACTION)\b|SAVEPOINT\s+(?<mark>\S+)|RELEASE\s+(?:SAVEPOINT\s+)?(?<release>\S+)'
         . '|ROLLBACK\s+(?:TRANSACTION\s+|WORK\s+)?TO\s+(?:SAVEPOINT\s+)?(?<back>\S+)|(?<end>COMMIT|ROLLBACK|END)\b)/i';
+
+    /** The database rolls back what was open, or it was ended unseen: nobody waits for it any longer, and nothing is forgotten. */
+    public function __destruct()
+    {
+        $this->changes()->commitAll();
+    }
 
     public function beginTransaction(): bool
     {
@@ -85,6 +93,8 @@ class Pdo extends \PDO
         $name = strtolower(trim($found['mark'] . $found['release'] . $found['back'], " \t\n\r;\"'`[]"));
         $changes = $this->changes();
         match (true) {
+            // All of it in one call: what is said now comes after it.
+            $found['begin'] !== '' && preg_match('/;\s*(?:COMMIT|END|ROLLBACK)\b[^;]*;?\s*$/Di', $statement) === 1 => $changes->commitAll(),
             $found['begin'] !== '' => $this->begun($changes),
             $found['mark'] !== '' => $changes->savepoint($name),
             $found['release'] !== '' => $changes->release($name),

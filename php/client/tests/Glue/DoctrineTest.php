@@ -10,6 +10,7 @@ namespace Pagewell\Tests\Glue;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
 use Doctrine\DBAL\DriverManager;
 use Pagewell\DoctrineMiddleware;
 use Pagewell\Outgoing;
@@ -57,6 +58,38 @@ final class DoctrineTest extends TestCase
         changed('b');
         $this->connection->rollBack();
         self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+    }
+
+    public function testWhoseConnectionIsGoneKeepsNothingWaiting(): void
+    {
+        $this->connection->beginTransaction();
+        changed('a');
+        $this->connection->close();
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+    }
+
+    public function testARollbackThatFailsKeepsNothingWaiting(): void
+    {
+        $lost = new class ($this->connection->getWrappedConnection()) extends AbstractConnectionMiddleware {
+            public function beginTransaction(): bool
+            {
+                return true;
+            }
+
+            public function rollBack(): bool
+            {
+                throw new \RuntimeException('the server has gone away');
+            }
+        };
+        $connection = DoctrineMiddleware::connection($lost);
+        $connection->beginTransaction();
+        changed('a');
+        try {
+            $connection->rollBack();
+            self::fail('it was swallowed');
+        } catch (\RuntimeException) {
+            self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        }
     }
 
     public function testNestedOnes(): void

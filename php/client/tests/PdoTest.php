@@ -1,0 +1,61 @@
+<?php
+
+/**
+ * Where a transaction of Pagewell\Pdo begins and ends, seen by whether an answer says at once what has changed. What
+ * is forgotten and what not is in TransactionTest.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use Pagewell\Outgoing;
+use Pagewell\Pdo;
+use Pagewell\RecordingWire;
+use PHPUnit\Framework\TestCase;
+
+use function Pagewell\changed;
+
+final class PdoTest extends TestCase
+{
+    private RecordingWire $wire;
+
+    protected function setUp(): void
+    {
+        $this->wire = RecordingWire::install('POST');
+    }
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin();
+    }
+
+    public function testWhoseConnectionIsGoneKeepsNothingWaiting(): void
+    {
+        $db = new Pdo('sqlite::memory:');
+        $db->beginTransaction();
+        changed('a');
+        $other = new Pdo('sqlite::memory:');
+        unset($db);
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        // As a worker's next job, which no transaction of another holds up.
+        changed('b');
+        self::assertSame(['Cache-Group-Invalidation: "a", "b", "a:*", "b:*"'], $this->wire->lines());
+    }
+
+    /** @dataProvider beginnings */
+    public function testABeginningIsSeenBehindAComment(string $begin, bool $waits): void
+    {
+        $db = new Pdo('sqlite::memory:');
+        $db->exec($begin);
+        changed('a');
+        self::assertSame($waits, $this->wire->lines() === []);
+    }
+
+    /** @return iterable<array{string, bool}> */
+    public static function beginnings(): iterable
+    {
+        yield from [["/* from\n* a job */ BEGIN", true], ["-- from a job\n/**/ BEGIN", true], ['/* BEGIN */ SELECT 1', false], ["-- BEGIN\nSELECT 1", false]];
+        yield from [["BEGIN; SELECT 1; COMMIT", false], ["BEGIN; SELECT 1;\nend transaction ;\n", false], ["BEGIN; SELECT 'a; COMMIT; b'", true]];
+    }
+}
