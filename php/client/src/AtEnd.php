@@ -7,7 +7,8 @@
  *     Outgoing::begin(), a further request    the same, but for what concerns the response before it
  *
  * PHP is asked once, however many requests and jobs there are: what register_shutdown_function() is
- * given it keeps until the process ends.
+ * given it keeps until the process ends. A function of the application's that calls exit() there keeps
+ * PHP from calling those behind it; objects are still taken down after that, and one of ours is.
  */
 
 declare(strict_types=1);
@@ -22,8 +23,16 @@ final class AtEnd
 
     private static bool $registered = false;
 
+    private static ?self $last = null;
+
     private function __construct()
     {
+    }
+
+    /** PHP takes down what is left, when all functions for the end were called or given up. */
+    public function __destruct()
+    {
+        self::run();
     }
 
     /**
@@ -37,6 +46,7 @@ final class AtEnd
         self::$waiting[] = [$then, $toResponse];
         if (!self::$registered) {
             self::$registered = true;
+            self::$last ??= new self();
             register_shutdown_function(static function (): void {
                 // Who says something in a function of his own that PHP calls later is asked for again.
                 self::$registered = false;

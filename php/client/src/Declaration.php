@@ -136,7 +136,8 @@ final class Declaration
      * The lines to add to this response; fields that the application has set are left to it.
      *
      * A page that was made in a session, or is refused for its cookie, gets `private` if
-     * nothing else says so: a rule that stores what declares nothing must not take it.
+     * nothing else says so: a rule that stores what declares nothing must not take it. Nor may a lifetime
+     * that the application gives it keep one that is broken, or whose data cannot be named.
      *
      * @return list<string> `Name: value`
      */
@@ -144,6 +145,10 @@ final class Declaration
     {
         $refusal = $this->refusal($response);
         $personal = $refusal === NotDeclared::Session || $refusal === NotDeclared::SetCookie;
+        $broken = $refusal === NotDeclared::Failed && $response->failed;
+        if ($broken || $refusal === NotDeclared::ZeroLifetime || $refusal === NotDeclared::TooManyTags) {
+            return $response->has('Pagewell-Cache-Control') ? [] : ['Pagewell-Cache-Control: no-store'];
+        }
         if ($refusal !== null) {
             return $personal && !$response->has('Cache-Control') ? ['Cache-Control: private, no-cache'] : [];
         }

@@ -56,7 +56,7 @@ final class DeclarationTest extends TestCase
         self::assertNull($page->refusal(new Response()));
         $page->uses('news', Declaration::TAGS_MAX);
         self::assertSame(NotDeclared::TooManyTags, $page->refusal(new Response()));
-        self::assertSame([], $page->lines(new Response()));
+        self::assertSame(['Pagewell-Cache-Control: no-store'], $page->lines(new Response()));
         $page->uses('news', ...range(2000, 9000));
         self::assertCount(Declaration::TAGS_MAX + 1, $page->tags(), 'what is collected is bounded');
     }

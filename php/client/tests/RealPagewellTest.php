@@ -42,6 +42,19 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(true, '/news/4', '/news/5', '/list');
     }
 
+    /** @dataProvider brokenOrUnnamed */
+    public function testWhatIsBrokenOrCannotBeNamedIsNotKeptWhateverItsLifetime(string $how): void
+    {
+        self::$pagewell->ask('GET', "/lifetime/4?$how");
+        self::assertSame($how === 'whole', self::$pagewell->hits("/lifetime/4?$how"));
+    }
+
+    /** @return iterable<array{string}> */
+    public static function brokenOrUnnamed(): iterable
+    {
+        yield from [['whole'], ['zero'], ['many'], ['fatal']];
+    }
+
     public function testTheAnswerToAPostCarriesIt(): void
     {
         self::$pagewell->ask('POST', '/write/4', 'title=second');
@@ -115,6 +128,13 @@ final class RealPagewellTest extends TestCase
         [$code, , $logged] = $this->command("Pagewell\\changed('news', 4); no_such_function();", self::$pagewell->admin());
         self::assertSame(255, $code);
         self::assertStringContainsString('no_such_function', $logged);
+        $this->assertHits(false, '/news/4');
+    }
+
+    public function testACommandThatIsLeftWhileItEndsTellsAllTheSame(): void
+    {
+        $script = "register_shutdown_function(static fn () => exit(3)); Pagewell\\changed('news', 4);";
+        self::assertSame(3, $this->command($script, self::$pagewell->admin())[0]);
         $this->assertHits(false, '/news/4');
     }
 

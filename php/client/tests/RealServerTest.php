@@ -75,7 +75,7 @@ final class RealServerTest extends TestCase
         [$fields] = $this->ask('GET', $path);
         self::assertNotSame([], $fields);
         self::assertArrayNotHasKey('cache-groups', $fields);
-        self::assertArrayNotHasKey('pagewell-cache-control', $fields);
+        self::assertSame($path === '/fatal' ? ['no-store'] : null, $fields['pagewell-cache-control'] ?? null);
         self::assertSame($cacheControl === null ? null : [$cacheControl], $fields['cache-control'] ?? null);
     }
 

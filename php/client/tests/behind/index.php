@@ -36,6 +36,17 @@ switch ($what) {
         uses('news', $id);
         echo $read();
         break;
+    case 'lifetime':
+        header('Cache-Control: public, max-age=600');
+        ini_set('display_errors', '1');
+        uses('news');
+        match ($_SERVER['QUERY_STRING']) {
+            'whole' => null,
+            'zero' => Pagewell\freshFor(0),
+            'many' => uses('news', ...range(1, 1001)),
+            'fatal' => no_such_function(),
+        };
+        break;
     case 'list':
         uses('news');
         echo 'list';
