@@ -50,6 +50,9 @@ final class PagewellProvider extends ServiceProvider
         'Laravel\Octane\Events\RequestTerminated',
     ];
 
+    /** @var array<string, \WeakReference<Connection>> that have begun a transaction, by name */
+    private static array $begun = [];
+
     public function boot(): void
     {
         $this->app->terminating(static fn () => Outgoing::current()->flush());
@@ -66,16 +69,17 @@ final class PagewellProvider extends ServiceProvider
     {
         $events->listen(TransactionBeginning::class, static function (TransactionBeginning $event): void {
             // Levels of ours that Laravel has left without a word: kept.
-            self::lower($event->connection, $event->connection->transactionLevel() - 1, static fn (Transaction $open) => $open->commit());
-            self::transaction($event->connection)->begin();
+            self::lower((string) $event->connection->getName(), $event->connection->transactionLevel() - 1, static fn (Transaction $open) => $open->commit());
+            self::transaction((string) $event->connection->getName())->begin();
+            self::$begun[(string) $event->connection->getName()] = \WeakReference::create($event->connection);
         });
         $events->listen(TransactionCommitted::class, static function (TransactionCommitted $event): void {
-            self::lower($event->connection, $event->connection->transactionLevel(), static fn (Transaction $open) => $open->commit());
+            self::lower((string) $event->connection->getName(), $event->connection->transactionLevel(), static fn (Transaction $open) => $open->commit());
         });
         $events->listen(TransactionRolledBack::class, static function (TransactionRolledBack $event): void {
-            self::lower($event->connection, $event->connection->transactionLevel(), static fn (Transaction $open) => $open->rollBack());
+            self::lower((string) $event->connection->getName(), $event->connection->transactionLevel(), static fn (Transaction $open) => $open->rollBack());
         });
-        $events->listen(self::ENDS, static fn () => Outgoing::current()->flush());
+        $events->listen(self::ENDS, self::end(...));
     }
 
     /**
@@ -93,13 +97,26 @@ final class PagewellProvider extends ServiceProvider
         }
     }
 
-    private static function transaction(Connection $connection): Transaction
+    /** A connection that was lost, or let go of, has ended its transaction without a word: nothing waits for it. */
+    private static function end(): void
     {
-        return Outgoing::current()->transaction('laravel ' . $connection->getName());
+        foreach (self::$begun as $name => $connection) {
+            $level = $connection->get()?->transactionLevel() ?? 0;
+            self::lower((string) $name, $level, static fn (Transaction $open) => $open->commit());
+            if ($level === 0) {
+                unset(self::$begun[$name]);
+            }
+        }
+        Outgoing::current()->flush();
+    }
+
+    private static function transaction(string $connection): Transaction
+    {
+        return Outgoing::current()->transaction("laravel $connection");
     }
 
     /** @param callable(Transaction): void $end ends one level */
-    private static function lower(Connection $connection, int $level, callable $end): void
+    private static function lower(string $connection, int $level, callable $end): void
     {
         $transaction = self::transaction($connection);
         while ($transaction->level() > max(0, $level)) {

@@ -147,6 +147,20 @@ final class LaravelTest extends TestCase
         self::assertSame(['a', 'b', 'a:*', 'b:*'], $this->control->tags());
     }
 
+    public function testAJobWhoseConnectionWasLostHoldsUpNoOther(): void
+    {
+        [$connection, $events] = $this->database();
+        Outgoing::begin(new RecordingWire(null), $this->control);
+        $connection->beginTransaction();
+        changed('a');
+        $connection->setPdo($connection->getPdo()); // As reconnect() does it.
+        $events->dispatch(new JobProcessed('redis', new \stdClass()));
+        self::assertSame(['a', 'a:*'], $this->control->tags());
+        changed('b');
+        $events->dispatch(new JobProcessed('redis', new \stdClass()));
+        self::assertContains('b', $this->control->tags());
+    }
+
     public function testModelsThatAreNamedSayWhatHappensToThem(): void
     {
         [, $events] = $this->database();
