@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
+use Pagewell\Invalidation;
+use Pagewell\SocketControl;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\TestCase;
 
@@ -39,13 +41,22 @@ final class RealGlueTest extends TestCase
         self::$pagewell->ask('GET', "/$script/news/5");
         foreach (['POST', 'GET'] as $method) {
             // At another address than the page's own, which a POST would drop in any case (RFC 9111 section 4.4).
+            $before = self::number();
             self::assertSame(200, self::$pagewell->ask($method, "/$script/news/4?write")[0]);
+            // One change besides the one that asks: nobody tells it once more when PHP has sent the answer.
+            self::assertSame($before + 2, self::number());
             $next = self::$pagewell->ask('GET', "/$script/news/4")[2];
             self::assertNotSame($first, $next, $method);
             self::assertSame($next, self::$pagewell->ask('GET', "/$script/news/4")[2]);
             self::assertTrue(self::$pagewell->hits("/$script/news/5"));
             $first = $next;
         }
+    }
+
+    /** The number of a change that is made now, and drops nothing. */
+    private static function number(): int
+    {
+        return (new SocketControl(self::$pagewell->admin(), timeoutSeconds: 20))->invalidate(new Invalidation(['nothing']))->number;
     }
 
     /** @return iterable<string, array{string, string}> */
