@@ -162,6 +162,21 @@ final class RealWordPress
         $this->rows("DELETE FROM wp_options WHERE option_name LIKE 'pagewell%'");
     }
 
+    /**
+     * Pagewell in front of it, with a php-fpm that may be another user. From here on it is told.
+     */
+    public function behind(): RealPagewell
+    {
+        chmod($this->directory, 0755);
+        $environment = [];
+        foreach (array_diff_key($this->environment, ['PAGEWELL_CONTROL' => true]) as $name => $value) {
+            array_push($environment, '--php-env', "$name=$value");
+        }
+        $pagewell = RealPagewell::start("{$this->directory}/site", ...$environment);
+        $this->control($pagewell->admin());
+        return $pagewell;
+    }
+
     /** Where the plugin looks from here on; without a word about it if it is empty. */
     public function control(string $address): void
     {

@@ -26,6 +26,15 @@ final class CommentEvents
         }
     }
 
+    /** About to be written, maybe to another post; of that one `edited` speaks. */
+    public static function moved(mixed $after, mixed $before): void
+    {
+        $post = (int) ($before['comment_post_ID'] ?? 0);
+        if (is_array($after) && $post !== (int) ($after['comment_post_ID'] ?? $post) && ($before['comment_approved'] ?? '') === '1') {
+            self::changed($post);
+        }
+    }
+
     public static function edited(int $id): void
     {
         self::ifSeen(get_comment($id));

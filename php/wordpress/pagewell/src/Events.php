@@ -45,6 +45,7 @@ final class Events
         // Comments that are approved, or were: comments:POST, comments.
         'wp_insert_comment' => [2, [CommentEvents::class, 'written']],
         'transition_comment_status' => [3, [CommentEvents::class, 'turned']],
+        'wp_update_comment_data' => [2, [CommentEvents::class, 'moved']],
         'edit_comment' => [1, [CommentEvents::class, 'edited']],
         'wp_update_comment_count' => [3, [CommentEvents::class, 'counted']],
         'added_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
@@ -73,6 +74,7 @@ final class Events
         'permalink_structure_changed' => [0, [SiteEvents::class, 'siteChanged']],
         'activated_plugin' => [2, [SiteEvents::class, 'pluginTurned']],
         'deactivated_plugin' => [2, [SiteEvents::class, 'pluginTurned']],
+        'admin_init' => [0, [SiteEvents::class, 'administrationBegins']],
         'add_link' => [0, [SiteEvents::class, 'siteChanged']],
         'edit_link' => [0, [SiteEvents::class, 'siteChanged']],
         'delete_link' => [0, [SiteEvents::class, 'siteChanged']],
@@ -93,7 +95,8 @@ final class Events
         }
     }
 
-    private static function hear(string $hook, array $function, array $given): void
+    /** @return mixed what it was given first, for some of the hooks are filters */
+    private static function hear(string $hook, array $function, array $given): mixed
     {
         try {
             call_user_func_array($function, $given);
@@ -101,5 +104,6 @@ final class Events
             Changes::add(Tags::SITE);
             error_log("pagewell: $hook was called in a way it is not meant to be; all pages are dropped: {$fault->getMessage()}");
         }
+        return $given[0] ?? null;
     }
 }

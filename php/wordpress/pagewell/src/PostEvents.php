@@ -92,7 +92,7 @@ final class PostEvents
 
     public static function stuck(int $id): void
     {
-        Changes::add("post:$id", 'list:post', 'list');
+        Changes::add("post:$id", 'list:post', 'list', 'every:post', 'every');
     }
 
     /** A post as it was, and as it is; null where it is not. */
@@ -104,6 +104,8 @@ final class PostEvents
         }
         if (Tags::isTheme($type)) {
             Changes::add(Tags::SITE);
+        } elseif ($type === 'nav_menu_item') {
+            SiteEvents::menuItemTurned(($after ?? $before)->ID);
         } elseif (Tags::isData($type)) {
             $id = ($after ?? $before)->ID;
             Changes::add("post:$id", "every:$type", 'every');

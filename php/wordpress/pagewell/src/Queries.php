@@ -102,7 +102,7 @@ final class Queries
         if (self::isPlain($vars)) {
             return self::archive($query) ?? self::each('list', $types);
         }
-        $tags = self::each('every', $types);
+        $tags = self::byTerms($query);
         return str_contains(self::order($vars), 'comment_count') ? [...$tags, 'comments'] : $tags;
     }
 
@@ -120,11 +120,11 @@ final class Queries
             $asked = $query->tax_query->queried_terms ?? [];
             $single = count($asked) === 1 && count((array) (reset($asked)['terms'] ?? [])) === 1;
             if (!$single || !$term instanceof \WP_Term) {
-                return self::each('every', self::types($query));
+                return self::byTerms($query);
             }
             $tags[] = "in:$term->term_taxonomy_id";
         } elseif (array_filter(array_intersect_key($vars, array_flip(self::TERMS)))) {
-            return self::each('every', self::types($query));
+            return self::byTerms($query);
         }
         if ($query->is_author() && (int) ($vars['author'] ?? 0) > 0) {
             $tags[] = 'by:' . (int) $vars['author'];
@@ -133,6 +133,23 @@ final class Queries
             $tags[] = self::date($vars);
         }
         return $tags === [] ? null : $tags;
+    }
+
+    /**
+     * Anything about any post; and where it asks for terms, what is below them, and what they are called.
+     *
+     * @return list<string>
+     */
+    private static function byTerms(\WP_Query $query): array
+    {
+        $conditions = $query->tax_query->queries ?? [];
+        $taxonomies = [];
+        array_walk_recursive($conditions, static function (mixed $value, int|string $key) use (&$taxonomies): void {
+            if ($key === 'taxonomy' && is_string($value) && Tags::isTaxonomy($value)) {
+                $taxonomies[$value] = "terms:$value";
+            }
+        });
+        return [...self::each('every', self::types($query)), ...array_values($taxonomies)];
     }
 
     /** @param array<string, mixed> $vars */

@@ -71,6 +71,15 @@ final class SiteEvents
         }
     }
 
+    /** The editor for files of themes and plugins writes without a hook, and ends the request itself. */
+    public static function administrationBegins(): void
+    {
+        $edits = ($_REQUEST['action'] ?? '') === 'edit-theme-plugin-file' || in_array($GLOBALS['pagenow'] ?? '', ['theme-editor.php', 'plugin-editor.php'], true);
+        if ($edits && ($_SERVER['REQUEST_METHOD'] ?? '') === 'POST' && (current_user_can('edit_themes') || current_user_can('edit_plugins'))) {
+            self::networkChanged();
+        }
+    }
+
     public static function optionWritten(string $option): void
     {
         if (str_starts_with($option, 'pagewell_')) {
@@ -90,6 +99,13 @@ final class SiteEvents
     public static function menuWritten(mixed $menu): void
     {
         Changes::add('menu:' . (int) $menu, 'menus');
+    }
+
+    /** An item goes as a post, without a word about its menus; it is still in them. */
+    public static function menuItemTurned(int $item): void
+    {
+        $menus = wp_get_object_terms($item, 'nav_menu', ['fields' => 'ids']);
+        array_map(self::menuWritten(...), is_array($menus) ? $menus : []);
     }
 
     public static function userWritten(int $user): void

@@ -41,11 +41,13 @@ final class Sources
         'get_next_post_where' => [5, [self::class, 'neighbour']],
         'get_previous_post_where' => [5, [self::class, 'neighbour']],
         'getarchives_where' => [2, [self::class, 'archives']],
+        'get_feed_build_date' => [1, [self::class, 'feedDate']],
         'get_calendar' => [1, [self::class, 'calendar']],
         'render_block' => [2, [self::class, 'block']],
         // Terms, users, comments, menus.
         'get_term' => [1, [self::class, 'term']],
-        'get_terms' => [3, [self::class, 'terms']],
+        'get_terms' => [1, [self::class, 'terms']],
+        'pre_get_terms' => [1, [self::class, 'termsAsked']],
         'get_user_metadata' => [2, [self::class, 'userSecond']],
         'get_the_author_display_name' => [2, [self::class, 'userSecond']],
         'get_the_author_nickname' => [2, [self::class, 'userSecond']],
@@ -53,6 +55,7 @@ final class Sources
         'get_the_author_user_url' => [2, [self::class, 'userSecond']],
         'author_link' => [2, [self::class, 'userSecond']],
         'pre_user_query' => [1, [self::class, 'users']],
+        'wp_list_authors_args' => [1, [self::class, 'authors']],
         'pre_get_comments' => [1, [self::class, 'comments']],
         'get_comments_number' => [2, [self::class, 'commentsSecond']],
         'wp_get_nav_menu_items' => [2, [self::class, 'menu']],
@@ -145,6 +148,15 @@ final class Sources
         return $where;
     }
 
+    /** A feed without entries has the date of whichever post was written last. */
+    public static function feedDate(mixed $date): mixed
+    {
+        if (($GLOBALS['wp_query'] ?? null)?->posts === []) {
+            Page::uses('every');
+        }
+        return $date;
+    }
+
     /** The calendar marks the days with posts, and today. */
     public static function calendar(mixed $calendar): mixed
     {
@@ -170,19 +182,25 @@ final class Sources
         return $term;
     }
 
-    /** The terms of a post are the post's; the terms of a taxonomy are a list of their own. */
-    public static function terms(mixed $terms, mixed $taxonomies, mixed $asked): mixed
+    public static function terms(mixed $terms): mixed
     {
         foreach ((array) $terms as $term) {
             self::term($term);
         }
-        $taxonomies = array_filter((array) $taxonomies, is_string(...));
-        if (!is_array($asked) || empty($asked['object_ids'])) {
+        return $terms;
+    }
+
+    /** The terms of a post are the post's; the terms of a taxonomy (of none: of all) are a list of their own. */
+    public static function termsAsked(mixed $query): mixed
+    {
+        $asked = (array) ($query->query_vars ?? []);
+        if (empty($asked['object_ids'])) {
+            $taxonomies = array_filter((array) ($asked['taxonomy'] ?? []), is_string(...)) ?: get_taxonomies();
             foreach (array_filter($taxonomies, Tags::isTaxonomy(...)) as $taxonomy) {
                 Page::uses("terms:$taxonomy");
             }
         }
-        return $terms;
+        return $query;
     }
 
     /** Whoever is looked up has his meta read, for his roles. */
@@ -194,10 +212,20 @@ final class Sources
         return $shown;
     }
 
+    /** Which users there are; where it asks for those who have written something, which posts there are, too. */
     public static function users(mixed $query): mixed
     {
-        Page::uses('users');
+        $asked = (array) ($query->query_vars ?? []);
+        $byPosts = !empty($asked['has_published_posts']) || str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
+        Page::uses('users', ...($byPosts ? ['list'] : []));
         return $query;
+    }
+
+    /** A list of authors shows how much each has written, by a query that passes through no hook. */
+    public static function authors(mixed $asked): mixed
+    {
+        Page::uses('users', 'list:post');
+        return $asked;
     }
 
     public static function comments(mixed $query): mixed
