@@ -63,7 +63,7 @@ final class WordPressPagesTest extends TestCase
         $blocks = ['latest-posts {"postsToShow":3}', 'latest-comments', 'categories {"showPostCounts":true}', 'archives {"showPostCounts":true}', 'tag-cloud', 'page-list'];
         $footer = implode('', array_map(static fn (string $block): string => "<!-- wp:$block /-->", $blocks));
         self::$blog->command('foreach (["about", "gull"] as $name) { $shown = get_page_by_path($name, OBJECT, ["post", "page"]); wp_update_post(["ID" => $shown->ID, "post_content" => ' . var_export($footer, true) . ']); }'
-            . ' wp_insert_post(["post_title" => "Team", "post_name" => "team", "post_type" => "page", "post_status" => "publish", "post_parent" => get_page_by_path("about")->ID]);'
+            . ' wp_insert_post(["post_title" => "Team", "post_name" => "team", "post_content" => "[authors]", "post_type" => "page", "post_status" => "publish", "post_parent" => get_page_by_path("about")->ID]);'
             . ' wp_insert_comment(["comment_post_ID" => get_page_by_path("ferry", OBJECT, "post")->ID, "comment_author" => "Joe", "comment_author_email" => "joe@blog.test", "comment_content" => "First", "comment_approved" => 1]);'
             . ' update_option("posts_per_page", 4);');
     }

@@ -46,7 +46,7 @@ final class Sources
         'render_block' => [2, [self::class, 'block']],
         // Terms, users, comments, menus.
         'get_term' => [1, [self::class, 'term']],
-        'get_terms' => [1, [self::class, 'terms']],
+        'get_terms' => [3, [self::class, 'terms']],
         'pre_get_terms' => [1, [self::class, 'termsAsked']],
         'get_user_metadata' => [2, [self::class, 'userSecond']],
         'get_the_author_display_name' => [2, [self::class, 'userSecond']],
@@ -182,25 +182,34 @@ final class Sources
         return $term;
     }
 
-    public static function terms(mixed $terms): mixed
+    /** The terms of a post are the post's; the terms of a taxonomy are a list of their own. */
+    public static function terms(mixed $terms, mixed $taxonomies, mixed $asked): mixed
     {
         foreach ((array) $terms as $term) {
             self::term($term);
         }
+        if (!is_array($asked) || empty($asked['object_ids'])) {
+            self::listOf((array) $taxonomies);
+        }
         return $terms;
     }
 
-    /** The terms of a post are the post's; the terms of a taxonomy (of none: of all) are a list of their own. */
+    /** A list that is not asked for by get_terms(), as in a sitemap. Terms by name are those of a condition on posts (Queries). */
     public static function termsAsked(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);
-        if (empty($asked['object_ids'])) {
-            $taxonomies = array_filter((array) ($asked['taxonomy'] ?? []), is_string(...)) ?: get_taxonomies();
-            foreach (array_filter($taxonomies, Tags::isTaxonomy(...)) as $taxonomy) {
-                Page::uses("terms:$taxonomy");
-            }
+        if (empty($asked['object_ids']) && empty($asked['include']) && empty($asked['slug']) && empty($asked['name']) && empty($asked['term_taxonomy_id'])) {
+            self::listOf((array) ($asked['taxonomy'] ?? []));
         }
         return $query;
+    }
+
+    /** @param array<mixed> $taxonomies */
+    private static function listOf(array $taxonomies): void
+    {
+        foreach (array_filter(array_filter($taxonomies, is_string(...)), Tags::isTaxonomy(...)) as $taxonomy) {
+            Page::uses("terms:$taxonomy");
+        }
     }
 
     /** Whoever is looked up has his meta read, for his roles. */
