@@ -176,7 +176,8 @@ impl Codable {
     }
 }
 
-fn says_no_transform(headers: &HeaderMap) -> bool {
+/// Whether nobody on the way may change the content (RFC 9111 section 5.2.2.6).
+pub fn says_no_transform(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::CACHE_CONTROL)
         .iter()

@@ -19,6 +19,7 @@
 
 use crate::body::{Content, Gathered, ResponseBody};
 use crate::codings::on_the_way;
+use crate::config::Hosts;
 use crate::exchange::{RequestContent, Visitor, dispatch};
 use crate::forward::{METHOD_OVERRIDES, read_facts};
 use crate::log::Seldom;
@@ -32,6 +33,7 @@ use esi::{Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
+use http_cache::codings::says_no_transform;
 use http_cache::{Failure, Forms, ResponseDirectives, Stored, StoredFacts, says_esi};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -222,9 +224,12 @@ pub async fn assembled(
 /// template's tag nor its age.
 fn say_whose(headers: &mut HeaderMap) {
     let lines = headers.get_all(header::CACHE_CONTROL).iter().map(HeaderValue::as_bytes);
-    let control = match ResponseDirectives::read(lines).no_store {
-        true => "private, no-store",
-        false => "private, no-cache",
+    let no_store = ResponseDirectives::read(lines).no_store;
+    let control = match (no_store, says_no_transform(headers)) {
+        (true, false) => "private, no-store",
+        (true, true) => "private, no-store, no-transform",
+        (false, false) => "private, no-cache",
+        (false, true) => "private, no-cache, no-transform",
     };
     let of_others = |name: &HeaderName| name.as_str().ends_with("-cache-control");
     let others: Vec<HeaderName> = headers.keys().filter(|name| of_others(name)).cloned().collect();
@@ -345,14 +350,18 @@ impl Page {
         (page, include): (Target, Include<'static>),
         depth: usize,
     ) -> Whole {
-        let reason = match self.asked(resolve(&include.src, &page), depth).await {
+        let hosts = &self.site.config.hosts;
+        let reason = match self.asked(resolve(&include.src, &page, hosts), depth).await {
             Ok(pieces) => return Ok(pieces),
             Err(reason) => reason,
         };
         let Some(alt) = &include.alt else {
             return self.failed(&page, &include, &include.src, reason);
         };
-        match self.asked(resolve(alt, &page), depth).await {
+        if self.take(&self.left, 1).is_none() {
+            return self.failed(&page, &include, alt, "too-many");
+        }
+        match self.asked(resolve(alt, &page, hosts), depth).await {
             Ok(pieces) => Ok(pieces),
             Err(reason) => self.failed(&page, &include, alt, reason),
         }
@@ -410,7 +419,7 @@ impl Page {
 
 /// The target that a reference names which stands in a page (RFC 3986 section 5.2), if it is of the same site.
 /// Dots in it are taken out where every request's are.
-fn resolve(reference: &str, page: &Target) -> Option<Target> {
+fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
     let reference = reference.trim().split('#').next()?;
     let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
         let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
@@ -423,7 +432,9 @@ fn resolve(reference: &str, page: &Target) -> Option<Target> {
             let (host, path) = rest.split_at(at);
             let own_port = if page.scheme == "https" { ":443" } else { ":80" };
             let host = host.strip_suffix(own_port).unwrap_or(host);
-            if !host.eq_ignore_ascii_case(&page.host) {
+            // A page for all hosts of the site may name another of them than the one it was asked for by.
+            let mut own = hosts.all().chain([&page.host]);
+            if !own.any(|own| host.eq_ignore_ascii_case(own)) {
                 return None;
             }
             path
@@ -449,11 +460,14 @@ fn resolve(reference: &str, page: &Target) -> Option<Target> {
 #[cfg(test)]
 mod tests {
     use super::{resolve, say_whose};
+    use crate::config::{Hosts, OtherHosts};
     use crate::target::Target;
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     #[test]
     fn fragments_are_of_the_same_site() {
+        let aliases = vec!["www.example.org".to_owned()];
+        let hosts = Hosts { canonical: None, aliases, others: OtherHosts::Serve };
         let page = Target {
             scheme: "https",
             host: "example.org:8443".into(),
@@ -468,6 +482,7 @@ mod tests {
             ("../box", Some("/news/../box")),
             ("?short", Some("/news/4?short")),
             ("//EXAMPLE.org:8443/box", Some("/box")),
+            ("http://www.example.org/box", Some("/box")),
             ("http://example.org:8443/box", Some("/box")),
             ("HTTPS://example.org:8443", Some("/")),
             ("https://example.org:8443?a", Some("/?a")),
@@ -483,16 +498,16 @@ mod tests {
             ("/ä", Some("/ä")),
         ];
         for (reference, expected) in cases {
-            let found = resolve(reference, &page);
+            let found = resolve(reference, &page, &hosts);
             let path = found.as_ref().map(|target| target.path_and_query.as_str());
             assert_eq!(path, expected, "{reference:?}");
         }
         let plain = Target { host: "example.org".into(), ..page.clone() };
         for reference in ["https://example.org:443/box", "//example.org/box"] {
-            assert_eq!(resolve(reference, &plain).expect("its own").path_and_query, "/box");
+            assert_eq!(resolve(reference, &plain, &hosts).expect("its own").path_and_query, "/box");
         }
         // Another scheme is no other host: it is never asked for over the network.
-        let odd = resolve("file:///etc/passwd", &page).expect("a path");
+        let odd = resolve("file:///etc/passwd", &page, &hosts).expect("a path");
         assert_eq!((odd.scheme, &*odd.path_and_query), ("https", "/news/file:///etc/passwd"));
     }
 
