@@ -45,9 +45,9 @@ final class Sources
         'get_calendar' => [1, [self::class, 'calendar']],
         'render_block' => [2, [self::class, 'block']],
         // Terms, users, comments, menus.
-        'get_term' => [1, [self::class, 'term']],
-        'get_terms' => [3, [self::class, 'terms']],
-        'pre_get_terms' => [1, [self::class, 'termsAsked']],
+        'get_term' => [1, [TermSources::class, 'term']],
+        'get_terms' => [3, [TermSources::class, 'terms']],
+        'pre_get_terms' => [1, [TermSources::class, 'termsAsked']],
         'get_user_metadata' => [2, [self::class, 'userSecond']],
         'get_the_author_display_name' => [2, [self::class, 'userSecond']],
         'get_the_author_nickname' => [2, [self::class, 'userSecond']],
@@ -172,44 +172,6 @@ final class Sources
             Page::usesPost((int) ($block['attrs']['ref'] ?? 0));
         }
         return $content;
-    }
-
-    public static function term(mixed $term): mixed
-    {
-        if ($term instanceof \WP_Term && Tags::isTaxonomy($term->taxonomy)) {
-            Page::uses("term:$term->term_id");
-        }
-        return $term;
-    }
-
-    /** The terms of a post are the post's; the terms of a taxonomy are a list of their own. */
-    public static function terms(mixed $terms, mixed $taxonomies, mixed $asked): mixed
-    {
-        foreach ((array) $terms as $term) {
-            self::term($term);
-        }
-        if (!is_array($asked) || empty($asked['object_ids'])) {
-            self::listOf((array) $taxonomies);
-        }
-        return $terms;
-    }
-
-    /** A list that is not asked for by get_terms(), as in a sitemap. Terms by name are those of a condition on posts (Queries). */
-    public static function termsAsked(mixed $query): mixed
-    {
-        $asked = (array) ($query->query_vars ?? []);
-        if (empty($asked['object_ids']) && empty($asked['include']) && empty($asked['slug']) && empty($asked['name']) && empty($asked['term_taxonomy_id'])) {
-            self::listOf((array) ($asked['taxonomy'] ?? []));
-        }
-        return $query;
-    }
-
-    /** @param array<mixed> $taxonomies */
-    private static function listOf(array $taxonomies): void
-    {
-        foreach (array_filter(array_filter($taxonomies, is_string(...)), Tags::isTaxonomy(...)) as $taxonomy) {
-            Page::uses("terms:$taxonomy");
-        }
     }
 
     /** Whoever is looked up has his meta read, for his roles. */

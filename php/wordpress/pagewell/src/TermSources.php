@@ -1,0 +1,54 @@
+<?php
+
+/**
+ * From the terms that WordPress reads while it renders to what the page is made from: each by itself, and the
+ * lists of a taxonomy.
+ *
+ * Each function returns its first argument: their hooks (Sources) are filters.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/** What terms a page shows. */
+final class TermSources
+{
+    public static function term(mixed $term): mixed
+    {
+        if ($term instanceof \WP_Term && Tags::isTaxonomy($term->taxonomy)) {
+            Page::uses("term:$term->term_id");
+        }
+        return $term;
+    }
+
+    /** The terms of a post are the post's; the terms of a taxonomy are a list of their own. */
+    public static function terms(mixed $terms, mixed $taxonomies, mixed $asked): mixed
+    {
+        foreach ((array) $terms as $term) {
+            self::term($term);
+        }
+        if (!is_array($asked) || empty($asked['object_ids'])) {
+            self::listOf((array) $taxonomies);
+        }
+        return $terms;
+    }
+
+    /** A list that is not asked for by get_terms(), as in a sitemap. Terms by name are those of a condition on posts (Queries). */
+    public static function termsAsked(mixed $query): mixed
+    {
+        $asked = (array) ($query->query_vars ?? []);
+        if (empty($asked['object_ids']) && empty($asked['include']) && empty($asked['slug']) && empty($asked['name']) && empty($asked['term_taxonomy_id'])) {
+            self::listOf((array) ($asked['taxonomy'] ?? []));
+        }
+        return $query;
+    }
+
+    /** @param array<mixed> $taxonomies */
+    private static function listOf(array $taxonomies): void
+    {
+        foreach (array_filter(array_filter($taxonomies, is_string(...)), Tags::isTaxonomy(...)) as $taxonomy) {
+            Page::uses("terms:$taxonomy");
+        }
+    }
+}
