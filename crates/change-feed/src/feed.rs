@@ -9,7 +9,7 @@
 //! changed. Invariant: see the head of the crate. Not here: how a row is read.
 
 use crate::graph::{Fate, Graph, Known};
-use crate::rule::{Rule, Rules};
+use crate::rule::{Rule, Rules, Searches};
 use crate::schema::{Action, Schema};
 use crate::template::{Filling, NoTag};
 use crate::touched::{Room, Touched};
@@ -228,11 +228,28 @@ impl Rule {
                 self.touch_any(touched);
             }
         }
+        for (kind, column) in self.searched() {
+            match value(column) {
+                Filling::Text(text) => touched.search(kind, &text),
+                Filling::Null => {}
+                Filling::Unknown => touched.search_any(kind),
+            }
+        }
+    }
+
+    /// The columns in which is looked, each with the kind of its tags.
+    fn searched(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.searches.iter().flat_map(|Searches { kind, columns }| {
+            columns.iter().map(move |column| (kind.as_str(), column.as_str()))
+        })
     }
 
     /// Touches what stands for any row.
     fn touch_any(&self, touched: &mut Touched) {
         touched.by_table(&self.table);
+        if let Some(searches) = &self.searches {
+            touched.search_any(&searches.kind);
+        }
         for template in &self.tags {
             if let Ok(spelled) = template.fill(|_| Filling::Unknown) {
                 touched.add_spelled(&spelled);

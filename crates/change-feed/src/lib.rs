@@ -2,7 +2,7 @@
 //!
 //! [`Rules::compile`] reads the rules and says what is wrong with them, [`Feed::new`] holds them
 //! against a schema, and [`Feed::row`], [`Feed::table`] turn changes into [`Touched`]. [`suggest`]
-//! proposes rules for a schema.
+//! proposes rules for a schema. [`text`] finds the words of searches in what has changed.
 //!
 //! Invariants: nothing that may have changed is left out; the row before and the row after both count.
 //! What is not known, cannot be read, or is about a whole table touches what stands for *any row* of it:
@@ -17,9 +17,10 @@ mod rule;
 pub mod schema;
 mod suggest;
 mod template;
+pub mod text;
 mod touched;
 
 pub use feed::{Cell, Feed, RowImages, RowKind, Wanted};
-pub use rule::{ChangeRule, CheckError, RuleError, Rules};
+pub use rule::{ChangeRule, CheckError, RuleError, Rules, Searches};
 pub use suggest::suggest;
-pub use touched::Touched;
+pub use touched::{Searched, TEXT_BYTES_MAX, Touched};

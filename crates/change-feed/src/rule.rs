@@ -13,6 +13,8 @@ use std::fmt;
 const RULES_MAX: usize = 10_000;
 /// The most tags of a rule, of each kind.
 const TAGS_MAX: usize = 100;
+/// The longest kind of searches, in bytes.
+const KIND_BYTES_MAX: usize = 64;
 /// How many names a message lists.
 const LISTED_MAX: usize = 30;
 
@@ -26,7 +28,11 @@ pub struct ChangeRule {
     /// The table.
     pub table: String,
     /// The tags that a changed row touches; `{column}` stands for a value.
+    #[serde(default)]
     pub tags: Vec<String>,
+    /// The searches in its text.
+    #[serde(default)]
+    pub searches: Option<Searches>,
     /// If not empty: an update touches them only when one of these columns, or one in the tags,
     /// changes.
     #[serde(default)]
@@ -35,6 +41,18 @@ pub struct ChangeRule {
     /// (`news:*` where a tag is `news:{id}`). Without it, every page where a tag has a column in it.
     #[serde(default)]
     pub any_row: Vec<String>,
+}
+
+/// Pages that show the rows in whose text a word occurs. Such a page has a tag for what it looks for, which
+/// begins with the kind and a colon: `search:PHP`. A changed row touches the tags of the words that occur in
+/// its text, as it was or as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Searches {
+    /// How the tags begin: `search`.
+    pub kind: String,
+    /// The columns in which is looked.
+    pub columns: Vec<String>,
 }
 
 /// What is wrong with a rule by itself.
@@ -48,6 +66,8 @@ pub enum RuleError {
     BadTag(String, String, &'static str),
     /// `any_row` has a column in it.
     AnyRowHasColumn(String, String),
+    /// `searches` has no kind, or no columns, or a kind that no tag can begin with: the table, why.
+    BadSearches(String, &'static str),
     /// Too many rules, or tags of one.
     TooMany,
 }
@@ -61,6 +81,7 @@ impl RuleError {
             RuleError::NoTags(_) => "no-tags",
             RuleError::BadTag(..) => "bad-tag",
             RuleError::AnyRowHasColumn(..) => "any-row-has-column",
+            RuleError::BadSearches(..) => "bad-searches",
             RuleError::TooMany => "too-many-rules",
         }
     }
@@ -70,11 +91,14 @@ impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RuleError::NoTable => f.write_str("a rule names no table"),
-            RuleError::NoTags(table) => write!(f, "the rule for table {table} has no tags"),
+            RuleError::NoTags(table) => {
+                write!(f, "the rule for table {table} has neither tags nor searches")
+            }
             RuleError::BadTag(table, tag, why) => write!(f, "table {table}, tag {tag:?}: {why}"),
             RuleError::AnyRowHasColumn(table, tag) => {
                 write!(f, "table {table}, any_row {tag:?}: it stands for any row, so no columns")
             }
+            RuleError::BadSearches(table, why) => write!(f, "table {table}, searches: {why}"),
             RuleError::TooMany => {
                 write!(f, "{RULES_MAX} rules at most, and {TAGS_MAX} tags of each")
             }
@@ -152,6 +176,34 @@ pub(crate) struct Rule {
     /// Columns whose change matters; empty: all. Those in the tags are among them.
     pub(crate) watched: Vec<String>,
     pub(crate) any_row: Vec<String>,
+    pub(crate) searches: Option<Searches>,
+}
+
+impl Searches {
+    fn check(&self, table: &str) -> Result<(), RuleError> {
+        let wrong = |why| Err(RuleError::BadSearches(table.to_owned(), why));
+        let Searches { kind, columns } = self;
+        match () {
+            () if kind.is_empty() || kind.len() > KIND_BYTES_MAX => {
+                wrong("its kind, with which the tags begin, has 1 to 64 bytes")
+            }
+            () if kind.contains(|letter: char| letter.is_control() || letter == ':') => {
+                wrong("its kind is what stands before the colon in search:PHP")
+            }
+            () if columns.is_empty() => wrong("columns names those in which is looked"),
+            () if columns.len() > TAGS_MAX => Err(RuleError::TooMany),
+            () => Ok(()),
+        }
+    }
+
+    /// Whether pages that look for something in its text have this tag.
+    fn has(&self, tag: &str) -> bool {
+        tag.strip_prefix(&*self.kind).is_some_and(|rest| rest.starts_with(':'))
+    }
+
+    fn written(&self) -> String {
+        format!("{}:… (text of {})", self.kind, self.columns.join(", "))
+    }
 }
 
 impl Rules {
@@ -176,11 +228,13 @@ impl Rules {
     #[must_use]
     pub fn columns(&self, table: &str) -> BTreeSet<String> {
         let own = self.all.iter().filter(|rule| rule.table.eq_ignore_ascii_case(table));
-        own.flat_map(|rule| {
-            let in_tags = rule.tags.iter().flat_map(Template::columns).map(str::to_owned);
-            in_tags.chain(rule.watched.iter().cloned()).collect::<Vec<_>>()
-        })
-        .collect()
+        own.flat_map(|rule| rule.columns().map(str::to_owned)).collect()
+    }
+
+    /// The kinds of searches that they have.
+    #[must_use]
+    pub fn searches(&self) -> BTreeSet<&str> {
+        self.all.iter().filter_map(|rule| Some(&*rule.searches.as_ref()?.kind)).collect()
     }
 
     /// Whether some changed row could touch this tag.
@@ -189,6 +243,7 @@ impl Rules {
         let touches = |rule: &Rule| {
             rule.tags.iter().any(|template| template.could_make(tag))
                 || rule.any_row.iter().any(|own| own == tag)
+                || rule.searches.as_ref().is_some_and(|searches| searches.has(tag))
         };
         self.all.iter().any(touches)
     }
@@ -199,7 +254,9 @@ impl Rules {
             let template = rule.tags.iter().find(|template| template.could_make(tag));
             let written = template.map(Template::written);
             let any_row = || rule.any_row.iter().find(|own| *own == tag).cloned();
-            Some((&*rule.table, written.or_else(any_row)?))
+            let searches = || rule.searches.as_ref().filter(|searches| searches.has(tag));
+            let searches = || searches().map(Searches::written);
+            Some((&*rule.table, written.or_else(any_row).or_else(searches)?))
         })
     }
 
@@ -218,8 +275,11 @@ impl Rule {
         if table.is_empty() {
             return Err(RuleError::NoTable);
         }
-        if written.tags.is_empty() {
+        if written.tags.is_empty() && written.searches.is_none() {
             return Err(RuleError::NoTags(table));
+        }
+        if let Some(searches) = &written.searches {
+            searches.check(&table)?;
         }
         let lists = [&written.tags, &written.when_changed, &written.any_row];
         if lists.iter().any(|list| list.len() > TAGS_MAX) {
@@ -247,8 +307,16 @@ impl Rule {
         if !written.when_changed.is_empty() {
             let in_tags = tags.iter().flat_map(Template::columns).map(str::to_owned);
             watched.extend(written.when_changed.iter().cloned().chain(in_tags));
+            watched.extend(written.searches.iter().flat_map(|searches| searches.columns.clone()));
         }
-        Ok(Rule { table, tags, watched, any_row })
+        Ok(Rule { table, tags, watched, any_row, searches: written.searches.clone() })
+    }
+
+    /// The columns that it needs: in tags, watched, and searched.
+    fn columns(&self) -> impl Iterator<Item = &str> {
+        let in_tags = self.tags.iter().flat_map(Template::columns);
+        let searched = self.searches.iter().flat_map(|searches| &searches.columns);
+        in_tags.chain(self.watched.iter().chain(searched).map(String::as_str))
     }
 
     fn check(&self, schema: &Schema) -> Result<(), CheckError> {
@@ -259,8 +327,7 @@ impl Rule {
         if table.kind == TableKind::View {
             return Err(CheckError::IsView(self.table.clone()));
         }
-        let in_tags = self.tags.iter().flat_map(Template::columns);
-        for column in in_tags.chain(self.watched.iter().map(String::as_str)) {
+        for column in self.columns() {
             if table.column(column).is_none() {
                 let there = table.columns.iter().map(|column| column.name.clone()).collect();
                 let column = column.to_owned();
@@ -272,6 +339,7 @@ impl Rule {
 
     /// Whether every change of the table touches the same.
     pub(crate) fn is_constant(&self) -> bool {
-        self.watched.is_empty() && self.tags.iter().all(Template::is_constant)
+        let says_no_row = self.tags.iter().all(Template::is_constant) && self.searches.is_none();
+        self.watched.is_empty() && says_no_row
     }
 }

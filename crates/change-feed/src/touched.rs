@@ -4,10 +4,12 @@
 //! stands for any row of its table. Nothing is ever taken out again.
 
 use crate::template::Spelled;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many tags of single rows one transaction may touch before its rules say it for any row.
 pub const TAGS_MAX: usize = 10_000;
+/// How much text of a transaction is looked through, in bytes; where there is more, all searches are touched.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
 /// How many tables are named.
 const TABLES_MAX: usize = 8;
 
@@ -16,8 +18,20 @@ const TABLES_MAX: usize = 8;
 pub struct Touched {
     tags: BTreeSet<String>,
     tables: BTreeSet<String>,
+    /// By the kind of their tags.
+    searches: BTreeMap<String, Searched>,
+    text_bytes: usize,
     rows: usize,
     everything: bool,
+}
+
+/// Which searches of a kind are touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Searched {
+    /// Those for what occurs in one of these texts, each once.
+    Texts(BTreeSet<String>),
+    /// All.
+    Any,
 }
 
 /// Whether there is room for another tag of a row.
@@ -57,7 +71,38 @@ impl Touched {
     /// Whether nothing is touched.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tags.is_empty() && !self.everything
+        self.tags.is_empty() && self.searches.is_empty() && !self.everything
+    }
+
+    /// How much text there is to be looked through, in bytes.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
+    /// The searches that are touched, by the kind of their tags.
+    pub fn searches(&self) -> impl Iterator<Item = (&str, &Searched)> {
+        self.searches.iter().map(|(kind, searched)| (kind.as_str(), searched))
+    }
+
+    /// Those of a kind for what occurs in this text.
+    pub(crate) fn search(&mut self, kind: &str, text: &str) {
+        if self.text_bytes + text.len() > TEXT_BYTES_MAX {
+            return self.search_any(kind);
+        }
+        let none = || Searched::Texts(BTreeSet::new());
+        let searched = self.searches.entry(kind.to_owned()).or_insert_with(none);
+        if let Searched::Texts(texts) = searched
+            && !texts.contains(text)
+        {
+            texts.insert(text.to_owned());
+            self.text_bytes += text.len();
+        }
+    }
+
+    /// All of a kind.
+    pub(crate) fn search_any(&mut self, kind: &str) {
+        self.searches.insert(kind.to_owned(), Searched::Any);
     }
 
     /// Every page.

@@ -3,7 +3,10 @@
 mod common;
 
 use change_feed::schema::{Action, Schema};
-use change_feed::{Cell, ChangeRule, Feed, RowKind, Rules, Touched, Wanted, suggest};
+use change_feed::{
+    Cell, ChangeRule, Feed, RowKind, Rules, Searched, Searches, TEXT_BYTES_MAX, Touched, Wanted,
+    suggest,
+};
 use common::{Row, foreign_key, rule, table};
 
 fn news() -> Schema {
@@ -237,4 +240,70 @@ fn what_is_worked_out_changes_with_the_key() {
     }
     let other = feed(&[watching("body")], &schema);
     assert!(touched(&other, "news", &renumbered).is_empty());
+}
+
+fn searching(when_changed: &[&str]) -> ChangeRule {
+    let columns = vec!["title".to_owned(), "body".to_owned()];
+    let searches = Some(Searches { kind: "search".into(), columns });
+    let when_changed = when_changed.iter().map(|column| (*column).to_owned()).collect();
+    ChangeRule { table: "news".into(), searches, when_changed, ..ChangeRule::default() }
+}
+
+#[test]
+fn searches_are_touched_by_the_text_before_and_the_text_after() {
+    let mut schema = Schema::default();
+    schema.add(table("news", &["id", "title", "body", "seen"]));
+    let feed = feed(&[searching(&["title"])], &schema);
+    assert_eq!(feed.wanted("news"), Wanted::Rows);
+    let searched = |row: &Row| {
+        let mut touched = Touched::default();
+        feed.row("news", row, &mut touched);
+        let all: Vec<_> =
+            touched.searches().map(|(kind, by)| (kind.to_owned(), by.clone())).collect();
+        assert_eq!(touched.is_empty(), all.is_empty());
+        all
+    };
+    let texts = |texts: &[&str]| {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        vec![("search".to_owned(), Searched::Texts(texts))]
+    };
+    let before = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "0")];
+    assert_eq!(searched(&Row::insert(&before)), texts(&["a", "b"]));
+    assert_eq!(searched(&Row::delete(&before)), texts(&["a", "b"]));
+    let after = [("id", "1"), ("title", "c"), ("body", "b"), ("seen", "0")];
+    assert_eq!(searched(&Row::update(&before, &after)), texts(&["a", "b", "c"]));
+    // What is searched counts as if it stood in a tag.
+    let after = [("id", "1"), ("title", "a"), ("body", "d"), ("seen", "0")];
+    assert_eq!(searched(&Row::update(&before, &after)), texts(&["a", "b", "d"]));
+    let after = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "1")];
+    assert_eq!(searched(&Row::update(&before, &after)), []);
+    // A column that is not known, and a text that is too long, are any.
+    let any = vec![("search".to_owned(), Searched::Any)];
+    assert_eq!(searched(&Row::insert(&[("id", "1"), ("title", "a")])), any);
+    let long = "x".repeat(TEXT_BYTES_MAX);
+    assert_eq!(searched(&Row::insert(&[("title", "a"), ("body", &long)])), any);
+    let mut touched = Touched::default();
+    feed.table("news", &mut touched);
+    assert_eq!(touched.searches().collect::<Vec<_>>(), [("search", &Searched::Any)]);
+    assert!(!touched.is_everything());
+}
+
+#[test]
+fn searches_that_cannot_be_are_refused() {
+    let refused = |kind: &str, columns: &[&str]| {
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        let searches = Some(Searches { kind: kind.into(), columns });
+        let rule = ChangeRule { table: "news".into(), searches, ..ChangeRule::default() };
+        Rules::compile(&[rule]).err().map(|error| error.to_string())
+    };
+    assert_eq!(refused("search", &["title"]), None);
+    for (kind, columns) in [("", &["title"][..]), ("a:b", &["title"]), ("search", &[])] {
+        let said = refused(kind, columns).expect("it is refused");
+        assert!(said.starts_with("table news, searches: "), "{said}");
+    }
+    let rules = Rules::compile(&[searching(&[])]).expect("a rule");
+    assert!(rules.could_touch("search:PHP") && !rules.could_touch("searches"));
+    let because: Vec<_> = rules.touching("search:PHP").collect();
+    assert_eq!(because, [("news", "search:… (text of title, body)".to_owned())]);
+    assert!(rules.check(&news()).is_err(), "there is no column body");
 }

@@ -65,6 +65,7 @@ pub mod static_files;
 pub mod switch;
 pub mod take_over;
 pub mod target;
+pub mod terms;
 pub mod tls;
 pub mod top;
 pub mod traces;

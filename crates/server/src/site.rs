@@ -14,7 +14,7 @@ use crate::database::{Feed, Unheard};
 use crate::in_hand::InHand;
 use crate::memcached::Leases;
 use crate::origin::Origin;
-use crate::page::StoredPage;
+use crate::page::{self, StoredPage};
 use crate::per_address::PerAddress;
 use crate::purge::Searches;
 use crate::reload::Reload;
@@ -25,10 +25,13 @@ use crate::snapshot::Snapshots;
 use crate::static_files::StaticFiles;
 use crate::take_over::{Handed, Leaving, Successor};
 use crate::target::Target as UriTarget;
+use crate::terms::Terms;
 use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
+use http_cache::StoredFacts;
 use page_store::{
-    Applied, Change, FillLimits, Fills, Opened, Store, Strength, Target, Told, Touches,
+    Applied, Change, Dependencies, FillLimits, Fills, Number, Opened, Store, Strength, Target,
+    Told, Touches,
 };
 use site_rules::Load;
 use std::borrow::Cow;
@@ -89,6 +92,8 @@ pub struct Live {
     pub searches: Searches,
     /// The databases whose changes drop pages.
     pub feeds: Vec<Arc<Feed>>,
+    /// What pages look for in texts of theirs.
+    pub terms: Terms,
     /// Tags of pages that no rule of theirs could touch.
     pub unheard: Unheard,
     /// What it remembers to explain itself.
@@ -208,6 +213,7 @@ impl Live {
             Arc::new(Leases::new(&store, memcached.render_time, epoch))
         });
         let files = config.site.files.clone();
+        let kinds = config.databases.iter().flat_map(|database| database.rules.searches());
         Live {
             store,
             fills: Fills::new(fill_limits),
@@ -221,6 +227,7 @@ impl Live {
             untidy: Notify::new(),
             rewarm: Notify::new(),
             searches: Searches::default(),
+            terms: Terms::new(kinds.map(str::to_owned)),
             unheard: Unheard::default(),
             why: Why::new(config.memory_bytes, clock.now().0),
             feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
@@ -271,6 +278,19 @@ impl Site {
             path_and_query: normal.sent.into_owned(),
             normal: page,
         })
+    }
+
+    /// What a page with this stored response depends on. `since` is its lease's number; none: nobody knows which
+    /// changes it has seen.
+    pub fn dependencies(
+        &self,
+        stored: &StoredFacts,
+        path_and_query: &str,
+        since: Option<Number>,
+    ) -> Dependencies {
+        let mut all = page::dependencies(stored, &self.store, self.name, path_and_query);
+        self.terms.depend(&mut all, stored.tags().iter(), since, (&self.store, self.name));
+        all
     }
 
     /// How much the origin has to do, for rules that care.

@@ -22,6 +22,8 @@ mod not_visible;
 mod paper;
 #[path = "database/proxy.rs"]
 mod proxy;
+#[path = "database/searches.rs"]
+mod searches;
 #[path = "database/why.rs"]
 mod why;
 
@@ -120,6 +122,16 @@ fn cut(paper: &Paper) {
     for id in ids.split_whitespace() {
         paper.database.sql(&format!("KILL {id}")).expect("it ends");
     }
+}
+
+#[test]
+fn searches_are_dropped_exactly() {
+    let paper = Paper::new(&[]);
+    paper.site.file("search.php", searches::SEARCH);
+    let pagewell = paper.site.serve(&paper.config("", searches::RULES));
+    stored(&pagewell, "/plain.php");
+    let any = "ALTER TABLE news ADD COLUMN another INT";
+    searches::are_dropped_exactly(&pagewell, &|sql| paper.sql(sql), any);
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod common;
 mod elsewhere;
 #[path = "database/paper.rs"]
 mod paper;
+#[path = "database/searches.rs"]
+mod searches;
 #[path = "postgres/warm.rs"]
 mod warm;
 
@@ -106,6 +108,15 @@ impl Paper {
         assert_eq!(error.reason, StartReason::Ended);
         error.to_string()
     }
+}
+
+#[test]
+fn searches_are_dropped_exactly() {
+    let paper = Paper::new();
+    paper.site.file("search.php", searches::SEARCH);
+    let pagewell = paper.serve_with("manage = true", searches::RULES);
+    let sql = |sql: &str| drop(paper.sql(sql));
+    searches::are_dropped_exactly(&pagewell, &sql, "TRUNCATE news CASCADE");
 }
 
 #[test]

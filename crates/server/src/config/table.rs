@@ -22,6 +22,7 @@ const fn row(key: Text, flag: Text, default: Text, help: Text) -> OptionRow {
     OptionRow { key, flag, default, help }
 }
 
+const SEARCHES: Text = "In `[[change]]`: the searches in its text, `{ kind = \"search\", columns = [\"title\"] }`: pages with a tag `search:PHP` are dropped when `PHP` occurs in one of these columns, before or after.";
 /// Every key outside `[limits]`.
 pub const OPTIONS: &[OptionRow] = &[
     row(
@@ -201,6 +202,7 @@ pub const OPTIONS: &[OptionRow] = &[
         "none",
         "In `[[change]]`: the tags that a changed row drops; `{column}` stands for its value before and after.",
     ),
+    row("change.searches", "", "none", SEARCHES),
     row(
         "change.when_changed",
         "",

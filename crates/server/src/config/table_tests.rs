@@ -64,6 +64,7 @@ fn every_option_is_a_key_of_the_file() {
                 let more = match key {
                     "table" | "tags" => String::new(),
                     "database" => "database = \"z\"\n".to_owned(),
+                    "searches" => "searches = { kind = \"z\", columns = [\"a\"] }\n".to_owned(),
                     key => format!("{key} = [\"a\"]\n"),
                 };
                 format!("[[change]]\ntable = \"x\"\ntags = [\"y\"]\n{more}")

@@ -19,7 +19,8 @@ use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Broken, Connected, Left, Mark, Position, Read, Stream, Then, Transaction,
 };
-use crate::site::Site;
+use crate::site::{Site, off_the_way};
+use crate::terms::Look;
 use crate::why::Cause;
 use change_feed::Touched;
 use page_store::{Change, Opened, Strength, Target};
@@ -31,6 +32,9 @@ use tokio::time::Instant;
 /// Between two attempts, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How much text is looked through where visitors are served, in bytes: some tenths of a millisecond.
+const TEXT_BYTES: usize = 64 << 10;
 
 /// Whose log a stream is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +184,8 @@ impl Follower {
     /// Of a gate that was opened: pages are let in when all that the mark stands for is visible.
     async fn let_in(&self, opened: Opened, mark: Option<Mark>) {
         self.feed.progress().opened();
-        let waiting = Waiting { opened, mark, what: Opening::Gate, since: Instant::now() };
+        let (what, since) = (Opening::Gate, Instant::now());
+        let waiting = Waiting { opened, look: None, mark, what, since };
         let _ = self.entries.send(Entry::Change(waiting)).await;
     }
 
@@ -191,11 +196,11 @@ impl Follower {
         let Transaction { touched, mark, server } = transaction;
         if !touched.is_empty() {
             self.feed.progress().opened();
-            let opened = open(&self.site, self.feed.name(), touched).await;
+            let (opened, look) = open(&self.site, self.feed.name(), touched).await;
             counters.database_changes.add();
             counters.database_apply_us.set(began.elapsed().as_micros() as u64);
             let what = Opening::Transaction;
-            let waiting = Waiting { opened, mark, what, since: Instant::now() };
+            let waiting = Waiting { opened, look, mark, what, since: Instant::now() };
             // The receiver ends with the server.
             let _ = self.entries.send(Entry::Change(waiting)).await;
         }
@@ -215,19 +220,29 @@ fn taken_back() -> Broken {
     Broken { name: "position-ahead", text: text.into(), then: Then::Gap }
 }
 
-async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> Opened {
+/// Opens a change of what was touched. Where texts were, what settles with it.
+async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
-        let targets: Vec<Target<'_>> =
-            touched.tags().map(|tag| Target::Tag(tag.as_bytes())).collect();
-        return site.open(&targets, by);
+        let mut looked = None;
+        // Long texts hold up nobody.
+        match touched.text_bytes() > TEXT_BYTES {
+            true => off_the_way(&mut || looked = site.terms.look(&touched)),
+            false => looked = site.terms.look(&touched),
+        }
+        let (searches, look) = looked.unzip();
+        let searches = searches.iter().flatten().map(|tag| Target::Tag(tag));
+        let tags = touched.tags().map(|tag| Target::Tag(tag.as_bytes()));
+        let targets: Vec<Target<'_>> = tags.chain(searches).collect();
+        return (site.open(&targets, by), look);
     }
     // Dropping a million pages takes a while: not where visitors are served.
     let (own, again) = (site.clone(), by.clone());
     let opening = move || own.open(&[Target::Everything], by);
-    match tokio::task::spawn_blocking(opening).await {
+    let opened = match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
         // It has panicked, or the server ends: here, then.
         Err(_) => site.open(&[Target::Everything], again),
-    }
+    };
+    (opened, None)
 }

@@ -14,6 +14,7 @@ use super::Feed;
 use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
 use crate::site::Site;
+use crate::terms::Look;
 use page_store::Opened;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub enum Entry {
 pub struct Waiting {
     /// The change.
     pub opened: Opened,
+    /// That texts were looked through for it.
+    pub look: Option<Look>,
     /// By what its transaction is known to be visible; none: it settles by time.
     pub mark: Option<Mark>,
     /// What it is.
@@ -86,6 +89,9 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<E
             is_settled(entry, &answer, waited, feed.config.settle)
         }) {
             site.settle(entry.opened);
+            if let Some(look) = entry.look {
+                site.terms.settled(look);
+            }
             feed.progress().settled();
             is_said &= entry.what != Opening::Gate;
             settled += 1;

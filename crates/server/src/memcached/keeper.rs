@@ -143,6 +143,9 @@ impl Keeper {
         for tag in &said.tags {
             dependencies.tag(tag);
         }
+        let (tags, since) = (said.tags.iter().map(|tag| &tag[..]), Some(lease.number()));
+        let site = &self.site;
+        site.terms.depend(&mut dependencies, tags, since, (&site.store, site.name));
         // An allocation of its own: what came was read together with more.
         let value = Bytes::copy_from_slice(&item.value[said.value_at..]);
         item.value = value;

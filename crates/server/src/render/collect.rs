@@ -15,7 +15,7 @@ use crate::body::{
 use crate::codings::{self, Asked};
 use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
-use crate::page::{NewPage, ReadPage, SharedPage, dependencies, variant};
+use crate::page::{NewPage, ReadPage, SharedPage, variant};
 use crate::private;
 use crate::reached::Limit;
 use crate::serve;
@@ -165,7 +165,7 @@ impl Render {
         let hash = xxh3_128(&content);
         stored.set_own_etag(own_etag(hash));
         let path = self.ask.target.page();
-        let mut made_from = dependencies(&stored, &site.store, site.name, path);
+        let mut made_from = site.dependencies(&stored, path, Some(self.right.lease().number()));
         if let Some(owner) = &self.ask.owner {
             private::depend(&mut made_from, owner, &stored, path);
         }

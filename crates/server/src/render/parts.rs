@@ -14,7 +14,7 @@ use super::{Ask, Outcome, Render};
 use crate::body::ResponseBody;
 use crate::exchange::decide_on;
 use crate::origin::OriginResponse;
-use crate::page::{NewPage, ReadPage, SharedPage, dependencies, variant};
+use crate::page::{NewPage, ReadPage, SharedPage, variant};
 use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
@@ -156,7 +156,7 @@ impl Render {
             return refused;
         }
         let path = self.ask.target.page();
-        let made_from = dependencies(&stored, &site.store, site.name, path);
+        let made_from = site.dependencies(&stored, path, Some(self.right.lease().number()));
         let page = NewPage::new(stored, content);
         self.outdate();
         let lease = self.right.lease();

@@ -23,7 +23,7 @@
 use super::{Ask, Outcome, Ranges, Right, Waiter, on_failure, stale_on};
 use crate::body::ResponseBody;
 use crate::codings;
-use crate::page::{SharedPage, dependencies};
+use crate::page::SharedPage;
 use crate::reached::Limit;
 use crate::serve;
 use crate::site::Site;
@@ -199,7 +199,7 @@ async fn follow(
 /// Shares the page of another's render, where that may be.
 fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &SharedPage) -> Followed {
     let stored = &page.payload().stored;
-    let made_from = dependencies(stored, &site.store, site.name, ask.target.page());
+    let made_from = site.dependencies(stored, ask.target.page(), None);
     if follower.may_share(&site.store, &made_from).is_err() {
         site.counters.joins_refused.add();
         return Followed::Refused;

@@ -4,7 +4,7 @@
 //! owner's session on a disk, the other has clients who keep their own time. Whatever a page depends on
 //! follows from its key and its tags, as when it was first stored.
 
-use crate::page::{NewPage, Plain, ReadPage, StoredPage, dependencies, variant};
+use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 use crate::site::Site;
 use bytes::Bytes;
 use page_snapshot::{Content, Record, SavedPage};
@@ -53,7 +53,7 @@ pub fn restore(
     let Some(path) = path_of(saved.key) else { return Err(NotRestored::Known) };
     let stay = if saved.worth & PROVEN == 0 { Stay::Untried } else { Stay::Proven };
     let worth = Worth { uses: saved.worth & USES, stay };
-    let made_from = dependencies(&saved.stored, &site.store, site.name, path);
+    let made_from = site.dependencies(&saved.stored, path, None);
     let variant = variant(&saved.stored);
     let key = site.store.key(saved.key);
     // In allocations of their own: the piece that was read goes.

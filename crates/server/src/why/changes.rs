@@ -4,6 +4,7 @@
 
 use super::cause::Cause;
 use super::shown::cut_bytes;
+use crate::terms;
 use page_store::{Strength, Target};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ impl Named {
     pub fn of(target: &Target<'_>) -> Named {
         let named = |kind, name: &[u8]| Named { kind, name: cut_bytes(name) };
         match target {
+            Target::Tag(tag) if terms::is_any_text(tag) => named("any-text", b""),
             // The server's own names for what is a visitor's (`private`): no tag of a page's begins so.
             Target::Tag([0, ..])
             | Target::Owner(_)

@@ -1,0 +1,192 @@
+//! Which of many words occur in a text, for searches: letters are compared without case, accents and width, as
+//! the usual collations of databases do.
+//!
+//! Invariant: what a search by `LIKE '%word%'`, or for whole words, finds in a text is found here, too; more may
+//! be. So a word occurs where it is a part of another; of a search for several words each counts by itself; what
+//! is no letter and no digit, wildcards among it, separates them. Not here: stemming, and collations in which
+//! two letters stand for one (`aa` for `å` in Danish).
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::borrow::Cow;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// How many words of a search are told apart.
+const WORDS_MAX: usize = 16;
+/// How much of a word is compared, in bytes: what has the word has its beginning.
+const WORD_BYTES_MAX: usize = 48;
+
+/// The words of a search, as they are compared: of it as it is, and of what it stands for if it is
+/// percent-encoded. None where that is not known, and it may find any row: it has no letters, or too many words.
+#[must_use]
+pub fn words(search: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    for spelled in [Cow::Borrowed(search), percent_decoded(search)?] {
+        let folded = folded(&spelled);
+        let all = folded.split(|letter: char| !letter.is_alphanumeric());
+        let mut own: Vec<String> = all.filter(|word| !word.is_empty()).map(cut).collect();
+        if own.is_empty() {
+            return None;
+        }
+        words.append(&mut own);
+    }
+    words.sort_unstable();
+    words.dedup();
+    (words.len() <= WORDS_MAX).then_some(words)
+}
+
+fn cut(word: &str) -> String {
+    word[..word.floor_char_boundary(WORD_BYTES_MAX)].to_owned()
+}
+
+/// None where it stands for no text.
+fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digit = |at: usize| Some(char::from(*after.get(at)?).to_digit(16)? as u8);
+        match (*first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(high * 16 + low);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// A text as it is compared.
+fn folded(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Owned(text.to_ascii_lowercase());
+    }
+    let letters =
+        text.nfkd().filter(|letter| !is_combining_mark(*letter) && !is_invisible(*letter));
+    // By way of capitals: ß is ss, and ς is σ.
+    let small = letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+    let mut folded = String::with_capacity(text.len());
+    for letter in small.flat_map(|letter| std::iter::once(letter).nfkd()) {
+        match letter {
+            'ø' => folded.push('o'),
+            'æ' => folded.push_str("ae"),
+            'œ' => folded.push_str("oe"),
+            'đ' | 'ð' => folded.push('d'),
+            'ħ' => folded.push('h'),
+            'ł' => folded.push('l'),
+            'ŧ' => folded.push('t'),
+            'þ' => folded.push_str("th"),
+            'ı' => folded.push('i'),
+            letter if is_combining_mark(letter) => {}
+            letter => folded.push(letter),
+        }
+    }
+    Cow::Owned(folded)
+}
+
+/// Of no weight in any collation: the soft hyphen, and what joins letters or keeps them apart.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+}
+
+/// Words to be looked for all at once.
+#[derive(Debug)]
+pub struct Words {
+    words: AhoCorasick,
+}
+
+impl Words {
+    /// To look for these, as [`words`] gives them. None where they are too many for memory.
+    #[must_use]
+    pub fn new<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Words> {
+        let words = AhoCorasick::builder().match_kind(MatchKind::Standard).build(words).ok()?;
+        Some(Words { words })
+    }
+
+    /// Calls `found` for each that occurs in this text, with its place among them; it may be told of one several
+    /// times.
+    pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
+        for word in self.words.find_overlapping_iter(&*folded(text)) {
+            found(word.pattern().as_usize());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn finds(search: &str, text: &str) -> bool {
+        let Some(words) = words(search) else { return true };
+        let all = Words::new(words.iter().map(String::as_str)).expect("a few words");
+        let mut is_found = false;
+        all.find(text, |_| is_found = true);
+        is_found
+    }
+
+    #[test]
+    fn a_word_is_found_as_the_usual_collations_find_it() {
+        for (search, text) in [
+            ("PHP", "all about php"),
+            ("php", "PHPUnit 12"),
+            ("Malmö", "malmo"),
+            ("malmo", "MALMÖ"),
+            ("Malm%C3%B6", "in Malmö"),
+            ("straße", "STRASSE"),
+            ("œuvre", "OEUVRE"),
+            ("ｐｈｐ", "php"),
+            ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+            ("caf\u{e9}", "cafe\u{301}"),
+            ("co\u{ad}op", "coop"),
+            ("İstanbul", "istanbul"),
+            ("東京", "大東京市"),
+            // Any of several words, whatever stands between them.
+            ("php cache", "a cache"),
+            ("+php -mysql", "php"),
+            ("p_p%", "PHP"),
+            ("100%25", "100 %"),
+            // Nobody knows.
+            ("C++", "c"),
+            ("%", "anything"),
+            ("", "anything"),
+        ] {
+            assert!(finds(search, text), "{search} in {text}");
+        }
+        for (search, text) in [("php", "perl"), ("Malmö", "Lund"), ("cache", "cash"), ("x", "")] {
+            assert!(!finds(search, text), "{search} in {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_not_known() {
+        let many: Vec<String> = (0..=WORDS_MAX).map(|n| n.to_string()).collect();
+        assert_eq!(words(&many.join(" ")), None);
+        assert_eq!(words(&many[1..].join(" ")).map(|words| words.len()), Some(WORDS_MAX));
+        assert_eq!(words("%FF"), None, "no text");
+        let long = "ä".repeat(100);
+        assert!(words(&long).is_some_and(|words| words[0].len() <= WORD_BYTES_MAX));
+        assert!(finds(&long, &long));
+    }
+
+    proptest! {
+        /// What a text has in it is found in it, in any case.
+        #[test]
+        fn each_piece_of_a_text_is_found_in_it(text in "\\PC{0,40}", from in 0..40_usize, to in 0..40_usize) {
+            let letters: Vec<char> = text.chars().collect();
+            let (from, to) = (from.min(letters.len()), to.min(letters.len()));
+            let piece: String = letters[from.min(to)..from.max(to)].iter().collect();
+            // Letters that go together are one: half of them is found by no collation.
+            let is_whole = !letters.iter().any(|letter| is_combining_mark(*letter));
+            prop_assume!(is_whole && !piece.contains('%'));
+            prop_assert!(finds(&piece, &text), "{piece:?}");
+            prop_assert!(finds(&piece.to_lowercase(), &text), "{piece:?}");
+            prop_assert!(finds(&piece, &text.to_uppercase()), "{piece:?}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Which of a change's texts drop which searches, by the interleavings of a look, a settlement and a render.
+
+use super::*;
+use change_feed::schema::Schema;
+use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
+use page_store::{Lease, Limits, Opened, Refused};
+
+struct Content;
+
+impl Payload for Content {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+struct Text(&'static str);
+
+impl RowImages for Text {
+    fn kind(&self) -> RowKind {
+        RowKind::Insert
+    }
+    fn before(&self, _: &str) -> Cell<'_> {
+        Cell::LeftOut
+    }
+    fn after(&self, _: &str) -> Cell<'_> {
+        Cell::Text(self.0.into())
+    }
+    fn may_have_changed(&self, _: &str) -> bool {
+        true
+    }
+}
+
+/// A site whose pages look for words.
+struct Stage {
+    store: Store<Content>,
+    terms: Terms,
+    feed: Feed,
+}
+
+const SITE: Site = Site(0);
+
+impl Stage {
+    fn new() -> Stage {
+        let searches = Some(Searches { kind: "search".into(), columns: vec!["title".into()] });
+        let rule = ChangeRule { table: "news".into(), searches, ..ChangeRule::default() };
+        let rules = Rules::compile(&[rule]).expect("a rule");
+        let feed = Feed::new(&rules, &Schema::default());
+        let store = Store::with_seed(Limits::new(1 << 24), 1);
+        Stage { store, terms: Terms::new(["search".to_owned()]), feed }
+    }
+
+    /// Stores the page of a search, rendered under this lease.
+    fn store(&self, search: &str, lease: &Lease) -> Result<(), Refused> {
+        let tag = format!("search:{search}");
+        let mut dependencies = self.store.dependencies(SITE, tag.as_bytes());
+        dependencies.tag(tag.as_bytes());
+        let tags = std::iter::once(tag.as_bytes());
+        self.terms.depend(&mut dependencies, tags, Some(lease.number()), (&self.store, SITE));
+        let key = self.store.key(tag.as_bytes());
+        let stored = self.store.insert(key, 0, &dependencies, lease, Content);
+        stored.map(drop).map_err(|refused| refused.reason)
+    }
+
+    fn render(&self, search: &str) -> Result<(), Refused> {
+        self.store(search, &self.store.lease())
+    }
+
+    fn has(&self, search: &str) -> bool {
+        let tag = format!("search:{search}");
+        !self.store.candidates(self.store.key(tag.as_bytes())).as_slice().is_empty()
+    }
+
+    /// A row with this text is committed: what it touches is dropped, and open.
+    fn open(&self, text: &'static str) -> (Opened, Look) {
+        let mut touched = Touched::default();
+        self.feed.row("news", &Text(text), &mut touched);
+        self.open_touched(&touched)
+    }
+
+    fn open_touched(&self, touched: &Touched) -> (Opened, Look) {
+        let (tags, look) = self.terms.look(touched).expect("a text is touched");
+        let targets: Vec<_> = tags.iter().map(|tag| Target::Tag(tag)).collect();
+        (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
+    }
+
+    /// Everybody sees it.
+    fn settle(&self, (opened, look): (Opened, Look)) {
+        self.store.settle(opened);
+        self.terms.settled(look);
+    }
+
+    fn change(&self, text: &'static str) {
+        self.settle(self.open(text));
+    }
+}
+
+#[test]
+fn a_text_drops_the_searches_for_its_words_and_no_others() {
+    let stage = Stage::new();
+    for search in ["PHP", "cache", "Malm%C3%B6"] {
+        stage.render(search).expect("nothing has changed");
+    }
+    stage.change("about perl");
+    assert!(stage.has("PHP") && stage.has("cache"));
+    stage.change("a Cache in MALMO");
+    assert!(stage.has("PHP") && !stage.has("cache") && !stage.has("Malm%C3%B6"));
+    // Any row: all of them.
+    let mut touched = Touched::default();
+    stage.feed.table("news", &mut touched);
+    stage.settle(stage.open_touched(&touched));
+    assert!(!stage.has("PHP"));
+}
+
+#[test]
+fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
+    let stage = Stage::new();
+    let lease = stage.store.lease();
+    // It does not look for PHP, which nobody has asked for yet.
+    stage.change("about PHP");
+    assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
+    stage.render("PHP").expect("it began after the change");
+    stage.change("about perl");
+    assert!(stage.has("PHP"), "it is told apart");
+}
+
+#[test]
+fn while_a_text_is_not_visible_what_is_rendered_of_it_is_not_kept() {
+    let stage = Stage::new();
+    let perl = stage.open("about perl");
+    assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
+    // Known now; the row that was looked through before may still be seen by nobody.
+    assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
+    let lease = stage.store.lease();
+    stage.settle(perl);
+    assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
+    stage.render("PHP").expect("all is visible");
+    // A text that is looked through for it, and has none of it, is nothing to it.
+    let other = stage.open("about ruby");
+    assert!(stage.has("PHP"));
+    stage.render("PHP").expect("that row is not in it");
+    assert_eq!(stage.render("ruby"), Err(Refused::Unsettled));
+    stage.settle(other);
+    stage.change("about PHP");
+    assert!(!stage.has("PHP"));
+}
+
+#[test]
+fn a_change_that_is_settled_by_nobody_leaves_new_words_to_any_text() {
+    let stage = Stage::new();
+    stage.render("cache").expect("nothing has changed");
+    let (opened, look) = stage.open("about perl");
+    drop((opened, look));
+    stage.store.settle_abandoned();
+    stage.render("PHP").expect("nothing is open");
+    stage.render("cache").expect("nothing is open");
+    stage.change("about ruby");
+    assert!(!stage.has("PHP"), "any text is one for it");
+    assert!(stage.has("cache"), "known before");
+}
+
+#[test]
+fn a_search_without_a_word_is_one_for_any_text() {
+    let stage = Stage::new();
+    stage.render("??").expect("nothing has changed");
+    stage.change("about perl");
+    assert!(!stage.has("??"));
+}
+
+#[test]
+fn what_is_known_is_bounded_and_what_is_forgotten_is_dropped() {
+    let stage = Stage::new();
+    for n in 0..TERMS_MAX {
+        stage.render(&format!("w{n}x")).expect("nothing has changed");
+    }
+    let lease = stage.store.lease();
+    stage.render("one more").expect("it is stored");
+    assert!(!stage.has("w0x") && stage.has("one more"));
+    assert_eq!(stage.store("w1x", &lease), Err(Refused::ChangedSince));
+    stage.render("w1x").expect("it is known again");
+    // It began before all was forgotten, and depended on any text.
+    stage.render("one more").expect("it is known");
+    stage.change("w1x");
+    assert!(!stage.has("w1x") && stage.has("one more"));
+    assert!(stage.terms.lock().terms.len() <= TERMS_MAX);
+    // Long ones are fewer.
+    for n in 0..TERMS_MAX {
+        stage.render(&format!("{n} {}", "x".repeat(40))).expect("nothing has changed");
+        assert!(stage.terms.lock().word_bytes <= WORD_BYTES_MAX);
+    }
+    assert!(!stage.has(&format!("0 {}", "x".repeat(40))));
+}
+
+#[test]
+fn tags_of_other_kinds_are_no_searches() {
+    let stage = Stage::new();
+    let tags: [&[u8]; 4] = [b"news:4", b"search", b"search:*", b"\xff"];
+    let mut dependencies = stage.store.dependencies(SITE, b"/");
+    stage.terms.depend(&mut dependencies, tags.into_iter(), None, (&stage.store, SITE));
+    assert!(stage.terms.lock().terms.is_empty());
+}
