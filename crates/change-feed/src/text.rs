@@ -62,15 +62,30 @@ fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A text as it is compared.
-fn folded(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
-        return Cow::Owned(text.to_ascii_lowercase());
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    // Most letters are ASCII, and what is not changes nothing of them.
+    for run in text.as_bytes().chunk_by(|one, next| one.is_ascii() == next.is_ascii()) {
+        match str::from_utf8(run) {
+            Ok(run) if run.is_ascii() => {
+                let at = folded.len();
+                folded.push_str(run);
+                folded[at..].make_ascii_lowercase();
+            }
+            Ok(run) => fold(run, &mut folded),
+            // Between ASCII letters all is UTF-8.
+            Err(_) => {}
+        }
     }
+    folded
+}
+
+/// Adds letters that are not ASCII.
+fn fold(text: &str, folded: &mut String) {
     let letters =
         text.nfkd().filter(|letter| !is_combining_mark(*letter) && !is_invisible(*letter));
     // By way of capitals: ß is ss, and ς is σ.
     let small = letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase);
-    let mut folded = String::with_capacity(text.len());
     for letter in small.flat_map(|letter| std::iter::once(letter).nfkd()) {
         match letter {
             'ø' => folded.push('o'),
@@ -86,7 +101,6 @@ fn folded(text: &str) -> Cow<'_, str> {
             letter => folded.push(letter),
         }
     }
-    Cow::Owned(folded)
 }
 
 /// Of no weight in any collation: the soft hyphen, and what joins letters or keeps them apart.
@@ -111,7 +125,7 @@ impl Words {
     /// Calls `found` for each that occurs in this text, with its place among them; it may be told of one several
     /// times.
     pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
-        for word in self.words.find_overlapping_iter(&*folded(text)) {
+        for word in self.words.find_overlapping_iter(&folded(text)) {
             found(word.pattern().as_usize());
         }
     }

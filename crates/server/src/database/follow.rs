@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How much text is looked through where visitors are served, in bytes: some tenths of a millisecond.
-const TEXT_BYTES: usize = 64 << 10;
+const TEXT_BYTES: usize = 16 << 10;
 
 /// Whose log a stream is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,6 +94,13 @@ final class WordPressPagesTest extends TestCase
         }
     }
 
+    public function testTheEditorForFilesChangesEverythingIfOneMayUseIt(): void
+    {
+        $edits = "\$_REQUEST['action'] = 'edit-theme-plugin-file'; do_action('admin_init');";
+        self::assertSame('"site"', self::$blog->post("wp_set_current_user(1); $edits")[1]);
+        self::assertSame('', self::$blog->post($edits)[1]);
+    }
+
     /** @return array{string, string} status and content; what Pagewell did */
     private function ask(string $path, string $method = 'GET'): array
     {

@@ -235,13 +235,6 @@ final class WordPressTest extends TestCase
         self::assertSame('"post:1", "site"', self::$blog->post("do_action('pagewell_changed', 'post:1');")[1]);
     }
 
-    public function testTheEditorForFilesChangesEverythingIfOneMayUseIt(): void
-    {
-        $edits = "\$_REQUEST['action'] = 'edit-theme-plugin-file'; do_action('admin_init');";
-        self::assertSame('"site"', self::$blog->post("wp_set_current_user(1); $edits")[1]);
-        self::assertSame('', self::$blog->post($edits)[1]);
-    }
-
     /** A command that cannot tell of a change. */
     private function change(string $tag): void
     {
