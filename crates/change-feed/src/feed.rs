@@ -255,10 +255,7 @@ impl Rule {
                 touched.add_spelled(&spelled);
             }
         }
-        if self.tags.iter().all(|tag| tag.is_constant()) {
-            return;
-        }
-        if self.any_row.is_empty() {
+        if self.any_row.is_empty() && !self.tags.iter().all(|tag| tag.is_constant()) {
             touched.add_everything();
         }
         for tag in &self.any_row {

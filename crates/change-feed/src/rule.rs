@@ -3,7 +3,7 @@
 //! [`Rules::compile`] finds what is wrong with a rule by itself, [`Rules::check`] what is wrong with
 //! it for a schema, and says what there is instead. Rules and their tags are bounded.
 
-use crate::schema::{Schema, TableKind};
+use crate::schema::{Column, Schema, TableKind};
 use crate::template::Template;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -115,6 +115,8 @@ pub enum CheckError {
     TableMissing(String, Vec<String>),
     /// It is a view.
     IsView(String),
+    /// A column in which is looked holds no text of its own: table, column.
+    NotText(String, String),
     /// There is no such column: table, column, and those that there are.
     ColumnMissing(String, String, Vec<String>),
 }
@@ -126,6 +128,7 @@ impl CheckError {
         match self {
             CheckError::TableMissing(..) => "table-missing",
             CheckError::IsView(_) => "is-view",
+            CheckError::NotText(..) => "no-text",
             CheckError::ColumnMissing(..) => "column-missing",
         }
     }
@@ -140,6 +143,12 @@ impl fmt::Display for CheckError {
             }
             CheckError::IsView(table) => {
                 write!(f, "{table} is a view: name the tables that it is made from")
+            }
+            CheckError::NotText(table, column) => {
+                write!(
+                    f,
+                    "table {table}, searches: {column} holds no text of its own: name columns of text that are not worked out from others"
+                )
             }
             CheckError::ColumnMissing(table, column, there) => {
                 write!(f, "table {table} has no column {column}; it has: ")?;
@@ -187,8 +196,8 @@ impl Searches {
             () if kind.is_empty() || kind.len() > KIND_BYTES_MAX => {
                 wrong("its kind, with which the tags begin, has 1 to 64 bytes")
             }
-            () if kind.contains(|letter: char| letter.is_control() || letter == ':') => {
-                wrong("its kind is what stands before the colon in search:PHP")
+            () if kind.contains(|l: char| !l.is_ascii_graphic() || "%*:\"".contains(l)) => {
+                wrong("its kind is what stands before the colon in search:PHP, printable ASCII")
             }
             () if columns.is_empty() => wrong("columns names those in which is looked"),
             () if columns.len() > TAGS_MAX => Err(RuleError::TooMany),
@@ -332,6 +341,12 @@ impl Rule {
                 let there = table.columns.iter().map(|column| column.name.clone()).collect();
                 let column = column.to_owned();
                 return Err(CheckError::ColumnMissing(self.table.clone(), column, there));
+            }
+        }
+        for searched in self.searches.iter().flat_map(|searches| &searches.columns) {
+            let is_told = |column: &Column| column.is_text && !column.is_generated;
+            if !table.column(searched).is_some_and(is_told) {
+                return Err(CheckError::NotText(self.table.clone(), searched.clone()));
             }
         }
         Ok(())

@@ -45,6 +45,8 @@ pub struct Column {
     pub equality: Equality,
     /// Whether its value is worked out from other columns.
     pub is_generated: bool,
+    /// Whether it holds text, which is told as the database compares it; numbers, times and bytes are not.
+    pub is_text: bool,
 }
 
 /// Whether a column is a part of the primary key.

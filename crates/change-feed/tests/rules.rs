@@ -4,8 +4,8 @@ mod common;
 
 use change_feed::schema::{Action, Schema};
 use change_feed::{
-    Cell, ChangeRule, Feed, RowKind, Rules, Searched, Searches, TEXT_BYTES_MAX, Touched, Wanted,
-    suggest,
+    Cell, ChangeRule, CheckError, Feed, RowKind, Rules, Searched, Searches, TEXT_BYTES_MAX,
+    Touched, Wanted, suggest,
 };
 use common::{Row, foreign_key, rule, table};
 
@@ -297,7 +297,9 @@ fn searches_that_cannot_be_are_refused() {
         Rules::compile(&[rule]).err().map(|error| error.to_string())
     };
     assert_eq!(refused("search", &["title"]), None);
-    for (kind, columns) in [("", &["title"][..]), ("a:b", &["title"]), ("search", &[])] {
+    for (kind, columns) in
+        [("", &["title"][..]), ("a:b", &["title"]), ("größe", &["title"]), ("search", &[])]
+    {
         let said = refused(kind, columns).expect("it is refused");
         assert!(said.starts_with("table news, searches: "), "{said}");
     }
@@ -306,4 +308,9 @@ fn searches_that_cannot_be_are_refused() {
     let because: Vec<_> = rules.touching("search:PHP").collect();
     assert_eq!(because, [("news", "search:… (text of title, body)".to_owned())]);
     assert!(rules.check(&news()).is_err(), "there is no column body");
+    let mut blob = table("news", &["id", "title", "body"]);
+    blob.columns[2].is_text = false;
+    let mut schema = Schema::default();
+    schema.add(blob);
+    assert_eq!(rules.check(&schema), Err(CheckError::NotText("news".into(), "body".into())));
 }

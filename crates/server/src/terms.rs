@@ -13,6 +13,7 @@
 use change_feed::text::{Words, words};
 use change_feed::{Searched, Touched};
 use page_store::{Change, Dependencies, Number, Payload, Site, Store, Strength, Target};
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +23,11 @@ const TERMS_MAX: usize = 4_096;
 const WORD_BYTES_MAX: usize = 128 << 10;
 /// The longest tag of which is known what it looks for, in bytes.
 const TAG_BYTES_MAX: usize = 256;
+
+/// The library's for all of a kind, beside each tag of one.
+const ANY: &str = "*";
+/// How a tag begins that the library found too long, and what it is of a kind.
+const HASHED: &str = "%sha256-";
 
 /// How the names of *any text* begin.
 const ANY_TEXT: &[u8] = b"\0any-text ";
@@ -100,15 +106,26 @@ impl Terms {
         if self.kinds.is_empty() {
             return;
         }
-        for tag in tags.filter_map(|tag| str::from_utf8(tag).ok()) {
-            let Some((kind, search)) = split(tag) else { continue };
-            // The library's, beside each other tag of a kind.
-            if !self.kinds.contains(kind) || search == "*" {
-                continue;
+        let (mut any, mut whole, mut apart) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for tag in tags {
+            // What is no text is no search that is told apart.
+            let text = String::from_utf8_lossy(tag);
+            if text.starts_with(HASHED) {
+                any.extend(self.kinds.iter());
             }
-            if !self.tells_apart(tag, since, store, site) {
-                dependencies.tag(&any_text(kind));
+            let (kind, search) = text.split_once(':').unwrap_or((&text, ANY));
+            let Some(kind) = self.kinds.get(kind) else { continue };
+            let is_text = matches!(text, Cow::Borrowed(_));
+            match is_text && search != ANY && self.tells_apart(&text, since, store, site) {
+                true => drop(apart.insert(kind)),
+                // The library's, beside each other tag of a kind; by itself it means what it says.
+                false if search == ANY => drop(whole.insert(kind)),
+                false => drop(any.insert(kind)),
             }
+        }
+        any.extend(whole.difference(&apart));
+        for kind in any {
+            dependencies.tag(&any_text(kind));
         }
     }
 
@@ -120,6 +137,7 @@ impl Terms {
         store: &Store<P>,
         site: Site,
     ) -> bool {
+        let Some(since) = since else { return false };
         let mut known = self.lock();
         if !known.terms.contains_key(tag) {
             let Some(words) = words_of(tag) else { return false };
@@ -137,7 +155,7 @@ impl Terms {
         if term.from.is_none() && oldest.is_none_or(|look| look >= term.look) {
             term.from = Some(store.number());
         }
-        since.zip(term.from).is_some_and(|(since, from)| since >= from)
+        term.from.is_some_and(|from| since >= from)
     }
 
     /// The tags that change with what was touched, and what is to be settled with them; none: no text was.
@@ -173,7 +191,7 @@ impl Terms {
 
 fn words_of(tag: &str) -> Option<Vec<String>> {
     let (_, search) = split(tag).filter(|_| tag.len() <= TAG_BYTES_MAX)?;
-    words(search)
+    words(search).filter(|_| !search.starts_with(HASHED))
 }
 
 impl Known {

@@ -193,8 +193,36 @@ fn what_is_known_is_bounded_and_what_is_forgotten_is_dropped() {
 #[test]
 fn tags_of_other_kinds_are_no_searches() {
     let stage = Stage::new();
-    let tags: [&[u8]; 4] = [b"news:4", b"search", b"search:*", b"\xff"];
+    let tags: [&[u8]; 2] = [b"news:4", b"\xff"];
     let mut dependencies = stage.store.dependencies(SITE, b"/");
     stage.terms.depend(&mut dependencies, tags.into_iter(), None, (&stage.store, SITE));
     assert!(stage.terms.lock().terms.is_empty());
+}
+
+#[test]
+fn what_no_word_can_be_told_of_is_for_any_text() {
+    let searches: [&[&[u8]]; 6] = [
+        &[b"search:\xff"],
+        &[b"search"],
+        &[b"search:*"],
+        &[b"search:%sha256-0123456789abcdef"],
+        &[b"%sha256-0123456789abcdef"],
+        &["search:\u{3055}\u{304f}\u{3089}".as_bytes()],
+    ];
+    for tags in searches {
+        assert!(!is_kept(tags), "{tags:?}");
+    }
+    assert!(is_kept(&[b"search:PHP", b"search:*"]), "as the library writes it");
+}
+
+/// Whether a page with these tags stays when another text changes.
+fn is_kept(tags: &[&[u8]]) -> bool {
+    let stage = Stage::new();
+    let (key, lease) = (stage.store.key(b"/"), stage.store.lease());
+    let mut dependencies = stage.store.dependencies(SITE, b"/");
+    let (since, store) = (Some(lease.number()), (&stage.store, SITE));
+    stage.terms.depend(&mut dependencies, tags.iter().copied(), since, store);
+    stage.store.insert(key, 0, &dependencies, &lease, Content).expect("nothing has changed");
+    stage.change("about perl");
+    !stage.store.candidates(key).as_slice().is_empty()
 }

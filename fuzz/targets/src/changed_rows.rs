@@ -30,6 +30,7 @@ static FEED: LazyLock<Feed> = LazyLock::new(|| {
         key: if name == "id" { KeyPart::Primary } else { KeyPart::None },
         equality: Equality::AsWritten,
         is_generated: false,
+        is_text: true,
     };
     let mut schema = Schema::default();
     for name in ["types", "t", "m"] {

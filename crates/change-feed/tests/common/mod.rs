@@ -20,6 +20,7 @@ pub fn table(name: &str, columns: &[&str]) -> TableDefinition {
         key: if at == 0 { KeyPart::Primary } else { KeyPart::None },
         equality: Equality::AsWritten,
         is_generated: false,
+        is_text: true,
     });
     TableDefinition { name: name.into(), kind: TableKind::Table, columns: columns.collect() }
 }

@@ -66,7 +66,14 @@ fn column(shape: &ColumnShape) -> Column {
         key: if shape.in_primary_key { KeyPart::Primary } else { KeyPart::None },
         equality: if is_whole && !is_filled { Equality::AsWritten } else { Equality::Loose },
         is_generated: shape.is_generated,
+        is_text: is_text(&shape.declared),
     }
+}
+
+/// `char(20)`, `longtext` and the like.
+fn is_text(declared: &str) -> bool {
+    let name = declared.split(['(', ' ']).next().unwrap_or_default();
+    name.ends_with("char") || name.ends_with("text")
 }
 
 async fn foreign_keys(connection: &mut Connection) -> Result<Vec<ForeignKey>, Failed> {

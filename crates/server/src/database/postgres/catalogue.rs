@@ -274,8 +274,8 @@ pub fn definition(table: &Table) -> TableDefinition {
 fn column_of(column: &ColumnOf) -> Column {
     let key = if column.is_primary { KeyPart::Primary } else { KeyPart::None };
     // Rows that a foreign key changes are in the stream: nothing is worked out from parents.
-    let (equality, is_generated) = (Equality::Loose, false);
-    Column { name: column.name.clone(), key, equality, is_generated }
+    let (equality, is_generated, is_text) = (Equality::Loose, false, true);
+    Column { name: column.name.clone(), key, equality, is_generated, is_text }
 }
 
 fn pairs(rows: &Rows) -> HashMap<String, Vec<String>> {
