@@ -143,7 +143,6 @@ fn is_odd(letter: char) -> bool {
 #[derive(Debug)]
 pub struct Words {
     words: AhoCorasick,
-    count: usize,
 }
 
 impl Words {
@@ -151,8 +150,7 @@ impl Words {
     #[must_use]
     pub fn new<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Words> {
         let words = AhoCorasick::builder().match_kind(MatchKind::Standard).build(words).ok()?;
-        let count = words.patterns_len();
-        Some(Words { words, count })
+        Some(Words { words })
     }
 
     /// Calls `found` for each that occurs in this text, with its place among them; it may be told of one several
@@ -160,7 +158,7 @@ impl Words {
     pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
         let text = folded(text);
         if !text.is_ascii() && text.chars().any(is_odd) {
-            return (0..self.count).for_each(found);
+            return (0..self.words.patterns_len()).for_each(found);
         }
         for word in self.words.find_overlapping_iter(&text) {
             found(word.pattern().as_usize());

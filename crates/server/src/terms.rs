@@ -83,11 +83,6 @@ pub fn is_any_text(tag: &[u8]) -> bool {
     tag.starts_with(ANY_TEXT)
 }
 
-/// The kind of a tag, and what it looks for.
-fn split(tag: &str) -> Option<(&str, &str)> {
-    tag.split_once(':')
-}
-
 impl Terms {
     /// Of these kinds.
     pub fn new(kinds: impl IntoIterator<Item = String>) -> Terms {
@@ -165,7 +160,7 @@ impl Terms {
         let mut tags = BTreeSet::new();
         for (kind, searched) in touched.searches() {
             tags.insert(any_text(kind));
-            let is_of_kind = |tag: &str| split(tag).is_some_and(|(own, _)| own == kind);
+            let is_of_kind = |tag: &str| tag.split_once(':').is_some_and(|(own, _)| own == kind);
             let mut add = |tag: &str| {
                 if is_of_kind(tag) {
                     tags.insert(tag.into());
@@ -190,7 +185,7 @@ impl Terms {
 }
 
 fn words_of(tag: &str) -> Option<Vec<String>> {
-    let (_, search) = split(tag).filter(|_| tag.len() <= TAG_BYTES_MAX)?;
+    let (_, search) = tag.split_once(':').filter(|_| tag.len() <= TAG_BYTES_MAX)?;
     words(search).filter(|_| !search.starts_with(HASHED))
 }
 
