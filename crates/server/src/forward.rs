@@ -190,7 +190,9 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
     let here = |response| Answerer::Here(response);
     match route_of(site, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
-        Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
+        Route::NotFound | Route::Hidden => {
+            here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
+        }
         Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
         Route::AddSlash(path) => {
             let query = target.path_and_query.split_once('?').map(|(_, query)| query);
@@ -221,8 +223,8 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
 }
 
 /// What the target means. Scripts answer the page's normal path, for whatever they answer is stored
-/// by it. But files are called what they are called; and a directory that has lost its slash to the
-/// normal form must not be redirected to it for ever.
+/// by it. But files are called what they are called, also those that are hidden; and a directory that has
+/// lost its slash to the normal form must not be redirected to it for ever.
 pub fn route_of(site: &Site, target: &Target) -> Route {
     let Some(root) = site.root() else { return Route::NotFound };
     let normal = route_in(root, target.path());
@@ -230,7 +232,7 @@ pub fn route_of(site: &Site, target: &Target) -> Route {
         (None, normal) => normal,
         (Some(written), Route::AddSlash(_)) => route_in(root, written),
         (Some(written), normal) => match route_in(root, written) {
-            Route::Static(path) => Route::Static(path),
+            there @ (Route::Static(_) | Route::Hidden) => there,
             _ => normal,
         },
     }

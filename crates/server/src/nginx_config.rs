@@ -33,13 +33,15 @@ fn cookies(names: &[String]) -> String {
     format!(r"(?:^|;)\s*(?:{})\s*=", names.join("|"))
 }
 
-/// A path with a part that is never served.
+/// A path with a name in it that is never served: what comes before its end is `$hidden`. The first such
+/// name: where that is not there, nothing below it is.
 fn hidden() -> String {
     let sources = SOURCES.iter().filter(|ending| **ending != "php");
     let names = HIDDEN.iter().map(|name| (*name).to_owned());
     let names = names.chain(sources.map(|ending| format!("*.{ending}")));
     let names: Vec<String> = names.map(|name| regex(&name, "[^/]*")).collect();
-    format!("/(?:{})(?:/|$)", names.join("|"))
+    let dotted = r"[.](?!(?<=^/[.])(?-i:well-known)(?:/|$))[^/]*";
+    format!("^(?<hidden>(?:/[^/]*)*?/(?:{dotted}|{}))(?:/|$)", names.join("|"))
 }
 
 /// A pattern with `*` as a regular expression, in which this is what `*` stands for.
@@ -104,12 +106,13 @@ server {
         rewrite "^(.*)$" $1/ permanent;
     }
 
-    # Never served: dotfiles, backups, dumps, sources, keys.
-    location ~ "/\.(?!(?<=^/\.)well-known(?:/|$))" {
-        return 404;
-    }
+    # Never served: dotfiles, backups, dumps, sources, keys. Where there is no such file, the address is
+    # the application's.
     location ~* "@HIDDEN@" {
-        return 404;
+        if (-e $document_root$hidden) {
+            return 404;
+        }
+        try_files /.none @cached;
     }
 
     # Scripts are run, never shown.
@@ -155,6 +158,6 @@ mod tests {
             cookies(&["SESS*".into(), "a.b^|$".into()]),
             r"(?:^|;)\s*(?:SESS[^=;]*|a[.]b\^[|][$])\s*="
         );
-        assert!(hidden().starts_with("/(?:[^/]*[.]bak|"), "{}", hidden());
+        assert!(hidden().contains("|[^/]*[.]bak|"), "{}", hidden());
     }
 }

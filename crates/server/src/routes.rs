@@ -5,12 +5,13 @@
 //! | an existing file | the file; a script (`site.scripts`, `.php`) is run, and so is the front controller |
 //! | a directory | its `index.php` or `index.html`; without the slash at the end, a redirect to it |
 //! | `/script.php/extra` | the script, with `PATH_INFO` |
-//! | a dotfile (not `.well-known`), a hidden name, anything outside the root | 404 |
+//! | what is there and never served: a dotfile (not `.well-known`), a hidden name, source, what a link leads to outside the root | 404 |
 //! | anything else | the front controller, or 404 where there is none |
 //!
 //! A path is decoded once, as PHP's own `REQUEST_URI` readers do; dot segments are resolved before
 //! the file system is asked, and what climbs above the root is refused. Whether a file is there is asked
-//! each time; where a script really lies, once in a second (`resolved`).
+//! each time; where a script really lies, once in a second (`resolved`). A path with a name in it that is
+//! never served is never mapped to a file, whatever appears there meanwhile.
 
 mod resolved;
 
@@ -20,7 +21,9 @@ use crate::config::FilesConfig;
 use http_cache::Timestamp;
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fs::{Metadata, metadata};
+use std::fs::{Metadata, metadata, symlink_metadata};
+use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// What a path means.
@@ -32,8 +35,10 @@ pub enum Route {
     Script(Script),
     /// A directory, asked for without the slash at its end: the path with it.
     AddSlash(String),
-    /// Nothing that is served.
+    /// There is nothing, and no front controller to ask.
     NotFound,
+    /// There is something, and it is never served. Visitors are not told apart from the above.
+    Hidden,
     /// A path that cannot be read: bad escapes, a NUL, segments that climb above the root.
     Malformed,
 }
@@ -68,10 +73,10 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
     let files = root.files;
     let Some(decoded) = decode(path) else { return Route::Malformed };
     let Some(clean) = resolve_dots(&decoded) else { return Route::Malformed };
-    if is_hidden(files, &clean) {
-        return Route::NotFound;
+    if let Some(name) = unserved_name(files, &clean) {
+        return unserved(root, &clean, name);
     }
-    if let Some(script) = script_with_path_info(root, &clean) {
+    if let Some(script) = script_with_path_info(root, &clean, clean.len()) {
         return Route::Script(script);
     }
     let full = below(&files.root, clean.trim_start_matches('/'));
@@ -108,11 +113,10 @@ fn decode(path: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(Cow::Owned)
 }
 
-/// Resolves `.`, `..` and doubled slashes; `None` for what climbs above the root, or has a
-/// backslash in it (which other software may take for a slash).
+/// Resolves `.`, `..` and doubled slashes; `None` for what climbs above the root.
 fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
     let bytes = path.as_bytes();
-    if bytes.first() != Some(&b'/') || bytes.contains(&b'\\') {
+    if bytes.first() != Some(&b'/') {
         return None;
     }
     // Nearly every path: no segment is empty, and none begins with a dot.
@@ -132,13 +136,50 @@ fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(format!("/{}{slash}", segments.join("/"))))
 }
 
-/// Whether the path has a part that is never served.
-fn is_hidden(files: &FilesConfig, clean: &str) -> bool {
-    let segments = clean.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-    segments.enumerate().any(|(at, segment)| {
-        let dotted = segment[0] == b'.' && !(at == 0 && segment == b".well-known");
-        dotted || files.hidden.iter().any(|pattern| matches(pattern.as_bytes(), segment))
-    })
+/// Where the first name in the path is that is never served, if there is one: hidden, or with a backslash
+/// in it, which other software may take for a slash.
+fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
+    let bytes = clean.as_bytes();
+    let has_backslash = bytes.contains(&b'\\');
+    let mut start = 0;
+    for name in bytes.split(|byte| *byte == b'/') {
+        let is_dotted = name.first() == Some(&b'.') && !(start == 1 && name == b".well-known");
+        let is_unserved = is_dotted
+            || has_backslash && name.contains(&b'\\')
+            || !name.is_empty() && files.hidden.iter().any(|one| matches(one.as_bytes(), name));
+        if is_unserved {
+            return Some(start..start + name.len());
+        }
+        start += name.len() + 1;
+    }
+    None
+}
+
+/// What a path means that has a name in it which is never served. Where that is there, nobody learns more;
+/// else what is below it cannot be there either, and the path is the application's: for instance the title
+/// of an article. It is asked by the script that stands before the name, or by the front controller.
+fn unserved(root: Root<'_>, clean: &str, name: Range<usize>) -> Route {
+    if is_there(root.files, &clean[..name.end]) {
+        return Route::Hidden;
+    }
+    match script_with_path_info(root, clean, name.start) {
+        // PHP makes a path in the root of it as well (`PATH_TRANSLATED`, RFC 3875 section 4.1.6).
+        Some(script) if is_there(root.files, &clean[script.name.len()..name.end]) => Route::Hidden,
+        Some(script) => Route::Script(script),
+        None => front_controller(root),
+    }
+}
+
+/// Whether there is anything of this name below the root, a link that leads nowhere among it. What cannot
+/// be found out counts as there.
+fn is_there(files: &FilesConfig, clean: &str) -> bool {
+    match symlink_metadata(below(&files.root, clean.trim_start_matches('/'))) {
+        Ok(_) => true,
+        Err(error) => !matches!(
+            error.kind(),
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
+        ),
+    }
 }
 
 /// Matches a file name against a pattern in which `*` stands for anything, without regard to case. Each
@@ -174,12 +215,12 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     true
 }
 
-/// The script in `/script.php/extra`, when there is such a file.
-fn script_with_path_info(root: Root<'_>, clean: &str) -> Option<Script> {
-    if !clean.as_bytes().contains(&b'.') {
+/// The script in `/script.php/extra`, when there is such a file; its name ends before `limit`.
+fn script_with_path_info(root: Root<'_>, clean: &str, limit: usize) -> Option<Script> {
+    if !clean.as_bytes()[..limit].contains(&b'.') {
         return None;
     }
-    for (end, _) in clean.match_indices('/').skip(1) {
+    for (end, _) in clean[..limit].match_indices('/').skip(1) {
         let (name, path_info) = clean.split_at(end);
         if !is_script(root.files, Path::new(name)) {
             continue;
@@ -208,7 +249,7 @@ fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
 }
 
 fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) -> Route {
-    let Some(filename) = inside(root, &full, there) else { return Route::NotFound };
+    let Some(filename) = inside(root, &full, there) else { return Route::Hidden };
     let is_own =
         || full.strip_prefix(&root.files.root) == Ok(Path::new(&root.files.front_controller));
     if is_script(root.files, &full) || is_own() {
@@ -216,7 +257,7 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
     }
     // A link with another name that leads to a script would show its source.
     match is_script(root.files, &filename) || is_source(&filename) || is_source(&full) {
-        true => Route::NotFound,
+        true => Route::Hidden,
         false => Route::Static(filename),
     }
 }
@@ -376,18 +417,30 @@ mod tests {
         assert_eq!(script(to("/news/4/")), ("/hello.pl".into(), "".into()));
         assert_eq!(script(to("/sub/run.pl/a.pl/b")), ("/sub/run.pl".into(), "/a.pl/b".into()));
         // Nobody runs it, and nobody is shown it.
-        assert_eq!(to("/tool.php"), Route::NotFound);
+        assert_eq!(to("/tool.php"), Route::Hidden);
         assert_eq!(script(to("/tool.php/a")), ("/hello.pl".into(), "".into()));
     }
 
     #[test]
-    fn what_is_never_served() {
+    fn what_is_there_and_never_served() {
         let root = root("hidden");
+        std::os::unix::fs::symlink("/nowhere", root.0.root.join("gone.sql")).unwrap();
+        fs::write(root.0.root.join("a\\b"), "x").unwrap();
         for path in [
             "/.env",
+            "/%2eenv",
+            "/.git",
+            "/.git/",
             "/.git/config",
+            "/.git%2fconfig",
+            "/.git/nothing-here",
+            "/.git/run.php/x",
+            "/x/../.git/config",
             "/dump.sql",
-            "/DUMP.SQL",
+            "/dump.sql/",
+            "/dump.sql/x",
+            "/dump.sql/.x",
+            "/gone.sql",
             "/composer.json",
             "/page.php~",
             "/view.phtml",
@@ -395,14 +448,61 @@ mod tests {
             "/hello.pl",
             "/link.txt",
             "/source.txt",
-            "/sub/.well-known/x",
+            "/a%5cb",
+            "/a\\b",
+            // What PHP would find behind the script's name in the root.
+            "/index.php/.env",
+            "/index.php/.git/x",
         ] {
-            assert_eq!(route(&root.0, path), Route::NotFound, "{path}");
+            assert_eq!(route(&root.0, path), Route::Hidden, "{path}");
         }
         for path in
-            ["/../secret.txt", "/%2e%2e/secret.txt", "/a%00.txt", "/%zz", "/%4", "/..\\x", "x"]
+            ["/../secret.txt", "/%2e%2e/secret.txt", "/a%00.txt", "/.x%00", "/%zz", "/%4", "x"]
         {
             assert_eq!(route(&root.0, path), Route::Malformed, "{path}");
+        }
+        let shouted = route(&root.0, "/DUMP.SQL");
+        // As the file system has it.
+        match root.0.root.join("DUMP.SQL").exists() {
+            true => assert_eq!(shouted, Route::Hidden),
+            false => assert_eq!(script(shouted), ("/index.php".into(), "".into())),
+        }
+    }
+
+    #[test]
+    fn names_of_the_application_that_would_be_hidden() {
+        let root = root("articles");
+        fs::create_dir(root.0.root.join("old.d")).unwrap();
+        let to = |path| route(&root.0, path);
+        let long = format!("/.{}", "x".repeat(300));
+        for path in [
+            "/wiki/.NET_Framework",
+            "/wiki/Wave~",
+            "/wiki/dump.sql",
+            "/sub/dump.sql",
+            "/wiki/Back%5Cslash",
+            "/..%5cx",
+            "/sub/.well-known/x",
+            "/style.css/.x",
+            "/old.d/.x/y.sql",
+            "/.tool.php/x",
+            &long,
+        ] {
+            assert_eq!(script(to(path)), ("/index.php".into(), "".into()), "{path}");
+        }
+        let info = |path, info: &str| {
+            assert_eq!(script(to(path)), ("/tool.php".into(), info.to_owned()), "{path}");
+        };
+        info("/tool.php/.NET_Framework", "/.NET_Framework");
+        info("/tool.php/a%5Cb/c~", "/a\\b/c~");
+        info("/tool.php/x/other.php/.y", "/x/other.php/.y");
+        // A link that leads out is no script, also before such a name.
+        std::os::unix::fs::symlink("/proc/version", root.0.root.join("out.php")).unwrap();
+        assert_eq!(script(to("/out.php/.x")), ("/index.php".into(), "".into()));
+        // Nobody to ask.
+        fs::remove_file(root.0.root.join("index.php")).unwrap();
+        for path in ["/wiki/.NET_Framework", "/wiki/dump.sql", "/a%5Cb"] {
+            assert_eq!(to(path), Route::NotFound, "{path}");
         }
     }
 

@@ -175,15 +175,47 @@ fn scripts_that_are_there_are_run_and_hidden_files_are_not_shown() {
     ] {
         assert_eq!(stack.get(path).0, 404, "{path}");
     }
-    for path in ["/a/.well-known/x", "/.wellknown", "/%2eenv", "/index.php/.git"] {
-        assert_eq!(stack.get(path).0, 404, "{path}");
-    }
     for (path, right) in [("/sub", "/sub/"), ("/s%20p?a=b", "/s%20p/?a=b")] {
         let mut http = Client::new(Address::Tcp(stack.nginx.address())).host(HOST);
         let response = http.get(path).expect("it answers");
         assert_eq!(response.status, 301, "{path}");
         let to = response.header("location").unwrap_or_default();
         assert!(to.ends_with(right), "{path}: {to}");
+    }
+}
+
+#[test]
+fn what_would_be_hidden_and_is_not_there_is_the_applications() {
+    let site = Site::new(&[]);
+    site.file("cron.php", "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'];");
+    for name in [".env", ".git/config", "dump.SQL", "wp-config.php", "old.bak/x"] {
+        site.file(name, "secret");
+    }
+    let stack = Stack::start(&site, &[]);
+    for (path, right) in [
+        ("/wiki/.NET_Framework", "rendered GET /wiki/.NET_Framework"),
+        ("/wiki/Wave~", "rendered GET /wiki/Wave~"),
+        ("/sub/dump.sql", "rendered GET /sub/dump.sql"),
+        ("/wiki/Back%5Cslash", "rendered GET /wiki/Back%5Cslash"),
+        ("/a/.well-known/x", "rendered GET /a/.well-known/x"),
+        ("/.wellknown", "rendered GET /.wellknown"),
+        ("/.Well-Known/x", "rendered GET /.Well-Known/x"),
+        ("/cron.php/.x", "/cron.php /.x"),
+        ("/h.pm", "rendered GET /h.pm"),
+    ] {
+        assert_eq!(stack.get(path), (200, right.to_owned()), "{path}");
+    }
+    for path in [
+        "/%2eenv",
+        "/.git",
+        "/.git/none",
+        "/.git/none.php",
+        "/wp-config.php/x",
+        "/dump.SQL/x",
+        "/old.bak/.x",
+        "/old.bak/x.sql/y",
+    ] {
+        assert_eq!(stack.get(path).0, 404, "{path}");
     }
 }
 

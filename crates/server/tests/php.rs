@@ -122,7 +122,6 @@ fn what_nobody_may_see_is_not_found() {
         "/.git/config",
         "/.htaccess",
         "/backup.sql",
-        "/BACKUP.sql",
         "/backup.sql.gz",
         "/index.php~",
         "/.index.php.swp",
@@ -139,7 +138,6 @@ fn what_nobody_may_see_is_not_found() {
         "/../outside.txt",
         "/%2e%2e/outside.txt",
         "/sub/..%2f..%2foutside.txt",
-        "/..%5coutside.txt",
         "/index.php%00.txt",
         "/upper.PHP",
     ] {
@@ -148,8 +146,40 @@ fn what_nobody_may_see_is_not_found() {
         assert!(!response.text().contains("SOURCE"), "{path}: {}", response.text());
         assert_ne!(response.status, 200, "{path}: {}", response.text());
     }
+    // Of these there is none, so that the application is asked.
+    for path in ["/BACKUP.sql", "/..%5coutside.txt"] {
+        assert!(!client.get(path).expect("an answer").text().contains("SECRET"), "{path}");
+    }
     let response = client.get("/.well-known/security.txt").expect("an answer");
     assert_eq!((response.status, response.text().as_str()), (200, "Contact: x"));
+}
+
+#[test]
+fn names_that_would_be_hidden_are_the_applications_where_there_is_no_such_file() {
+    let site = Site::new(&[
+        (
+            "index.php",
+            "<?php echo 'page of ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['PATH_INFO'] ?? '';",
+        ),
+        (".git/config", "SECRET"),
+        (".env", "SECRET"),
+        ("Dump.sql", "SECRET"),
+    ]);
+    // Where addresses are put in small letters, files are called what they are called.
+    let pagewell = site.serve("[keys]\nlower_case = true\n");
+    let mut client = client(&pagewell);
+    for path in ["/wiki/.net_framework", "/wiki/wave~", "/wiki/dump.sql", "/wiki/back%5cslash"] {
+        let response = client.get(path).expect("an answer");
+        assert_eq!((response.status, response.text()), (200, format!("page of {path} ")));
+    }
+    let response = client.get("/index.php/.net").expect("an answer");
+    assert_eq!(response.text(), "page of /index.php/.net /.net");
+    for path in ["/.git/config", "/.git/none", "/.env", "/Dump.sql", "/index.php/.env", "/.git"] {
+        let response = client.get(path).expect("an answer");
+        assert_eq!(response.status, 404, "{path}: {}", response.text());
+        assert!(!response.text().contains("page of"), "{path}: {}", response.text());
+    }
+    assert_eq!(client.get("/a%00.sql").expect("an answer").status, 400);
 }
 
 #[test]

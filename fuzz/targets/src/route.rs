@@ -1,5 +1,5 @@
 //! From a path to a file below the document root: nothing outside the root, nothing hidden, and what
-//! is run or sent is a file that is there.
+//! is run or sent is a file that is there; a path to something hidden that is there is refused.
 //!
 //! The root is a directory of this crate; nothing is written.
 
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
             assert!(script.name.starts_with('/') && !script.path_info.contains('\0'));
         }
         Route::AddSlash(path) => assert!(path.starts_with('/') && path.ends_with('/')),
-        Route::NotFound | Route::Malformed => {}
+        Route::NotFound | Route::Hidden | Route::Malformed => {}
     }
 }
 

@@ -85,8 +85,11 @@ const REMEDIES: &[(&str, &str)] = &[
     // Pagewell answers itself.
     ("host-unknown", "Name the host in site.host or site.aliases."),
     ("to-https", "Ask for the https address."),
-    ("not-found", "Is the file there, and is there a front controller (index.php)?"),
-    ("path-malformed", "Write the path without a bad escape, a backslash or steps above the root."),
+    (
+        "not-found",
+        "Is the file there, and one that is served (site.hidden)? Is there a front controller (index.php)?",
+    ),
+    ("path-malformed", "Write the path without a bad escape or steps above the root."),
     ("only-if-cached", "Leave out only-if-cached."),
 ];
 
