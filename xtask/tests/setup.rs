@@ -106,7 +106,7 @@ fn what_is_missing_is_listed_by_package() {
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
         "chromium chromium-driver fcgiwrap libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
-         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client \
+         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
@@ -115,7 +115,7 @@ fn what_is_missing_is_listed_by_package() {
     machine.has("chromium", FOUND);
     let rest = format!(
         "chromium-driver fcgiwrap memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
-         postgresql python3-prometheus-client systemd valgrind {wordpress}\n"
+         postgresql python3-prometheus-client redis-server systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     // Its libraries are asked for with `php -r`.
@@ -123,7 +123,7 @@ fn what_is_missing_is_listed_by_package() {
     machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
     let rest = format!(
         "fcgiwrap memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
-         php-nyholm-psr7 php-pgsql php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit postgresql python3-prometheus-client \
+         php-nyholm-psr7 php-pgsql php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit postgresql python3-prometheus-client redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));

@@ -42,6 +42,7 @@ mod template;
 mod terminal;
 pub mod traffic_server;
 mod users;
+mod valkey;
 pub mod varnish;
 mod wordpress;
 
@@ -70,4 +71,5 @@ pub use reply::Response;
 pub use rustix::process::Signal;
 pub use terminal::Terminal;
 pub use users::{Account, am_root};
+pub use valkey::Valkey;
 pub use wordpress::WordPress;

@@ -77,6 +77,8 @@ counters! {
     database_lag_max_us: "The longest such time since the start.",
     database_gaps: "Times that changes of the database may have been missed, so that every page was dropped.",
     database_late: "Writes that were answered before it was known that their changes are applied.",
+    stream_told: "Changes that the stream has taken, for the other machines.",
+    stream_heard: "Changes that other machines, or somebody by hand, have told by the stream.",
     snapshots_written: "Snapshots written.",
     snapshots_failed: "Snapshots that were not written; the one before stays.",
     snapshots_refused: "Snapshots that were there at the start and could not be used.",

@@ -32,7 +32,7 @@ pub struct Figure {
 }
 
 /// The figures besides the counters.
-pub const FIGURES: [Figure; 12] = [
+pub const FIGURES: [Figure; 13] = [
     Figure {
         name: "pages",
         help: "Pages in memory, each variant of a page counted.",
@@ -87,6 +87,12 @@ pub const FIGURES: [Figure; 12] = [
         help: "Renders in progress, as the store knows them.",
         kind: Kind::Gauge,
         read: |_, store| store.leases as u64,
+    },
+    Figure {
+        name: "stream_untold",
+        help: "Changes that the other machines have not been told yet, because the stream cannot be reached.",
+        kind: Kind::Gauge,
+        read: |site, _| site.others.as_ref().map_or(0, |others| others.untold()),
     },
     Figure {
         name: "origin_places_taken",

@@ -6,6 +6,7 @@
 //! Invariant: who is told that a change has happened was told while his [`Hand`] was held, or before
 //! [`end`] gave it back. So after [`InHand::close`] has found none, no change is acknowledged.
 
+use crate::database::Waited;
 use crate::site::Site;
 use crate::snapshot::{self, Snapshots};
 use std::future::pending;
@@ -75,21 +76,26 @@ pub async fn begin_all(sites: impl Iterator<Item = &Arc<Site>>) -> Vec<Hand> {
     hands
 }
 
-/// It has ended, and who asked may be told. Where it has changed something that the process which has taken
-/// over was not told, this never returns: it is not acknowledged.
-pub async fn end<T>(site: &Site, hands: T) {
+/// It has ended, and who asked may be told: the other machines have been, or it is not waited for any longer.
+/// Where it has changed something that the process which has taken over was not told, this never returns: it
+/// is not acknowledged.
+pub async fn end<T>(site: &Site, hands: T) -> Waited {
+    let others = site.told_to_others().await;
     if site.is_unheard() {
         pending::<()>().await;
     }
     drop(hands);
+    others
 }
 
 /// The same for several sites, a hand for each.
-pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) {
-    if sites.into_iter().any(|site| site.is_unheard()) {
-        pending::<()>().await;
+pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) -> Waited {
+    let mut others = Waited::No;
+    for site in sites {
+        others = others.and(end(site, ()).await);
     }
     drop(hands);
+    others
 }
 
 #[cfg(test)]

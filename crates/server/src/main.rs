@@ -122,7 +122,11 @@ fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
             false => ("dropped", done.dropped),
         };
         let pages = if count == 1 { "page" } else { "pages" };
-        say(&format!("{did} {count} {pages} (change {})", done.number))
+        say(&format!("{did} {count} {pages} (change {})", done.number))?;
+        match done.late {
+            true => Err("the other machines are told when the stream can be reached again".into()),
+            false => Ok(()),
+        }
     })
 }
 

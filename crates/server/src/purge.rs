@@ -9,6 +9,7 @@
 
 use crate::body::{Content, ResponseBody};
 use crate::config::{Hosts, OtherHosts};
+use crate::database::Waited;
 use crate::exchange::Visitor;
 use crate::in_hand;
 use crate::litespeed;
@@ -111,11 +112,11 @@ pub async fn answer(
     let carried_out = async move {
         let hands = in_hand::begin_all(sites.iter()).await;
         let done = carry_out(&sites, purge, by).await;
-        in_hand::end_all(sites.iter(), hands).await;
-        done
+        let others = in_hand::end_all(sites.iter(), hands).await;
+        done.map(|done| (done, others))
     };
     match tokio::spawn(carried_out).await {
-        Ok(Ok(done)) => told(method, done, taken),
+        Ok(Ok((done, others))) => told(method, done, taken, others),
         Ok(Err(Busy)) => {
             let text = "too many searches for expressions wait already; send tags or addresses";
             error(StatusCode::SERVICE_UNAVAILABLE, "purge-busy", text)
@@ -298,7 +299,7 @@ fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
 }
 
 /// What senders look at is the status. The rest is for whoever reads along.
-fn told(method: &Method, done: Done, taken: Taken) -> Response<ResponseBody> {
+fn told(method: &Method, done: Done, taken: Taken, others: Waited) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
     // Nginx Helper tells pages that were not there by the status; everybody else takes it for a fault.
     let code = match method == Method::GET && none {
@@ -308,9 +309,13 @@ fn told(method: &Method, done: Done, taken: Taken) -> Response<ResponseBody> {
     let status = if code == StatusCode::OK { "ok" } else { "not cached" };
     let taken = taken.as_str();
     let Done { number, dropped, marked } = done;
-    let text = serde_json::json!({
+    let mut text = serde_json::json!({
         "status": status, "number": number, "dropped": dropped, "marked": marked, "taken": taken,
     });
+    if others == Waited::Late {
+        // The other machines have not all been told yet.
+        text["late"] = true.into();
+    }
     json(code, "purged", &text)
 }
 

@@ -283,7 +283,7 @@ impl Server {
                 following.ended().await;
             }
             // Some have no visitor any more.
-            while in_hand(door) > 0 {
+            while in_hand(door) + untold(door) > 0 {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
         };
@@ -295,6 +295,10 @@ impl Server {
         // Who kept his connection to a process that has handed over is told so in the end.
         if !drained && (in_hand > 0 || !door.is_leaving()) {
             tracing::warn!(event = "drain-ended", connections, in_hand);
+        }
+        match untold(door) {
+            0 => {}
+            changes => tracing::error!(event = "stream-not-told", changes),
         }
     }
 
@@ -333,6 +337,12 @@ fn say_over(door: &Arc<Site>, ends: &[End]) {
 /// What may still tell of a change, at all sites.
 fn in_hand(door: &Arc<Site>) -> usize {
     door.all_or(None).map(|site| site.in_hand.count()).sum()
+}
+
+/// How many changes the other machines have not been told yet, of all sites.
+fn untold(door: &Arc<Site>) -> usize {
+    let of_site = |site: &Arc<Site>| site.others.as_ref().map_or(0, |others| others.untold());
+    door.all_or(None).map(of_site).sum::<u64>() as usize
 }
 
 /// Waits until there is something that cannot be acknowledged.

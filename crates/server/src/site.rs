@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::codings;
 use crate::config::{Config, FilesConfig, Limits};
 use crate::counters::Counters;
-use crate::database::{Feed, Unheard};
+use crate::database::{Feed, Others, Unheard, Waited};
 use crate::in_hand::InHand;
 use crate::memcached::Leases;
 use crate::origin::Origin;
@@ -90,8 +90,10 @@ pub struct Live {
     pub leases: Option<Arc<Leases>>,
     /// Whose turn it is to search the pages for an expression.
     pub searches: Searches,
-    /// The databases whose changes drop pages.
+    /// The databases whose changes drop pages, and the stream by which other machines tell theirs.
     pub feeds: Vec<Arc<Feed>>,
+    /// The other machines, where there are any.
+    pub others: Option<Arc<Others>>,
     /// What pages look for in texts of theirs.
     pub terms: Terms,
     /// Tags of pages that no rule of theirs could touch.
@@ -213,6 +215,7 @@ impl Live {
             Arc::new(Leases::new(&store, memcached.render_time, epoch))
         });
         let files = config.site.files.clone();
+        let followed = config.databases.iter().chain(&config.stream);
         let kinds = config.databases.iter().flat_map(|database| database.rules.searches());
         Live {
             store,
@@ -230,7 +233,8 @@ impl Live {
             terms: Terms::new(kinds.map(str::to_owned)),
             unheard: Unheard::default(),
             why: Why::new(config.memory_bytes, clock.now().0),
-            feeds: config.databases.iter().map(|one| Arc::new(Feed::new(one.clone()))).collect(),
+            feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
+            others: config.stream.clone().map(|stream| Arc::new(Others::new(stream))),
             snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),
             per_address: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
@@ -302,13 +306,16 @@ impl Site {
     /// Takes in a change: when this returns, nobody gets a page made from what was before.
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
         let change = Change { site: self.name, targets };
-        let (now_ms, kind) = (self.clock.now().0, by.kind());
+        let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
         let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
         let applied = self.store.change_telling(&change, strength, now_ms, &mut tell, &off_the_way);
         telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
             snapshots.note(targets);
+        }
+        if for_others {
+            self.tell_others(targets, strength);
         }
         // After it was noted: a journal that is closed has a successor.
         self.hand_on(targets, strength);
@@ -346,7 +353,7 @@ impl Site {
         strength: Strength,
         by: Cause,
     ) -> Applied {
-        let (now_ms, kind) = (self.clock.now().0, by.kind());
+        let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let mut telling = Telling::new(&self.why, by, &[], strength, now_ms);
         let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
         let (store, name) = (&self.store, self.name);
@@ -354,6 +361,9 @@ impl Site {
         telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
             snapshots.note_everything();
+        }
+        if for_others {
+            self.tell_others(&[Target::Everything], strength);
         }
         self.hand_on(&[Target::Everything], strength);
         self.changed(&applied, 1, kind);
@@ -374,6 +384,20 @@ impl Site {
     /// any more.
     pub fn is_unheard(&self) -> bool {
         self.leaving.is_unheard()
+    }
+
+    fn tell_others(&self, targets: &[Target<'_>], strength: Strength) {
+        if let Some(others) = &self.others {
+            others.tell(targets, strength);
+        }
+    }
+
+    /// Waits until the other machines can hear what was changed here, for as long as the site has it.
+    pub async fn told_to_others(&self) -> Waited {
+        match &self.others {
+            Some(others) => others.told().await,
+            None => Waited::No,
+        }
     }
 
     /// Tells the successor of a change, where there is one. Where it cannot be told and has not served yet, it

@@ -3,7 +3,7 @@
 //! The address is a URL; percent-encoded parts are decoded. Of several databases of a site each has a
 //! name, by which the rules say whose they are.
 
-mod url;
+pub(super) mod url;
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
@@ -11,16 +11,16 @@ use super::units::{parse_bytes, parse_duration};
 use change_feed::{ChangeRule, Rules};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Dialect;
 
 const LAG_MAX: Duration = Duration::from_secs(10);
-const BARRIER: Duration = Duration::from_millis(250);
+pub(super) const BARRIER: Duration = Duration::from_millis(250);
 const SETTLE: Duration = Duration::from_millis(100);
 /// The longest that a write may be held, and that a change may be open without being shown settled.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The most databases of a site.
 const DATABASES_MAX: usize = 16;
@@ -99,6 +99,17 @@ pub enum DatabaseKind {
     MariaDb,
     /// What PostgreSQL speaks, and by what it is followed.
     Postgres(Replication),
+    /// What Valkey and Redis speak: a stream of changes that machines tell each other.
+    Valkey(SharedStream),
+}
+
+/// A stream by which machines tell each other what was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedStream {
+    /// Its key.
+    pub key: String,
+    /// How many entries it keeps, about.
+    pub keep: u64,
 }
 
 /// By what a PostgreSQL is followed.
@@ -219,17 +230,23 @@ fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
     let kind = kind(raw, dialect)?;
     let mut server = DatabaseServer { kind, place, account, tls, by };
     if let Some(path) = &raw.password_file {
-        let text = std::fs::read_to_string(path);
-        let text =
-            text.or_else(|e| wrong("database.password_file", format!("{}: {e}", path.display())))?;
-        server.account.password = text.trim_end_matches(['\r', '\n']).to_owned();
+        server.account.password = password("database.password_file", path)?;
     }
     Ok(server)
+}
+
+/// A password that stands in a file.
+pub(super) fn password(key: &str, path: &Path) -> Result<String, LoadError> {
+    let text = std::fs::read_to_string(path);
+    let text = text.or_else(|e| wrong(key, format!("{}: {e}", path.display())))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError> {
     match dialect {
         Dialect::Postgres => Ok(DatabaseKind::Postgres(replication(raw)?)),
+        // `url::read` reads none.
+        Dialect::Valkey => wrong("database.url", "a stream is given as [stream]"),
         Dialect::MySql => {
             let postgres_only = [
                 ("database.slot", raw.slot.is_some()),
@@ -325,28 +342,43 @@ fn one(
     changes: Vec<ChangeRule>,
 ) -> Result<Database, LoadError> {
     let rules = Rules::compile(&changes).or_else(|error| wrong("change", error))?;
-    let wait = |key: &str, text: &Option<String>, default, most: Duration| match text {
-        None => Ok(default),
-        Some(text) => match parse_duration(text) {
-            Ok(time) if time <= most => Ok(time),
-            Ok(_) => wrong(key, format!("{text:?}: {most:?} at most")),
-            Err(error) => wrong(key, error),
-        },
-    };
-    let lag_max = wait("database.lag_max", &raw.lag_max, LAG_MAX, Duration::MAX)?;
-    let on_lag = match raw.on_lag.as_deref() {
-        None | Some("bypass") => OnLag::BypassAfter(lag_max),
-        Some("serve") => OnLag::Serve,
-        Some(other) => return wrong("database.on_lag", format!("{other:?}: serve or bypass")),
-    };
     Ok(Database {
         name: name.to_owned(),
         server,
         rules,
-        on_lag,
+        on_lag: on_lag("database", &raw.on_lag, &raw.lag_max)?,
         barrier: wait("database.barrier", &raw.barrier, BARRIER, WAIT_MAX)?,
         settle: wait("database.settle", &raw.settle, SETTLE, WAIT_MAX)?,
     })
+}
+
+/// What happens while it is not followed, by two keys of this table.
+pub(super) fn on_lag(
+    table: &str,
+    on_lag: &Option<String>,
+    lag_max: &Option<String>,
+) -> Result<OnLag, LoadError> {
+    let lag_max = wait(&format!("{table}.lag_max"), lag_max, LAG_MAX, Duration::MAX)?;
+    match on_lag.as_deref() {
+        None | Some("bypass") => Ok(OnLag::BypassAfter(lag_max)),
+        Some("serve") => Ok(OnLag::Serve),
+        Some(other) => wrong(&format!("{table}.on_lag"), format!("{other:?}: serve or bypass")),
+    }
+}
+
+/// How long somebody waits.
+pub(super) fn wait(
+    key: &str,
+    text: &Option<String>,
+    default: Duration,
+    most: Duration,
+) -> Result<Duration, LoadError> {
+    match text.as_deref().map(parse_duration) {
+        None => Ok(default),
+        Some(Ok(time)) if time <= most => Ok(time),
+        Some(Ok(time)) => wrong(key, format!("{time:?}: {most:?} at most")),
+        Some(Err(error)) => wrong(key, error),
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ mod rewarm;
 pub mod secret;
 pub mod shown;
 mod snapshot;
+mod stream;
 pub mod table;
+mod table_changes;
 mod table_limits;
 mod traces;
 pub mod units;
@@ -41,8 +43,9 @@ pub use access_log::{AccessLog, AccessLogTo};
 pub use codings::Codings;
 pub use database::{
     Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy,
-    Replication, Trust, database_servers,
+    Replication, SharedStream, Trust, database_servers,
 };
+pub use stream::STREAM;
 pub use traces::Traces;
 
 pub use dialects::Dialects;
@@ -123,6 +126,8 @@ pub struct Config {
     pub print: u128,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
+    /// The stream by which machines tell each other what was changed; none: there is one machine.
+    pub stream: Option<Arc<Database>>,
     /// Where spans go; none: nothing is traced.
     pub traces: Option<Traces>,
     /// The memcached port; none: there is none.

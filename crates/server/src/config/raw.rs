@@ -75,6 +75,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub change: Vec<change_feed::ChangeRule>,
     #[allow(missing_docs)]
+    pub stream: Stream,
+    #[allow(missing_docs)]
     pub private: Private,
     #[allow(missing_docs)]
     pub memcached: Memcached,
@@ -100,6 +102,20 @@ pub struct Database {
     pub publication: Option<String>,
     pub manage: Option<bool>,
     pub keep_log: Option<String>,
+}
+
+/// `[stream]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct Stream {
+    pub url: Option<String>,
+    pub password_file: Option<PathBuf>,
+    pub key: Option<String>,
+    pub keep: Option<u64>,
+    pub on_lag: Option<String>,
+    pub lag_max: Option<String>,
+    pub barrier: Option<String>,
 }
 
 /// `[[tls]]`
@@ -137,6 +153,7 @@ pub struct Site {
     pub dialects: Option<Dialects>,
     pub database: Option<Vec<Database>>,
     pub change: Option<Vec<change_feed::ChangeRule>>,
+    pub stream: Option<Stream>,
     pub private: Option<Private>,
     /// The tables of `[[site]]`; where there are any, nothing else is given here.
     #[serde(skip)]

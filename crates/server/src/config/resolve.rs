@@ -82,12 +82,13 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let dialects = super::dialects::resolve(&file.dialects)?;
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
+    let hosts = resolve_rules::hosts(file)?;
+    let databases = super::database::resolve(&file.database, &file.change)?;
     check_user(file)?;
     let pairs = file.tls.iter().cloned();
     let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
     Ok(Config {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
-        hosts: resolve_rules::hosts(file)?,
         trusted_proxies,
         connections_exempt: resolve_rules::connections_exempt(file)?,
         policy,
@@ -112,7 +113,9 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         esi: file.cache.esi.unwrap_or(false),
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         traces: super::traces::resolve(&file.traces)?,
-        databases: super::database::resolve(&file.database, &file.change)?,
+        stream: super::stream::resolve(&file.stream, hosts.canonical.as_deref(), &databases)?,
+        databases,
+        hosts,
         memcached,
         purging: super::purging::resolve(&file.purge)?,
         private: super::private::resolve(&file.private, dialects.litespeed)?,

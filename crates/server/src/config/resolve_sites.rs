@@ -71,6 +71,7 @@ fn of_site(file: &File, site: &Site) -> File {
     own.dialects = site.dialects.clone().unwrap_or(own.dialects);
     own.database = site.database.clone().unwrap_or(own.database);
     own.change = site.change.clone().unwrap_or(own.change);
+    own.stream = site.stream.clone().unwrap_or(own.stream);
     own
 }
 

@@ -85,7 +85,11 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
         let place = database.url.rsplit('@').next().unwrap_or_default();
         format!("{place:?}")
     };
-    let databases: Vec<String> = file.database.iter().map(database).collect();
+    let mut databases: Vec<String> = file.database.iter().map(database).collect();
+    if let Some(url) = &file.stream.url {
+        let place = url.rsplit('@').next().unwrap_or_default();
+        databases.push(format!("{place:?} {:?}", file.stream.key));
+    }
     let mut other = file.clone();
     other.listen = None;
     other.listen_tls = None;
@@ -98,6 +102,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.uploads = None;
     other.hits_in_front = None;
     other.database = Vec::new();
+    other.stream = raw::Stream::default();
     other.tls = Vec::new();
     other.rewarm = raw::Rewarm::default();
     other.traces = raw::Traces::default();
@@ -112,6 +117,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.site.memory = None;
     other.site.php = None;
     other.site.cache = None;
+    other.site.stream = None;
     let root = site.files.as_ref().map(|files| &files.root);
     let version = env!("CARGO_PKG_VERSION");
     let text = format!("{version} {} {other:?} {databases:?} {root:?}", page_snapshot::VERSION);

@@ -1,10 +1,12 @@
 //! Every key of the configuration, as data: name, default, what it does. The manual page
 //! `docs/operating/options.md` is made from these tables, and a test fails when it is out of date.
-//! The rows of `[limits]` are in `table_limits`.
+//! The rows of `[limits]` are in `table_limits`, those about changes of data in `table_changes`.
 
+use super::table_changes::CHANGES;
 pub use super::table_limits::{LIMITS, LimitRow};
 
 /// One key outside `[limits]`.
+#[derive(Clone, Copy)]
 pub struct OptionRow {
     /// The key, with its table: `site.root`.
     pub key: &'static str,
@@ -16,15 +18,33 @@ pub struct OptionRow {
     pub help: &'static str,
 }
 
-type Text = &'static str;
+pub(super) type Text = &'static str;
 
-const fn row(key: Text, flag: Text, default: Text, help: Text) -> OptionRow {
+pub(super) const fn row(key: Text, flag: Text, default: Text, help: Text) -> OptionRow {
     OptionRow { key, flag, default, help }
 }
 
-const SEARCHES: Text = "In `[[change]]`: the searches in its text, `{ kind = \"search\", columns = [\"title\"] }`: pages with a tag `search:PHP` are dropped when `PHP` occurs in one of these columns, before or after.";
 /// Every key outside `[limits]`.
-pub const OPTIONS: &[OptionRow] = &[
+pub const OPTIONS: &[OptionRow] = &joined::<{ FIRST.len() + CHANGES.len() + REST.len() }>();
+
+/// The rows of all three, one after the other.
+const fn joined<const ROWS: usize>() -> [OptionRow; ROWS] {
+    let mut all = [FIRST[0]; ROWS];
+    let (mut part, mut at) = (0, 0);
+    while part < 3 {
+        let rows = [FIRST, CHANGES, REST][part];
+        let mut row = 0;
+        while row < rows.len() {
+            all[at] = rows[row];
+            (row, at) = (row + 1, at + 1);
+        }
+        part += 1;
+    }
+    all
+}
+
+/// The rows before those of `table_changes`.
+const FIRST: &[OptionRow] = &[
     row(
         "listen",
         "--listen",
@@ -128,93 +148,10 @@ pub const OPTIONS: &[OptionRow] = &[
         "none",
         "A path such as `/purge`: then `GET /purge/a` purges `/a`, for those who may. Nothing below it is a page of the site any more.",
     ),
-    row(
-        "database.url",
-        "",
-        "none",
-        "In `[[database]]`: the database whose changes are followed, `mysql://user:password@host:port/name`, or `mysql://user@localhost/name?socket=/run/mysqld/mysqld.sock`: MariaDB, MySQL. `postgres://user:password@host:port/name`, or `postgres://user@localhost/name?host=/run/postgresql`: PostgreSQL. Over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`.",
-    ),
-    row(
-        "database.name",
-        "",
-        "the database's own name",
-        "In `[[database]]`: what it is called in `[[change]]` and in the log, where a site has several.",
-    ),
-    row("database.password_file", "", "none", "In `[[database]]`: a file with the password."),
-    row(
-        "database.slot",
-        "",
-        "pagewell",
-        "In `[[database]]`, PostgreSQL: the replication slot that keeps the changes until they are applied here. Each site, and each Pagewell, needs one of its own.",
-    ),
-    row(
-        "database.publication",
-        "",
-        "pagewell",
-        "In `[[database]]`, PostgreSQL: the publication that tells of the tables.",
-    ),
-    row(
-        "database.manage",
-        "",
-        "false",
-        "In `[[database]]`, PostgreSQL: whether publication and slot are made where they are missing. Otherwise the start fails, with the statements that make them.",
-    ),
-    row(
-        "database.keep_log",
-        "",
-        "256M",
-        "In `[[database]]`, PostgreSQL, where snapshots are written: how much of its log the server may be made to keep, so that pages are taken up after a kill as well. Beyond it the slot lets go, and a kill starts cold until the next snapshot. Never more than half of the server's `max_slot_wal_keep_size`. `0`: nothing is kept for it.",
-    ),
-    row(
-        "database.on_lag",
-        "",
-        "bypass",
-        "In `[[database]]`: what happens when the database has not been followed for `lag_max`. `bypass`: the site's pages are dropped and none is stored until it is followed again. `serve`: they stay.",
-    ),
-    row(
-        "database.lag_max",
-        "",
-        "10s",
-        "In `[[database]]`: how long pages are served while the database cannot be followed, and how far it may be behind, where `on_lag` is `bypass`.",
-    ),
-    row(
-        "database.barrier",
-        "",
-        "250ms",
-        "In `[[database]]`: how long the answer to a write is held until what was committed before it is applied. `0s`: not at all.",
-    ),
-    row(
-        "database.settle",
-        "",
-        "100ms",
-        "In `[[database]]`: how long after a change nothing that depends on it is stored, where the database cannot be asked whether everybody sees it.",
-    ),
-    row(
-        "change.database",
-        "",
-        "the only one",
-        "In `[[change]]`: the name of the table's database, where a site has several.",
-    ),
-    row("change.table", "", "none", "In `[[change]]`: the table whose rows are meant."),
-    row(
-        "change.tags",
-        "",
-        "none",
-        "In `[[change]]`: the tags that a changed row drops; `{column}` stands for its value before and after.",
-    ),
-    row("change.searches", "", "none", SEARCHES),
-    row(
-        "change.when_changed",
-        "",
-        "all columns",
-        "In `[[change]]`: an update counts only if one of these columns, or one in the tags, changes.",
-    ),
-    row(
-        "change.any_row",
-        "",
-        "every page of the site",
-        "In `[[change]]`: the tags that are dropped when it is not known which rows changed.",
-    ),
+];
+
+/// The rows after those of `table_changes`.
+const REST: &[OptionRow] = &[
     row("rule", "", "none", "A list of tables, `[[rule]]`: see the guide to rules."),
     row(
         "site.root",
@@ -304,6 +241,12 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     row("site.database", "", "the tables `[[database]]`", "`[[site.database]]`: the site's own."),
     row("site.change", "", "the tables `[[change]]`", "`[[site.change]]`: the site's own."),
+    row(
+        "site.stream",
+        "",
+        "the table `[stream]`",
+        "`[site.stream]`: the site's own, in place of `[stream]`.",
+    ),
     row(
         "site.private",
         "",

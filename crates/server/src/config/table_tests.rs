@@ -37,7 +37,7 @@ fn every_option_is_a_key_of_the_file() {
             | "keys.index" | "cookies.ignore" | "cookies.session" | "private.cookies" => "[\"x\"]",
             "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
             "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
-            | "site.private" => "{}",
+            | "site.private" | "site.stream" => "{}",
             "dialects.pass_on" => "[\"cache-tag\"]",
             "rule" | "site.rule" => "[{ path = \"/x\" }]",
             "php.children"
@@ -46,6 +46,7 @@ fn every_option_is_a_key_of_the_file() {
             | "rewarm.pages_per_second"
             | "rewarm.at_once"
             | "private.pages_per_owner"
+            | "stream.keep"
             | "rewarm.min_uses"
             | "traces.share" => "1",
             "site.database" | "site.change" => "[]",

@@ -47,6 +47,9 @@ pub struct Invalidated {
     /// How many pages were marked that were not marked before.
     #[serde(default)]
     pub marked: u64,
+    /// The other machines of a `[stream]` have not all been told yet, because it cannot be reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
 }
 
 /// Carries a call out.
@@ -82,7 +85,7 @@ pub(super) fn invalidate(
         .site
         .as_deref()
         .map(|host| site.named(host).ok_or_else(|| ControlError::SiteUnknown(host.to_owned())));
-    let mut told = Invalidated { number: 0, dropped: 0, marked: 0 };
+    let mut told = Invalidated { number: 0, dropped: 0, marked: 0, late: false };
     for site in site.all_or(chosen.transpose()?) {
         let applied = change(site, &targets, (&urls, &prefixes), strength, by.clone());
         told.number = told.number.max(applied.number.get());
@@ -114,7 +117,10 @@ fn change(
 pub const PATH_OR_URL: &str = "write a path, such as /news/4/, or a whole URL";
 
 /// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
-fn path_and_query(url: &str) -> Result<String, String> {
+///
+/// # Errors
+/// A sentence: it is no such thing.
+pub fn path_and_query(url: &str) -> Result<String, String> {
     if url.starts_with('/') && !url.starts_with("//") {
         return Ok(url.split('#').next().unwrap_or_default().to_owned());
     }
@@ -129,7 +135,10 @@ fn path_and_query(url: &str) -> Result<String, String> {
 }
 
 /// The same for a prefix, which has no query.
-fn prefix(url: &str) -> Result<String, String> {
+///
+/// # Errors
+/// As for [`path_and_query`].
+pub fn prefix(url: &str) -> Result<String, String> {
     match path_and_query(url)? {
         path if path.contains(['?', '*']) => {
             Err(format!("{url:?}: a prefix is a path without a query or a star, such as /news/"))

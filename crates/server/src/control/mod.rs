@@ -18,11 +18,13 @@ pub(crate) use caller::same;
 pub use dashboard::FILES;
 pub use explain::Explain;
 pub use invalidate::{Invalidate, Invalidated, PATH_OR_URL};
+pub(crate) use invalidate::{path_and_query as named_page, prefix as named_prefix};
 use live::Live;
 pub use live::STREAMS;
 use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
+use crate::database::Waited;
 use crate::in_hand;
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told};
@@ -364,8 +366,13 @@ async fn invalidate(
     let done =
         tokio::task::spawn_blocking(move || (invalidate::invalidate(&site, &call, peer), hands));
     let (told, hands) = done.await.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
-    in_hand::end_all(door.all_or(None), hands).await;
-    told
+    let others = in_hand::end_all(door.all_or(None), hands).await;
+    told.map(|mut told| {
+        if others == Waited::Late {
+            told["late"] = true.into();
+        }
+        told
+    })
 }
 
 /// A call that says no more than its path.

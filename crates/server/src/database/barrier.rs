@@ -44,7 +44,7 @@ pub enum Waited {
 
 impl Waited {
     /// Both together.
-    fn and(self, other: Waited) -> Waited {
+    pub fn and(self, other: Waited) -> Waited {
         match (self, other) {
             (Waited::Late, _) | (_, Waited::Late) => Waited::Late,
             (Waited::No, Waited::No) => Waited::No,

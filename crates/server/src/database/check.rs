@@ -54,10 +54,10 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The databases of all sites.
+/// The databases of all sites, and their streams.
 fn all_of(config: &Config) -> impl Iterator<Item = &Arc<Database>> {
-    let others = config.other_sites.iter().flat_map(|site| site.databases.iter());
-    config.databases.iter().chain(others)
+    let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    sites.flat_map(|site| site.databases.iter().chain(&site.stream))
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
@@ -65,7 +65,7 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
         source::connect(database, Aim::Check).await.map_err(|broken| broken.text)?;
     connected.fits.map_err(|error| error.to_string())?;
     // A slot of PostgreSQL has one reader, which may be the Pagewell that runs.
-    if matches!(connected.stream, Stream::MariaDb(_)) {
+    if !matches!(connected.stream, Stream::Postgres(_)) {
         let begun = connected.stream.start(&connected.committed, Left::Never).await;
         begun.map_err(|broken| broken.text)?;
         connected

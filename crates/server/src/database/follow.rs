@@ -17,11 +17,12 @@
 use super::Feed;
 use super::settle::{Entry, Opening, Waiting};
 use super::source::{
-    self, Aim, Broken, Connected, Left, Mark, Position, Read, Stream, Then, Transaction,
+    self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
 use crate::site::{Site, off_the_way};
 use crate::terms::Look;
 use crate::why::Cause;
+use crate::why::shown::cut;
 use change_feed::Touched;
 use page_store::{Change, Opened, Strength, Target};
 use std::sync::Arc;
@@ -193,16 +194,28 @@ impl Follower {
         let began = Instant::now();
         let counters = &self.site.counters;
         counters.database_transactions.add();
-        let Transaction { touched, mark, server } = transaction;
-        if !touched.is_empty() {
-            self.feed.progress().opened();
-            let (opened, look) = open(&self.site, self.feed.name(), touched).await;
-            counters.database_changes.add();
-            counters.database_apply_us.set(began.elapsed().as_micros() as u64);
-            let what = Opening::Transaction;
-            let waiting = Waiting { opened, look, mark, what, since: Instant::now() };
-            // The receiver ends with the server.
-            let _ = self.entries.send(Entry::Change(waiting)).await;
+        let Transaction { made, mark, server } = transaction;
+        match made {
+            Made::Rows(touched) if touched.is_empty() => {}
+            Made::Rows(touched) => {
+                self.feed.progress().opened();
+                let (opened, look) = open(&self.site, self.feed.name(), touched).await;
+                counters.database_changes.add();
+                counters.database_apply_us.set(began.elapsed().as_micros() as u64);
+                let what = Opening::Transaction;
+                let waiting = Waiting { opened, look, mark, what, since: Instant::now() };
+                // The receiver ends with the server.
+                let _ = self.entries.send(Entry::Change(waiting)).await;
+            }
+            // Everybody sees what it tells of.
+            Made::Told(heard) => {
+                let site = self.site.now();
+                let by = Cause::Stream { from: cut(&heard.from) };
+                heard.with_targets(site.config.rules.form(), |targets| {
+                    site.change(targets, heard.strength, by);
+                });
+                counters.stream_heard.add();
+            }
         }
         let mut progress = self.feed.progress();
         if let Some(reached) = stream.reached() {

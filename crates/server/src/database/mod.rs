@@ -6,6 +6,7 @@
 //! | `source` | the seam: what every kind of database can do, and its words for how far it is |
 //! | `mariadb` | MariaDB and MySQL behind it: login, stream, schema, questions |
 //! | `postgres` | PostgreSQL behind it: the same, and whether it is set up |
+//! | `valkey` | a stream by which machines tell each other their changes: the same, and telling |
 //! | `link` | the bytes of a connection: TCP, Unix socket, TLS |
 //! | `kept` | a connection for questions that is kept |
 //! | `follow` | connects, reads, applies, counts; comes back after a break, without a gap |
@@ -32,6 +33,7 @@ mod progress;
 mod settle;
 mod source;
 mod unheard;
+mod valkey;
 
 pub(crate) use link::client as tls_client;
 
@@ -39,6 +41,7 @@ pub use barrier::{Waited, barrier};
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
 pub use unheard::Unheard;
+pub use valkey::Others;
 
 use crate::config::Database;
 use crate::phase::{Phase, Told};
@@ -209,6 +212,9 @@ pub async fn start<'s>(
 ) -> Result<(), String> {
     let mut all = JoinSet::new();
     for site in sites {
+        if let Some(others) = &site.others {
+            others.begin(site);
+        }
         for feed in &site.feeds {
             feed.gate.close(site, feed.name());
             all.spawn(start_one(site.clone(), feed.clone(), patience, stop.clone()));

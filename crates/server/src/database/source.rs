@@ -10,8 +10,10 @@
 //!
 //! Not here: when anything is applied (`follow`), settled (`settle`) or waited for (`barrier`).
 
-use super::{mariadb, postgres};
+use super::valkey::Heard;
+use super::{mariadb, postgres, valkey};
 use crate::config::{Database, DatabaseKind, DatabaseServer};
+use ::valkey::Place;
 use change_feed::schema::Schema;
 use change_feed::{CheckError, Touched};
 use mysql_replication::Landmark;
@@ -35,6 +37,8 @@ pub enum Position {
     Place(FilePosition),
     /// PostgreSQL: a place in the log.
     Postgres(Lsn),
+    /// Valkey, Redis: a place in a stream.
+    Stream(Place),
 }
 
 impl Position {
@@ -46,6 +50,7 @@ impl Position {
             (Position::MySql(own), Position::MySql(other)) => own.compare(other),
             (Position::Place(own), Position::Place(other)) => own.compare(other),
             (Position::Postgres(own), Position::Postgres(other)) => return own >= other,
+            (Position::Stream(own), Position::Stream(other)) => return own.has_all(other),
             _ => Standing::Apart,
         };
         matches!(standing, Standing::Same | Standing::Ahead)
@@ -67,7 +72,7 @@ impl Position {
         match self {
             Position::MariaDb(list) => !list.last().is_empty(),
             Position::MySql(set) => *set != GtidSet::default(),
-            Position::Place(_) | Position::Postgres(_) => false,
+            Position::Place(_) | Position::Postgres(_) | Position::Stream(_) => false,
         }
     }
 
@@ -76,6 +81,9 @@ impl Position {
     /// what it sends may be more; PostgreSQL says so itself when a stream begins.
     #[must_use]
     pub fn is_lost_by(&self, committed: &Position) -> bool {
+        if let (Position::Stream(own), Position::Stream(committed)) = (self, committed) {
+            return own.is_lost_by(committed);
+        }
         matches!(self, Position::MariaDb(_) | Position::Place(_)) && !committed.has_all(self)
     }
 
@@ -93,6 +101,7 @@ impl fmt::Display for Position {
             Position::MySql(set) => set.fmt(f),
             Position::Place(place) => place.fmt(f),
             Position::Postgres(place) => place.fmt(f),
+            Position::Stream(place) => place.fmt(f),
         }
     }
 }
@@ -134,6 +143,7 @@ const MARIADB: &str = "mariadb";
 const MYSQL: &str = "mysql";
 const PLACE: &str = "place";
 const POSTGRES: &str = "postgres";
+const STREAM: &str = "stream";
 
 impl fmt::Display for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,6 +153,7 @@ impl fmt::Display for Bookmark {
             Position::MySql(_) => MYSQL,
             Position::Place(_) => PLACE,
             Position::Postgres(_) => POSTGRES,
+            Position::Stream(_) => STREAM,
         };
         write!(f, "{kind} {server} {position}")?;
         match &self.reached.landmark {
@@ -169,6 +180,7 @@ impl FromStr for Bookmark {
             MYSQL => Position::MySql(position.parse().map_err(|_| NoBookmark)?),
             PLACE => Position::Place(position.parse().map_err(|_| NoBookmark)?),
             POSTGRES => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
+            STREAM => Position::Stream(position.parse().map_err(|_| NoBookmark)?),
             _ => return Err(NoBookmark),
         };
         Ok(Bookmark { server: server.into(), reached: Reached { position, landmark } })
@@ -230,10 +242,18 @@ impl Seen {
     }
 }
 
+/// What a transaction is made of.
+pub enum Made {
+    /// Rows, and what they touch.
+    Rows(Touched),
+    /// What another machine, or somebody by hand, has told.
+    Told(Heard),
+}
+
 /// One transaction of the stream.
 pub struct Transaction {
     /// What it touches.
-    pub touched: Touched,
+    pub made: Made,
     /// By what it is known to be visible; none: nothing can show it.
     pub mark: Option<Mark>,
     /// What the server is called from now on, if that is another name than before: its tables were
@@ -257,6 +277,8 @@ pub enum Session {
     MariaDb(Box<mariadb::Session>),
     /// To PostgreSQL.
     Postgres(Box<postgres::Connection>),
+    /// To Valkey or Redis.
+    Valkey(Box<valkey::Session>),
 }
 
 impl Session {
@@ -275,6 +297,10 @@ impl Session {
                 let opened = postgres::Connection::open(server, Purpose::Statements).await;
                 opened.map(|connection| Session::Postgres(Box::new(connection)))
             }
+            DatabaseKind::Valkey(_) => {
+                let opened = valkey::Session::open(config).await;
+                opened.map(|session| Session::Valkey(Box::new(session)))
+            }
         }
     }
 
@@ -286,6 +312,7 @@ impl Session {
         match self {
             Session::MariaDb(session) => session.committed().await,
             Session::Postgres(connection) => postgres::committed(connection).await,
+            Session::Valkey(session) => session.committed().await,
         }
     }
 
@@ -297,6 +324,7 @@ impl Session {
         match self {
             Session::MariaDb(session) => session.visible(mark).await,
             Session::Postgres(connection) => postgres::visible(connection).await,
+            Session::Valkey(_) => Ok(None),
         }
     }
 }
@@ -328,6 +356,7 @@ pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Br
     match &server.kind {
         DatabaseKind::MariaDb => Ok((mariadb::schema(server).await?, Vec::new())),
         DatabaseKind::Postgres(_) => Ok(postgres::schema(server).await?),
+        DatabaseKind::Valkey(_) => Ok((Schema::default(), Vec::new())),
     }
 }
 
@@ -348,6 +377,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     match &config.server.kind {
         DatabaseKind::MariaDb => mariadb::connect(config).await,
         DatabaseKind::Postgres(_) => postgres::connect(config, aim).await,
+        DatabaseKind::Valkey(_) => valkey::connect(config).await,
     }
 }
 
@@ -369,6 +399,8 @@ pub enum Stream {
     MariaDb(Box<mariadb::Stream>),
     /// Of PostgreSQL.
     Postgres(Box<postgres::Stream>),
+    /// Of Valkey or Redis.
+    Valkey(Box<valkey::Stream>),
 }
 
 impl Stream {
@@ -380,6 +412,10 @@ impl Stream {
         match self {
             Stream::MariaDb(stream) => stream.start(from, left).await,
             Stream::Postgres(stream) => stream.start(from).await,
+            Stream::Valkey(stream) => {
+                stream.start(from);
+                Ok(())
+            }
         }
     }
 
@@ -392,6 +428,7 @@ impl Stream {
         match self {
             Stream::MariaDb(stream) => stream.next().await,
             Stream::Postgres(stream) => stream.next(forget).await,
+            Stream::Valkey(stream) => stream.next().await,
         }
     }
 
@@ -401,6 +438,7 @@ impl Stream {
         match self {
             Stream::MariaDb(stream) => stream.position(),
             Stream::Postgres(stream) => Some(stream.position()),
+            Stream::Valkey(stream) => Some(stream.position()),
         }
     }
 
@@ -410,7 +448,7 @@ impl Stream {
         let position = self.position()?;
         let landmark = match self {
             Stream::MariaDb(stream) => stream.landmark(),
-            Stream::Postgres(_) => None,
+            Stream::Postgres(_) | Stream::Valkey(_) => None,
         };
         Some(Reached { position, landmark })
     }
@@ -492,7 +530,7 @@ impl From<Failed> for Broken {
 }
 
 /// What no further attempt mends.
-const FOR_THE_OPERATOR: [&str; 12] = [
+const FOR_THE_OPERATOR: [&str; 13] = [
     "bad-certificate",
     "no-binary-log",
     "no-tls",
@@ -502,6 +540,7 @@ const FOR_THE_OPERATOR: [&str; 12] = [
     "unknown-plugin",
     "password-in-the-clear",
     "old-server",
+    "no-stream",
     "no-such-database",
     "unknown-method",
     "bad-proof",
@@ -527,6 +566,7 @@ mod tests {
             "mariadb 1 ",
             "place 7 bin.000002:1234",
             "postgres 7/1/ab 16/B374D848",
+            "stream ab12 1700000000000-3/17",
             "mariadb 1 0-1-7 ~62696e:5f3a:4:",
             "mariadb 1  ~62696e:5f3a:4:",
             "place 7 a ~b.000002:1234 ~62696e:5f3a:4:",

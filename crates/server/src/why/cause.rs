@@ -3,6 +3,7 @@
 //! nothing.
 
 use super::shown::{cut, masked};
+use crate::config::STREAM;
 use serde_json::{Value, json};
 
 /// How many tables of one transaction are named.
@@ -42,6 +43,11 @@ pub enum Cause {
         /// The database's name.
         database: Box<str>,
     },
+    /// Another machine, or somebody by hand, by way of the stream.
+    Stream {
+        /// Who tells it, as it says itself; empty where it does not.
+        from: Box<str>,
+    },
     /// The memcached port.
     Memcached,
     /// A visitor whose own copies these are: he has written, signed in or out.
@@ -66,6 +72,24 @@ impl Cause {
         Cause::Database { database: cut(database), tables }
     }
 
+    /// Whether the other machines are to be told: what was said to this one alone. What a database says they
+    /// hear themselves, and the rest is about this process.
+    pub fn is_for_others(&self) -> bool {
+        match self {
+            Cause::Control { .. }
+            | Cause::Response { .. }
+            | Cause::Purge { .. }
+            | Cause::Memcached
+            | Cause::Visitor => true,
+            Cause::Database { .. }
+            | Cause::Gap { .. }
+            | Cause::Stream { .. }
+            | Cause::Reload
+            | Cause::Clock
+            | Cause::Predecessor => false,
+        }
+    }
+
     /// Its kind, in a word.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -74,6 +98,7 @@ impl Cause {
             Cause::Purge { .. } => "purge",
             Cause::Database { .. } => "database",
             Cause::Gap { .. } => "gap",
+            Cause::Stream { .. } => "stream",
             Cause::Memcached => "memcached",
             Cause::Visitor => "visitor",
             Cause::Reload => "reload",
@@ -97,9 +122,14 @@ impl Cause {
                 [table] => format!("the database {database}: table {table}"),
                 tables => format!("the database {database}: tables {}", tables.join(", ")),
             },
+            Cause::Gap { database } if &**database == STREAM => {
+                "a time in which the stream was not followed".into()
+            }
             Cause::Gap { database } => {
                 format!("a time in which the database {database} was not followed")
             }
+            Cause::Stream { from } if from.is_empty() => "an entry of the stream".into(),
+            Cause::Stream { from } => format!("another Pagewell, {from}"),
             Cause::Memcached => "the memcached port".into(),
             Cause::Visitor => "the visitor whose copy it was".into(),
             Cause::Reload => "a reload of the configuration".into(),
@@ -126,6 +156,7 @@ impl Cause {
                 value["tables"] = json!(tables);
             }
             Cause::Gap { database } => value["database"] = json!(database),
+            Cause::Stream { from } => value["from"] = json!(from),
             Cause::Memcached
             | Cause::Visitor
             | Cause::Reload

@@ -1,7 +1,7 @@
 //! The address of a database as a URL: what it speaks, where it is, who follows it.
 //!
-//! `mysql://user:password@host:port/name?socket=/path`, `postgres://user:password@host:port/name?host=/directory`.
-//! What stands behind the question mark says besides how TLS is used, and by what places are named.
+//! `mysql://user:password@host:port/name?socket=/path`, `postgres://user:password@host:port/name?host=/directory`,
+//! and of a stream `redis://user:password@host:port/number?socket=/path`. What stands behind the question mark says besides how TLS is used, and by what places are named.
 //! Percent-encoded parts are decoded (RFC 3986 section 2.1); what is not known is an error. Not here:
 //! whether anything is there.
 
@@ -14,6 +14,8 @@ pub enum Dialect {
     MySql,
     /// `postgres://`, `postgresql://`.
     Postgres,
+    /// `redis://`, `valkey://`; over TLS `rediss://`, `valkeys://`.
+    Valkey,
 }
 
 /// A URL that was read.
@@ -36,6 +38,7 @@ impl Dialect {
         match self {
             Dialect::MySql => 3306,
             Dialect::Postgres => 5432,
+            Dialect::Valkey => 6379,
         }
     }
 
@@ -45,6 +48,10 @@ impl Dialect {
             Dialect::Postgres => {
                 "write postgres://user:password@host:port/name, or \
                  postgres://user@localhost/name?host=/run/postgresql"
+            }
+            Dialect::Valkey => {
+                "write redis://user:password@host:port, or \
+                 redis://localhost?socket=/run/valkey/valkey.sock"
             }
         }
     }
@@ -84,6 +91,34 @@ pub fn read(url: &str) -> Result<Read, String> {
     Ok(read)
 }
 
+/// Reads that of a stream: the account may be missing, and the database is a number, 0 where there is none.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_stream(url: &str) -> Result<Read, String> {
+    let dialect = Dialect::Valkey;
+    let form = dialect.form();
+    let (tls, rest) = match url.split_once("://") {
+        Some(("redis" | "valkey", rest)) => (None, rest),
+        Some(("rediss" | "valkeys", rest)) => (tls("rediss", "verify-full")?, rest),
+        _ => return Err(form.into()),
+    };
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, number) = rest.split_once('/').unwrap_or((rest, ""));
+    let (who, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = who.split_once(':').unwrap_or((who, ""));
+    let number = if number.is_empty() { "0" } else { number };
+    if number.parse::<u16>().is_err() {
+        return Err(format!("/{number}: the database is a number; {form}"));
+    }
+    let account =
+        Account { user: decoded(user)?, password: decoded(password)?, database: number.into() };
+    let place = tcp(host, dialect)?;
+    let mut read = Read { dialect, place, account, tls, by: PositionBy::Gtid };
+    parameters(query, &mut read)?;
+    Ok(read)
+}
+
 /// What stands behind the question mark. For PostgreSQL the names that its own clients use for TLS mean
 /// the same (`sslmode`, `sslrootcert`); what they would do without TLS, if need be, is not done.
 fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
@@ -107,6 +142,9 @@ fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
             (Dialect::MySql, "position", "file") => read.by = PositionBy::File,
             (Dialect::MySql, ..) => {
                 return Err(format!("?{pair}: known are socket, ssl-mode, ssl-ca and position"));
+            }
+            (Dialect::Valkey, ..) => {
+                return Err(format!("?{pair}: known are socket, ssl-mode and ssl-ca"));
             }
             (Dialect::Postgres, ..) => {
                 return Err(format!(
@@ -219,6 +257,30 @@ mod tests {
         ] {
             assert_eq!(tls(url), trusted(Trust::SignedForHost, Some("/ca.pem")), "{url}");
         }
+    }
+
+    #[test]
+    fn of_a_stream() {
+        let found = read_stream("redis://:p%40s@cache.test/3").expect("a URL");
+        assert_eq!(found.place, Place::Tcp("cache.test".into(), 6379));
+        let Account { user, password, database } = found.account;
+        assert_eq!((user.as_str(), password.as_str(), database.as_str()), ("", "p@s", "3"));
+        let found = read_stream("valkey://localhost?socket=/run/v.sock").expect("a URL");
+        assert_eq!((found.place, found.tls), (Place::Unix("/run/v.sock".into()), None));
+        let found = read_stream("rediss://a@[::1]:7000/?ssl-ca=/ca.pem").expect("a URL");
+        let tls = DatabaseTls { trust: Trust::SignedForHost, authorities: Some("/ca.pem".into()) };
+        assert_eq!((found.place, found.tls), (Place::Tcp("::1".into(), 7000), Some(tls)));
+        for wrong in [
+            "localhost",
+            "mysql://a@b/n",
+            "redis://",
+            "redis://a/name",
+            "redis://a?db=1",
+            "redis://a:b",
+        ] {
+            assert!(read_stream(wrong).is_err(), "{wrong}");
+        }
+        assert!(read("redis://a@b/0").is_err());
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub fn mark_of_all(committed: &Position) -> Option<Mark> {
         Position::MariaDb(list) => Some(Mark::Gtids(list.clone())),
         Position::MySql(set) => Some(Mark::MySqlAll(set.clone())),
         Position::Place(place) => Some(Mark::Place(place.clone())),
-        Position::Postgres(_) => None,
+        Position::Postgres(_) | Position::Stream(_) => None,
     }
 }
 
@@ -122,7 +122,7 @@ pub fn start(from: &Position) -> Start {
         Position::MySql(set) => Start::MySql(set.clone()),
         Position::Place(place) => Start::File(place.clone()),
         // Another kind's: nothing of it is here.
-        Position::Postgres(_) => Start::MariaDb(GtidList::default()),
+        Position::Postgres(_) | Position::Stream(_) => Start::MariaDb(GtidList::default()),
     }
 }
 

@@ -10,7 +10,7 @@ use super::schema::{self, Shapes};
 use super::touch::{self, Definitions, Tables};
 use crate::config::Database;
 use crate::database::source::{
-    self, Broken, Connected, Failed, Left, Position, Read, Then, Transaction, Warning,
+    self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
 };
 use change_feed::Touched;
 use change_feed::schema::Schema;
@@ -209,7 +209,7 @@ impl Stream {
             self.definitions = Definitions::Changed;
         }
         let mark = self.naming.mark(transaction.gtid.as_ref(), self.transactions.position());
-        Transaction { touched, mark, server: None }
+        Transaction { made: Made::Rows(touched), mark, server: None }
     }
 
     /// Says so where a transaction was not held: its rows count as any row of their tables.

@@ -17,7 +17,8 @@ use super::setup;
 use super::touch::{Definitions, Tables};
 use crate::config::{Database, DatabaseKind, Replication};
 use crate::database::source::{
-    self, Aim, Broken, Connected, Failed, Forget, Mark, Position, Read, Seen, Then, Transaction,
+    self, Aim, Broken, Connected, Failed, Forget, Made, Mark, Position, Read, Seen, Then,
+    Transaction,
 };
 use change_feed::{CheckError, Touched};
 use postgres_replication::position::Lsn;
@@ -229,7 +230,7 @@ impl Stream {
         }
         let (touched, server) = self.read_definitions(seen).await?;
         // Whoever asks now sees them as well.
-        Ok(Read::Transaction(Transaction { touched, mark: None, server }))
+        Ok(Read::Transaction(Transaction { made: Made::Rows(touched), mark: None, server }))
     }
 
     /// Says that all up to `applied` is applied, and how much of it need not be kept; whether it is all.
@@ -297,7 +298,8 @@ impl Stream {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(Transaction { touched, mark: Some(Mark::Xid(transaction.xid)), server })
+        let mark = Some(Mark::Xid(transaction.xid));
+        Ok(Transaction { made: Made::Rows(touched), mark, server })
     }
 
     /// A transaction can come before its definitions can be read.

@@ -1,0 +1,93 @@
+//! A private Valkey, or Redis, on a Unix socket and a port of its own. It keeps nothing on the disk, so one
+//! that was started anew has lost all it had.
+
+use crate::address::{Address, free_port};
+use crate::process::{Process, Stopped};
+use crate::{PrivateDir, StartError, StartReason, find};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Valkey {
+    process: Process,
+    socket: PathBuf,
+    port: u16,
+    more: Vec<String>,
+    dir: PrivateDir,
+}
+
+impl Valkey {
+    /// Starts one with these settings besides, as they are written on its command line.
+    ///
+    /// # Errors
+    /// `NotInstalled`, or whatever kept it from becoming ready.
+    pub fn start(more: &[&str]) -> Result<Valkey, StartError> {
+        let dir = PrivateDir::temporary("valkey")?;
+        let socket = dir.socket("valkey.sock")?;
+        let port = free_port()
+            .map_err(|error| StartError::new("valkey", StartReason::CannotPrepare, error))?;
+        let more: Vec<String> = more.iter().map(|&word| word.to_owned()).collect();
+        let process = run(dir.path(), &socket, port, &more)?;
+        Ok(Valkey { process, socket, port, more, dir })
+    }
+
+    /// Its Unix socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its port of 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Runs a command; what it answers, as its own client prints it.
+    ///
+    /// # Errors
+    /// What the client says.
+    pub fn command(&self, words: &[&str]) -> Result<String, String> {
+        let client = find::program(&["valkey-cli", "redis-cli"]).map_err(|e| e.to_string())?;
+        let output = Command::new(client)
+            .arg("-s")
+            .arg(&self.socket)
+            .args(words)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+        let wrong = !output.status.success()
+            || ["ERR ", "NOAUTH", "NOPERM", "WRONG"].iter().any(|word| said.starts_with(word));
+        if wrong { Err(said + &String::from_utf8_lossy(&output.stderr)) } else { Ok(said) }
+    }
+
+    /// Stops it.
+    pub fn stop(&mut self) -> Stopped {
+        self.process.stop()
+    }
+
+    /// Starts it once more, where it was, without what it had.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_again(&mut self) -> Result<(), StartError> {
+        self.process.stop();
+        self.process = run(self.dir.path(), &self.socket, self.port, &self.more)?;
+        Ok(())
+    }
+}
+
+fn run(dir: &Path, socket: &Path, port: u16, more: &[String]) -> Result<Process, StartError> {
+    let mut command = Command::new(find::program(&["valkey-server", "redis-server"])?);
+    command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--unixsocket"]).arg(socket);
+    command.args(["--unixsocketperm", "777", "--save", "", "--appendonly", "no", "--dir"]).arg(dir);
+    command.args(more);
+    let mut process = Process::spawn("valkey", &mut command, &dir.join("valkey.log"))?;
+    let address = Address::Unix(socket.to_owned());
+    process.wait_ready(READY_WITHIN, || address.accepts())?;
+    Ok(process)
+}

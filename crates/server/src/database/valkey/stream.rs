@@ -1,0 +1,162 @@
+//! The stream: connects, reads, hands out one entry after the other.
+//!
+//! What the server had lost when it ended nobody knows, so one that was started anew is another server: its
+//! `run_id` says so. Entries that were taken out before they were read are noticed by their number
+//! (`valkey::Place`).
+
+use super::connection::{Connection, good};
+use super::words;
+use crate::config::{Database, DatabaseKind, SharedStream};
+use crate::database::source::{
+    self, Broken, Connected, Failed, Made, Position, Read, Transaction, Warning,
+};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use valkey::{Entry, Place, StreamInfo, entries, info_of, read_after};
+
+/// How many entries are asked for at once.
+const ENTRIES: usize = 128;
+/// How long the server waits for the next.
+const WAIT_MS: u64 = 1_000;
+
+/// A connection for questions about a stream.
+pub struct Session {
+    connection: Connection,
+    key: String,
+}
+
+impl Session {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn open(config: &Database) -> Result<Session, Failed> {
+        let connection = Connection::open(&config.server).await?;
+        Ok(Session { connection, key: shared(config).key })
+    }
+
+    /// How far the stream has come.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn committed(&mut self) -> Result<Position, Failed> {
+        Ok(Position::Stream(self.place().await?))
+    }
+
+    async fn place(&mut self) -> Result<Place, Failed> {
+        self.connection.send(&info_of(&self.key)).await?;
+        let reply = self.connection.receive(Duration::ZERO).await?;
+        if let Some(info) = StreamInfo::read(&reply) {
+            return Ok(info.place);
+        }
+        good(reply)?;
+        let key = &self.key;
+        let why = format!("{key} is no stream, or the server is older than Redis 7.0");
+        Err(Failed::Said("old-server", why))
+    }
+}
+
+/// Of a configuration that has one.
+pub fn shared(config: &Database) -> SharedStream {
+    match &config.server.kind {
+        DatabaseKind::Valkey(shared) => shared.clone(),
+        DatabaseKind::MariaDb | DatabaseKind::Postgres(_) => {
+            unreachable!("a database is no stream")
+        }
+    }
+}
+
+/// A stream that is read.
+pub struct Stream {
+    session: Session,
+    place: Place,
+    waiting: VecDeque<Entry>,
+    /// Whether there was nothing more the last time.
+    is_at_end: bool,
+}
+
+/// Connects, and looks whether the stream can be followed.
+///
+/// # Errors
+/// Why not.
+pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+    let mut session = Session::open(config).await?;
+    let server = session.connection.server().await?;
+    if server.run.is_empty() {
+        return Err(Broken::unusable("the server does not say which one it is (run_id)"));
+    }
+    if server.role != "master" {
+        // It may become one.
+        let why = format!("the server is no primary ({}): nothing can be told by it", server.role);
+        return Err(Failed::Said("read-only", why).into());
+    }
+    let committed = session.committed().await?;
+    let warnings: Vec<Warning> = server
+        .evicts_anything()
+        .then(|| {
+            let policy = &server.policy;
+            let why = format!(
+                "maxmemory-policy is {policy}: the stream may be thrown away like any other key, and every page with it; volatile-lru or noeviction keep it"
+            );
+            ("stream-evictable", why)
+        })
+        .into_iter()
+        .collect();
+    let (place, waiting) = (Place::default(), VecDeque::new());
+    let stream = Stream { session, place, waiting, is_at_end: false };
+    Ok(Connected {
+        stream: source::Stream::Valkey(Box::new(stream)),
+        server: server.run.into(),
+        committed,
+        mark: None,
+        fits: Ok(()),
+        warnings,
+    })
+}
+
+impl Stream {
+    /// Reads from this place on.
+    pub fn start(&mut self, from: &Position) {
+        if let Position::Stream(place) = from {
+            self.place = Place { gone: 0, ..*place };
+        }
+    }
+
+    /// The next entry, if one comes within a second. The first time nothing is waited for.
+    ///
+    /// # Errors
+    /// Why the stream has come to an end.
+    pub async fn next(&mut self) -> Result<Read, Broken> {
+        if self.waiting.is_empty() {
+            self.read().await?;
+        }
+        let Some(entry) = self.waiting.pop_front() else { return Ok(Read::Nothing) };
+        self.place.id = entry.id;
+        self.place.added += 1;
+        let heard = words::read(&entry);
+        if &*heard.from == words::own() {
+            return Ok(Read::Moved);
+        }
+        let made = Made::Told(heard);
+        Ok(Read::Transaction(Transaction { made, mark: None, server: None }))
+    }
+
+    async fn read(&mut self) -> Result<(), Failed> {
+        let wait_ms = self.is_at_end.then_some(WAIT_MS);
+        let Session { connection, key } = &mut self.session;
+        connection.send(&read_after(key, self.place.id, ENTRIES, wait_ms)).await?;
+        let longer = Duration::from_millis(wait_ms.unwrap_or(0));
+        let read = entries(good(connection.receive(longer).await?)?);
+        let why = || Failed::Said("bad-reply", "XREAD was answered with something else".into());
+        self.waiting = read.ok_or_else(why)?.into();
+        self.is_at_end = self.waiting.len() < ENTRIES;
+        Ok(())
+    }
+
+    /// Up to where entries were handed out.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position::Stream(self.place)
+    }
+}

@@ -1,0 +1,115 @@
+//! The commands, as clients write them: an array of bulk strings.
+
+use crate::place::Id;
+
+/// A command of these words.
+#[must_use]
+pub fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(words.iter().map(|word| word.len() + 16).sum::<usize>() + 16);
+    begin(&mut out, words.len());
+    words.iter().for_each(|one| word(&mut out, one));
+    out
+}
+
+fn begin(out: &mut Vec<u8>, words: usize) {
+    out.extend_from_slice(format!("*{words}\r\n").as_bytes());
+}
+
+fn word(out: &mut Vec<u8>, word: &[u8]) {
+    out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+    out.extend_from_slice(word);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `AUTH`; without a user it is the one that is called `default`.
+#[must_use]
+pub fn authenticate(user: &str, password: &str) -> Vec<u8> {
+    match user.is_empty() {
+        true => command(&[b"AUTH", password.as_bytes()]),
+        false => command(&[b"AUTH", user.as_bytes(), password.as_bytes()]),
+    }
+}
+
+/// `SELECT`: the database with this number.
+#[must_use]
+pub fn select(database: &str) -> Vec<u8> {
+    command(&[b"SELECT", database.as_bytes()])
+}
+
+/// `XINFO STREAM`.
+#[must_use]
+pub fn info_of(stream: &str) -> Vec<u8> {
+    command(&[b"XINFO", b"STREAM", stream.as_bytes()])
+}
+
+/// `XREAD`: what comes after `id`, `count` entries at most; `wait_ms`: waits so long for the first.
+#[must_use]
+pub fn read_after(stream: &str, id: Id, count: usize, wait_ms: Option<u64>) -> Vec<u8> {
+    let (count, id) = (count.to_string(), id.to_string());
+    let wait = wait_ms.map(|wait_ms| wait_ms.to_string());
+    let mut words: Vec<&[u8]> = vec![b"XREAD", b"COUNT", count.as_bytes()];
+    if let Some(wait) = &wait {
+        words.extend([&b"BLOCK"[..], wait.as_bytes()]);
+    }
+    words.extend([&b"STREAMS"[..], stream.as_bytes(), id.as_bytes()]);
+    command(&words)
+}
+
+/// An entry that is to be added: fields, one after the other. A name may come more than once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    words: Vec<u8>,
+    fields: usize,
+}
+
+impl Added {
+    /// One more field.
+    pub fn field(&mut self, name: &str, value: &[u8]) {
+        word(&mut self.words, name.as_bytes());
+        word(&mut self.words, value);
+        self.fields += 1;
+    }
+
+    /// How many bytes it takes to send it, but for some.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.words.len()
+    }
+}
+
+/// `XADD`, with an id of the server's; of the stream about `keep` entries are kept.
+#[must_use]
+pub fn add(stream: &str, keep: u64, added: &Added) -> Vec<u8> {
+    let keep = keep.to_string();
+    let first: [&[u8]; 6] = [b"XADD", stream.as_bytes(), b"MAXLEN", b"~", keep.as_bytes(), b"*"];
+    let mut out = Vec::with_capacity(added.words.len() + 100);
+    begin(&mut out, first.len() + 2 * added.fields);
+    first.iter().for_each(|one| word(&mut out, one));
+    out.extend_from_slice(&added.words);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_clients_write_them() {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        assert_eq!(text(select("2")), "*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n");
+        assert_eq!(text(authenticate("", "x")), "*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n");
+        let waits = text(read_after("s", Id { ms: 7, number: 1 }, 64, Some(500)));
+        assert!(
+            waits.starts_with("*8\r\n")
+                && waits.ends_with("$7\r\nSTREAMS\r\n$1\r\ns\r\n$3\r\n7-1\r\n")
+        );
+        let mut added = Added::default();
+        added.field("tag", b"a\r\n");
+        added.field("tag", b"");
+        let added = text(add("s", 10, &added));
+        assert!(added.starts_with(
+            "*10\r\n$4\r\nXADD\r\n$1\r\ns\r\n$6\r\nMAXLEN\r\n$1\r\n~\r\n$2\r\n10\r\n$1\r\n*\r\n"
+        ));
+        assert!(added.ends_with("$3\r\ntag\r\n$3\r\na\r\n\r\n$3\r\ntag\r\n$0\r\n\r\n"));
+    }
+}

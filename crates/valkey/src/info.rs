@@ -1,0 +1,115 @@
+//! What a server says of a stream (`XINFO STREAM`) and of itself (`INFO`).
+
+use crate::place::{Id, Place};
+use crate::reply::Reply;
+
+/// A stream, as `XINFO STREAM` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// How far it has come.
+    pub place: Place,
+}
+
+impl StreamInfo {
+    /// What a reply says; none where it is something else, or of a server before version 7, which does not
+    /// count what was ever added. A stream that is not there has come nowhere.
+    #[must_use]
+    pub fn read(reply: &Reply) -> Option<StreamInfo> {
+        let list = match reply {
+            Reply::List(list) => list,
+            Reply::Error(text) if text.contains("no such key") => {
+                return Some(StreamInfo { place: Place::default() });
+            }
+            _ => return None,
+        };
+        let value = |name: &str| {
+            let mut pairs = list.chunks_exact(2);
+            let found =
+                pairs.find(|pair| matches!(&pair[0], Reply::Bytes(key) if key == name.as_bytes()));
+            found.map(|pair| &pair[1])
+        };
+        let count = |name| match value(name) {
+            Some(Reply::Integer(count)) => u64::try_from(*count).ok(),
+            _ => None,
+        };
+        let id: Id = match value("last-generated-id") {
+            Some(Reply::Bytes(id)) => str::from_utf8(id).ok()?.parse().ok()?,
+            _ => return None,
+        };
+        let (length, added) = (count("length")?, count("entries-added")?);
+        Some(StreamInfo { place: Place { id, added, gone: added.checked_sub(length)? } })
+    }
+}
+
+/// A server, as `INFO` tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// Which process of a server it is: another one after each start (`run_id`).
+    pub run: String,
+    /// What it is: `master`, or something that cannot be written to (`role`).
+    pub role: String,
+    /// What is taken out where memory runs short (`maxmemory_policy`).
+    pub policy: String,
+    /// How much memory it may take, in bytes; 0: as much as there is.
+    pub memory_max: u64,
+}
+
+impl Server {
+    /// What the text of a reply says.
+    #[must_use]
+    pub fn read(text: &str) -> Server {
+        let value = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+            lines.find(|(key, _)| *key == name).map_or("", |(_, value)| value.trim())
+        };
+        Server {
+            run: value("run_id").to_owned(),
+            role: value("role").to_owned(),
+            policy: value("maxmemory_policy").to_owned(),
+            memory_max: value("maxmemory").parse().unwrap_or(0),
+        }
+    }
+
+    /// Whether it takes out what nobody has asked it to.
+    #[must_use]
+    pub fn evicts_anything(&self) -> bool {
+        self.memory_max > 0 && self.policy.starts_with("allkeys")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_stream() {
+        let word = |text: &str| Reply::Bytes(text.into());
+        let said = |added| {
+            Reply::List(vec![
+                word("length"),
+                Reply::Integer(3),
+                word("last-generated-id"),
+                word("7-1"),
+                word("entries-added"),
+                Reply::Integer(added),
+            ])
+        };
+        let place = Place { id: Id { ms: 7, number: 1 }, added: 10, gone: 7 };
+        assert_eq!(StreamInfo::read(&said(10)), Some(StreamInfo { place }));
+        assert_eq!(StreamInfo::read(&said(2)), None);
+        assert_eq!(StreamInfo::read(&Reply::List(vec![word("length"), Reply::Integer(1)])), None);
+        let missing = StreamInfo::read(&Reply::Error("ERR no such key".into()));
+        assert_eq!(missing.map(|info| info.place), Some(Place::default()));
+        assert_eq!(StreamInfo::read(&Reply::Error("NOPERM".into())), None);
+    }
+
+    #[test]
+    fn of_a_server() {
+        let text = "# Server\r\nrun_id:ab12\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\nrole:master\r\n";
+        let server = Server::read(text);
+        assert_eq!((server.run.as_str(), server.role.as_str()), ("ab12", "master"));
+        assert!(server.evicts_anything());
+        assert!(!Server::read("maxmemory:0\r\nmaxmemory_policy:allkeys-lru").evicts_anything());
+        assert!(!Server::read("").evicts_anything());
+    }
+}

@@ -1,0 +1,28 @@
+//! What following a stream of Valkey or Redis takes: commands as bytes, bytes as replies (RESP2), the
+//! entries of a stream, and how far it is read.
+//!
+//! | file | |
+//! |---|---|
+//! | `reply` | [`Replies`]: bytes in, whole replies out |
+//! | `command` | the commands, written |
+//! | `entry` | the entries in a reply to `XREAD` |
+//! | `place` | how far a stream is read, and whether something of it has gone unread |
+//! | `info` | what `XINFO STREAM` and `INFO` say |
+//!
+//! Sources: <https://valkey.io/topics/protocol/>, <https://valkey.io/topics/streams-intro/>, and the pages of
+//! the commands. No sockets, no clock. Bounded: a reply's bytes and depth, by the reader. What an entry
+//! means is its reader's.
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod entry;
+mod info;
+mod place;
+mod reply;
+
+pub use command::{Added, add, authenticate, command, info_of, read_after, select};
+pub use entry::{Entry, entries};
+pub use info::{Server, StreamInfo};
+pub use place::{Id, NoPlace, Place};
+pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable};

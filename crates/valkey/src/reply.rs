@@ -1,0 +1,258 @@
+//! Replies (RESP2), read as their bytes come in. A reply that is not whole yet costs nothing to look at again:
+//! what has been read of it is kept.
+//!
+//! Invariants: no byte is looked at twice but those of the piece that is being waited for; a reply has at most
+//! `bytes_max` bytes and [`DEPTH_MAX`] lists in one another, whatever the other side sends.
+
+use std::fmt;
+
+/// The most lists in one another; the reply to `XREAD` has five.
+pub const DEPTH_MAX: usize = 8;
+/// The longest first line of a piece: a number, or what an error says.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// A reply, or an element of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A simple string.
+    Status(String),
+    /// An error: its code, and a sentence.
+    Error(String),
+    /// An integer.
+    Integer(i64),
+    /// A bulk string.
+    Bytes(Vec<u8>),
+    /// An array.
+    List(Vec<Reply>),
+    /// Nothing: a null of either kind.
+    Null,
+}
+
+/// Why bytes are no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// Its first byte says nothing that is known.
+    Kind(u8),
+    /// A number is none, or a line or a string does not end where it has to.
+    Malformed,
+    /// There is more of it than is read.
+    TooLong,
+    /// There are too many lists in one another.
+    TooDeep,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Kind(byte) => {
+                write!(f, "no reply begins with the byte {byte:#04x}: is this Valkey or Redis?")
+            }
+            Unreadable::Malformed => f.write_str("the reply is malformed"),
+            Unreadable::TooLong => f.write_str("the reply is longer than is read"),
+            Unreadable::TooDeep => f.write_str("the reply has too many lists in one another"),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// A list that is not whole yet.
+#[derive(Debug)]
+struct Open {
+    so_far: Vec<Reply>,
+    missing: usize,
+}
+
+/// Makes replies of bytes.
+#[derive(Debug)]
+pub struct Replies {
+    buffer: Vec<u8>,
+    /// What of it has been read.
+    at: usize,
+    open: Vec<Open>,
+    /// Bytes of the reply that is being read.
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Replies {
+    /// For replies of at most so many bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Replies {
+        Replies { buffer: Vec::new(), at: 0, open: Vec::new(), bytes: 0, bytes_max }
+    }
+
+    /// These bytes have come in.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.at > 0 {
+            self.buffer.drain(..self.at);
+            self.at = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole reply; none: more bytes are needed.
+    ///
+    /// # Errors
+    /// What has come is no reply; nothing can be read any more.
+    pub fn next(&mut self) -> Result<Option<Reply>, Unreadable> {
+        while let Some((piece, length)) = self.piece()? {
+            self.at += length;
+            self.bytes += length;
+            let mut value = match piece {
+                Piece::Value(value) => value,
+                Piece::List(missing) => {
+                    if self.open.len() == DEPTH_MAX {
+                        return Err(Unreadable::TooDeep);
+                    }
+                    self.open.push(Open { so_far: Vec::new(), missing });
+                    continue;
+                }
+            };
+            loop {
+                let Some(list) = self.open.last_mut() else {
+                    self.bytes = 0;
+                    return Ok(Some(value));
+                };
+                list.so_far.push(value);
+                list.missing -= 1;
+                if list.missing > 0 {
+                    break;
+                }
+                value = Reply::List(std::mem::take(&mut list.so_far));
+                self.open.pop();
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next value that is no list, or a list's beginning, and how long it is; none: it is not whole yet.
+    fn piece(&self) -> Result<Option<(Piece, usize)>, Unreadable> {
+        let rest = &self.buffer[self.at..];
+        let Some(kind) = rest.first() else { return Ok(None) };
+        if !b"+-:$*".contains(kind) {
+            return Err(Unreadable::Kind(*kind));
+        }
+        let room = self.bytes_max.saturating_sub(self.bytes);
+        let Some(line) = line(&rest[1..], room.min(LINE_BYTES_MAX))? else { return Ok(None) };
+        let head = 1 + line.len() + 2;
+        let text = || String::from_utf8_lossy(line).into_owned();
+        let piece = match kind {
+            b'+' => Piece::Value(Reply::Status(text())),
+            b'-' => Piece::Value(Reply::Error(text())),
+            b':' => Piece::Value(Reply::Integer(number(line)?)),
+            _ if line == b"-1" => Piece::Value(Reply::Null),
+            b'*' if line == b"0" => Piece::Value(Reply::List(Vec::new())),
+            kind => {
+                let count = usize::try_from(number(line)?).map_err(|_| Unreadable::Malformed)?;
+                if count > room {
+                    return Err(Unreadable::TooLong);
+                }
+                if *kind == b'*' {
+                    return Ok(Some((Piece::List(count), head)));
+                }
+                let Some(bytes) = rest[head..].get(..count + 2) else { return Ok(None) };
+                let (bytes, end) = bytes.split_at(count);
+                if end != b"\r\n" {
+                    return Err(Unreadable::Malformed);
+                }
+                return Ok(Some((Piece::Value(Reply::Bytes(bytes.to_vec())), head + count + 2)));
+            }
+        };
+        Ok(Some((piece, head)))
+    }
+}
+
+enum Piece {
+    Value(Reply),
+    /// Of so many elements, one at least.
+    List(usize),
+}
+
+/// The first line, without its end.
+fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, Unreadable> {
+    match bytes.iter().take(max.saturating_add(1)).position(|byte| *byte == b'\r') {
+        Some(end) => match bytes.get(end + 1) {
+            Some(b'\n') => Ok(Some(&bytes[..end])),
+            Some(_) => Err(Unreadable::Malformed),
+            None => Ok(None),
+        },
+        None if bytes.len() > max => Err(Unreadable::TooLong),
+        None => Ok(None),
+    }
+}
+
+fn number(line: &[u8]) -> Result<i64, Unreadable> {
+    let text = str::from_utf8(line).map_err(|_| Unreadable::Malformed)?;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse().map_err(|_| Unreadable::Malformed),
+        false => Err(Unreadable::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(bytes: &[u8], step: usize) -> Result<Vec<Reply>, Unreadable> {
+        let (mut replies, mut found) = (Replies::new(1_000), Vec::new());
+        for some in bytes.chunks(step.max(1)) {
+            replies.push(some);
+            while let Some(reply) = replies.next()? {
+                found.push(reply);
+            }
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn each_kind() {
+        let bytes = b"+OK\r\n-ERR no\r\n:-12\r\n$3\r\na\r\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n*1\r\n$0\r\n\r\n:7\r\n";
+        let found = all(bytes, bytes.len()).expect("replies");
+        let list = vec![Reply::List(vec![Reply::Bytes(Vec::new())]), Reply::Integer(7)];
+        assert_eq!(
+            found,
+            [
+                Reply::Status("OK".into()),
+                Reply::Error("ERR no".into()),
+                Reply::Integer(-12),
+                Reply::Bytes(b"a\r\n".to_vec()),
+                Reply::Null,
+                Reply::Null,
+                Reply::List(Vec::new()),
+                Reply::List(list),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        for (bytes, why) in [
+            (&b"HTTP/1.1 400 Bad Request\r\n"[..], Unreadable::Kind(b'H')),
+            (b"$3\r\nabcd\r\n", Unreadable::Malformed),
+            (b":+1\r\n", Unreadable::Malformed),
+            (b"$-2\r\n", Unreadable::Malformed),
+            (b"+a\rb", Unreadable::Malformed),
+            (b"$1001\r\n", Unreadable::TooLong),
+            (b"*1001\r\n", Unreadable::TooLong),
+            (b"*99999999999999999999\r\n", Unreadable::Malformed),
+            (&b"*1\r\n".repeat(DEPTH_MAX + 1)[..], Unreadable::TooDeep),
+            (
+                &b"*999\r\n".iter().chain(&b":1\r\n".repeat(400)).copied().collect::<Vec<_>>()[..],
+                Unreadable::TooLong,
+            ),
+            (&[b'+'; 1_003][..], Unreadable::TooLong),
+        ] {
+            assert_eq!(all(bytes, 7), Err(why), "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_how_it_comes(bytes in "[-+:$*0-9a\r\n]{0,60}", step in 1usize..8) {
+            prop_assert_eq!(all(bytes.as_bytes(), step), all(bytes.as_bytes(), 1));
+        }
+    }
+}
