@@ -80,7 +80,7 @@ pub async fn begin_all(sites: impl Iterator<Item = &Arc<Site>>) -> Vec<Hand> {
 /// Where it has changed something that the process which has taken over was not told, this never returns: it
 /// is not acknowledged.
 pub async fn end<T>(site: &Site, hands: T) -> Waited {
-    let others = site.told_to_others().await;
+    let others = site.heard_by_others().await;
     if site.is_unheard() {
         pending::<()>().await;
     }

@@ -135,7 +135,7 @@ fn step(
 /// Sends an answer and forgets it; `false` where nobody takes it.
 async fn sent<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &mut Answer, site: &Site) -> bool {
     // What is deleted here may be in the memory of other machines.
-    site.told_to_others().await;
+    site.heard_by_others().await;
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
     is_sent

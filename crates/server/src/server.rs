@@ -247,6 +247,10 @@ impl Server {
         let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
         self.phase.send_replace(Phase::Stopping);
         self.drain(&door).await;
+        for site in door.all_or(None) {
+            database::ended(site).await;
+            database::gone(site).await;
+        }
         let ends = self.close(&door);
         for ((site, last), end) in door.all_or(None).zip(last).zip(&ends) {
             match (end, last) {

@@ -392,10 +392,10 @@ impl Site {
         }
     }
 
-    /// Waits until the other machines can hear what was changed here, for as long as the site has it.
-    pub async fn told_to_others(&self) -> Waited {
+    /// Waits until the other machines have applied what was changed here, for as long as the site has it.
+    pub async fn heard_by_others(&self) -> Waited {
         match &self.others {
-            Some(others) => others.told().await,
+            Some(others) => others.heard().await,
             None => Waited::No,
         }
     }

@@ -81,9 +81,9 @@ async fn write(
 }
 
 /// Waits until what the origin has committed so far is applied, where the database says what changed, and
-/// until the other machines can hear of it, where there are any.
+/// until the other machines have applied what was changed, where there are any.
 async fn committed(site: &Arc<Site>) -> Waited {
-    let waited = site.told_to_others().await.and(database::barrier(site).await);
+    let waited = site.heard_by_others().await.and(database::barrier(site).await);
     if waited == Waited::Late {
         site.counters.database_late.add();
     }

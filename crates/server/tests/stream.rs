@@ -135,9 +135,14 @@ fn what_is_said_to_one_is_heard_by_all() {
         say();
         // What an answer says it has written itself.
         let new = if how == "an answer" { "new".to_owned() } else { new };
-        shows(&there, ONE, &format!("1={new}"));
+        if how == "by hand" {
+            shows(&there, ONE, &format!("1={new}"));
+            shows(&here, ONE, &format!("1={new}"));
+        }
+        // Nobody waits: it was acknowledged when the other machine had applied it.
+        assert_eq!(get(&there, ONE).text(), format!("1={new}"), "{how}: {}", there.log());
+        assert_eq!(get(&here, ONE).text(), format!("1={new}"), "{how}");
         stored(&there, ONE);
-        shows(&here, ONE, &format!("1={new}"));
         stored(&here, ONE);
         assert!(is_hit(&get(&there, TWO)), "{how}: {}", there.log());
     }
@@ -145,7 +150,7 @@ fn what_is_said_to_one_is_heard_by_all() {
     machines.truth(2, "new");
     let ban = Request::new("BAN", "/").header("x-ban-url", "^/page.php");
     assert_eq!(ask(&here, ban).status, 200);
-    shows(&there, TWO, "2=new");
+    assert_eq!(get(&there, TWO).text(), "2=new");
     assert_eq!(counter(&here, "stream_heard"), 1, "by hand; nobody hears himself");
     assert_eq!(counter(&here, "stream_told"), 7, "{}", machines.entries());
     assert_eq!(counter(&there, "stream_heard"), 8);
@@ -163,7 +168,7 @@ fn what_is_marked_here_is_marked_there() {
     machines.truth(1, "new");
     let told = invalidate(&here, "{\"tags\":[\"file:1\"],\"soft\":true}");
     assert!(told.contains("\"marked\":1") && !told.contains("late"), "{told}");
-    until("it is marked there", || counter(&there, "stream_heard") == 1);
+    assert_eq!(counter(&there, "stream_heard"), 1);
     // Once more the old one, while it is rendered anew.
     assert_eq!(get(&there, ONE).text(), "1=old");
     shows(&there, ONE, "1=new");
@@ -185,36 +190,59 @@ fn what_a_visitor_does_here_ends_his_copies_there() {
     let write = Request::form("/write.php?n=7&to=x&silent", "")
         .header("Cookie", "sid=anna-0123456789abcdef");
     assert_eq!(ask(&here, write).status, 200);
-    until("his copy goes", || mine(&there, "anna").text() == "1=new");
+    assert_eq!(mine(&there, "anna").text(), "1=new", "{}", machines.entries());
     assert_eq!(mine(&there, "bert").text(), "1=old", "{}", machines.entries());
 }
 
-/// Nothing is answered from before what was answered already, and everything is heard in the end.
+/// Once a write has been answered no machine shows what was before, whoever has written.
 #[test]
-fn no_change_is_lost_and_none_comes_twice() {
+fn whoever_has_written_finds_it_on_every_machine() {
     let machines = Machines::new();
-    let [here, there] = machines.both(&[ONE]);
+    let all = [machines.machine("", ""), machines.machine("", ""), machines.machine("", "")];
     let number = |response: &Response| {
         response.text().trim_start_matches("1=").parse::<u32>().unwrap_or_default()
     };
-    let mut seen = 0;
-    for n in 1..=200 {
-        let writer = if n % 2 == 0 { &here } else { &there };
-        post(writer, &format!("/write.php?n=1&to={n}"));
-        assert_eq!(number(&get(writer, ONE)), n, "whoever has written sees it");
-        for reader in [&here, &there] {
+    for n in 1..=300 {
+        let writer = &all[n as usize % all.len()];
+        let written = post(writer, &format!("/write.php?n=1&to={n}"));
+        let late = cache_status(&written).contains("changes-late");
+        for reader in &all {
+            // A machine that is very busy may be late, and then it says so.
             let shown = number(&get(reader, ONE));
-            assert!(shown <= n);
-            if std::ptr::eq(reader, &here) {
-                assert!(shown >= seen, "{shown} after {seen}");
-                seen = shown;
-            }
+            assert!(shown == n || late, "{shown} after {n}: {}", cache_status(&written));
         }
     }
-    for one in [&here, &there] {
-        shows(one, ONE, "1=200");
+    for one in &all {
+        shows(one, ONE, "1=300");
         assert_eq!(counter(one, "database_gaps"), 0, "{}", one.log());
+        assert!(counter(one, "hits") > 0 && counter(one, "stream_heard") == 200);
     }
+}
+
+/// It may answer from memory until it has noticed that it hears nothing, and is waited for as long.
+#[test]
+fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
+    let machines = Machines::new();
+    let bound = "lag_max = \"10ms\"\nbarrier = \"100ms\"";
+    let here = machines.machine(bound, "");
+    let mut stopped = machines.machine(bound, "");
+    let mut killed = machines.machine(bound, "");
+    [&stopped, &killed].into_iter().for_each(|one| stored(one, ONE));
+    let is_late = || {
+        let said = post(&here, "/write.php?n=1&to=x");
+        cache_status(&said).contains("changes-late")
+    };
+    let readers = || machines.stream.command(&["HLEN", "pagewell:read"]).expect("a number");
+    until("they are waited for", || readers() == "3");
+    until("nobody is late", || !is_late());
+    stopped.signal(Signal::TERM);
+    assert!(matches!(stopped.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
+    assert_eq!(readers(), "2");
+    assert!(!is_late());
+    killed.kill();
+    assert!(is_late());
+    until("it is given up", || !is_late());
+    assert_eq!(readers(), "2", "it is remembered for longer");
 }
 
 #[test]

@@ -55,6 +55,32 @@ pub fn read_after(stream: &str, id: Id, count: usize, wait_ms: Option<u64>) -> V
     command(&words)
 }
 
+/// `HSET` of one field.
+#[must_use]
+pub fn set_field(hash: &str, field: &str, value: &str) -> Vec<u8> {
+    command(&[b"HSET", hash.as_bytes(), field.as_bytes(), value.as_bytes()])
+}
+
+/// `HGETALL`.
+#[must_use]
+pub fn all_fields(hash: &str) -> Vec<u8> {
+    command(&[b"HGETALL", hash.as_bytes()])
+}
+
+/// `HDEL` of one field.
+#[must_use]
+pub fn remove_field(hash: &str, field: &str) -> Vec<u8> {
+    command(&[b"HDEL", hash.as_bytes(), field.as_bytes()])
+}
+
+/// The same where the field still has this value.
+#[must_use]
+pub fn remove_field_if(hash: &str, field: &str, value: &str) -> Vec<u8> {
+    const IF: &[u8] = b"if redis.call('HGET',KEYS[1],ARGV[1])==ARGV[2] then \
+                        return redis.call('HDEL',KEYS[1],ARGV[1]) end return 0";
+    command(&[b"EVAL", IF, b"1", hash.as_bytes(), field.as_bytes(), value.as_bytes()])
+}
+
 /// An entry that is to be added: fields, one after the other. A name may come more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Added {

@@ -1,4 +1,4 @@
-//! The entries in a reply to `XREAD` of one stream.
+//! The entries in a reply to `XREAD` of one stream, and the fields in one to `HGETALL`.
 
 use crate::place::Id;
 use crate::reply::Reply;
@@ -29,7 +29,13 @@ fn entry(reply: Reply) -> Option<Entry> {
     let Reply::List(parts) = reply else { return None };
     let [Reply::Bytes(id), fields]: [Reply; 2] = parts.try_into().ok()? else { return None };
     let id = str::from_utf8(&id).ok()?.parse().ok()?;
-    let words = match fields {
+    Some(Entry { id, fields: self::fields(fields)? })
+}
+
+/// Names and values, in turn; none where it is something else.
+#[must_use]
+pub fn fields(reply: Reply) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
+    let words = match reply {
         Reply::List(words) => words,
         Reply::Null => Vec::new(),
         _ => return None,
@@ -43,7 +49,7 @@ fn entry(reply: Reply) -> Option<Entry> {
         let (Reply::Bytes(name), Reply::Bytes(value)) = (name, value) else { return None };
         fields.push((name, value));
     }
-    Some(Entry { id, fields })
+    Some(fields)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `reply` | [`Replies`]: bytes in, whole replies out |
 //! | `command` | the commands, written |
-//! | `entry` | the entries in a reply to `XREAD` |
+//! | `entry` | the entries in a reply to `XREAD`, the fields in one to `HGETALL` |
 //! | `place` | how far a stream is read, and whether something of it has gone unread |
 //! | `info` | what `XINFO STREAM` and `INFO` say |
 //!
@@ -21,8 +21,11 @@ mod info;
 mod place;
 mod reply;
 
-pub use command::{Added, add, authenticate, command, info_of, read_after, select};
-pub use entry::{Entry, entries};
+pub use command::{
+    Added, add, all_fields, authenticate, command, info_of, read_after, remove_field,
+    remove_field_if, select, set_field,
+};
+pub use entry::{Entry, entries, fields};
 pub use info::{Server, StreamInfo};
 pub use place::{Id, NoPlace, Place};
 pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable};

@@ -292,6 +292,14 @@ pub async fn ended(site: &Site) {
     }
 }
 
+/// Tells the other machines that nothing of this site is answered from memory here any more, so that nobody
+/// waits for this one. After [`ended`].
+pub async fn gone(site: &Site) {
+    if let Some(others) = &site.others {
+        others.gone().await;
+    }
+}
+
 impl Feed {
     /// Waits until nothing follows the database.
     async fn ended(&self) {

@@ -6,13 +6,15 @@
 //! | `connection` | a login, commands, replies |
 //! | `stream` | connects, reads, hands out one entry after the other |
 //! | `words` | a change as the fields of an entry, and back |
-//! | `others` | tells the other machines what was changed here |
+//! | `readers` | how far each machine has read |
+//! | `others` | tells the other machines what was changed here, and knows when they have applied it |
 //!
 //! An entry is added after what it tells of was committed, so everybody sees that: there is nothing to settle.
 //! Not here: bytes, entries, and how far a stream is read (`valkey`).
 
 mod connection;
 mod others;
+mod readers;
 mod stream;
 mod words;
 

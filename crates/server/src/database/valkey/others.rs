@@ -1,13 +1,14 @@
 //! Tells the other machines what was changed here: each change is an entry of the stream.
 //!
-//! A change is put here after it was applied, and whoever made it waits until the stream has it, for as long
-//! as `barrier` says ([`Others::told`]). What cannot be told stays here until it can, in its order; of more
-//! than [`WAITING_BYTES`] the rest is told as a change of every page. Where an answer was lost a change is told
-//! twice, which drops nothing that had not to be dropped.
+//! A change is put here after it was applied, and whoever made it waits until every other machine has applied
+//! it as well ([`Others::heard`]), for as long as `barrier` says. What cannot be told stays here until it can,
+//! in its order; of more than [`WAITING_BYTES`] the rest is told as a change of every page. Where an answer
+//! was lost a change is told twice, which drops nothing that had not to be dropped.
 //!
 //! Lock: `queue`, to put something in or take it out; never across an `await`, no other is taken under it.
 
 use super::connection::{Connection, good};
+use super::readers::{self, Readers};
 use super::stream::shared;
 use super::words;
 use crate::config::Database;
@@ -16,27 +17,36 @@ use crate::database::source::Failed;
 use crate::site::Site;
 use page_store::{Strength, Target};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use valkey::{Added, add};
+use valkey::{Added, Id, Reply, add, all_fields, fields};
 
 /// How much may wait to be told.
 const WAITING_BYTES: usize = 16 << 20;
 /// How many are sent at once.
 const AT_ONCE: usize = 256;
-/// Between two attempts, at first and at most.
-const PAUSE: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How many are remembered that not everybody has applied.
+const SENT_MAX: usize = 10_000;
+/// Between two looks at who has applied it, at first and at most.
+const PAUSE: Duration = Duration::from_micros(200);
+const LOOK_MAX: Duration = Duration::from_millis(50);
+/// Between two attempts to reach the server, at first and at most.
+const AGAIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(2);
+/// How long a machine that ends takes to say so.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The other machines, by way of a stream.
 pub struct Others {
     config: Arc<Database>,
     queue: Mutex<Queue>,
     /// The number of the last change that the stream has.
-    has: watch::Sender<u64>,
+    told: AtomicU64,
+    /// The number of the last change that every machine has applied.
+    heard: watch::Sender<u64>,
     put: Notify,
     is_begun: AtomicBool,
 }
@@ -47,21 +57,42 @@ struct Queue {
     bytes: usize,
     /// The number of the last change that was put in.
     last: u64,
-    /// Since when the stream cannot be reached.
-    away_since: Option<Instant>,
+    /// Since when the first is waited for that not everybody has applied.
+    waits_since: Option<Instant>,
 }
 
 struct Waiting {
     number: u64,
     added: Added,
+    since: Instant,
+}
+
+/// A change that the stream has.
+struct Sent {
+    number: u64,
+    id: Id,
+    since: Instant,
+}
+
+/// What the task that tells has in hand.
+#[derive(Default)]
+struct Teller {
+    connection: Option<Connection>,
+    /// To be sent.
+    batch: Vec<Waiting>,
+    /// To be applied by the others.
+    sent: VecDeque<Sent>,
+    readers: Readers,
+    is_away: bool,
 }
 
 impl Others {
     /// By this stream. Nothing is told before [`begin`](Self::begin).
     #[must_use]
     pub fn new(config: Arc<Database>) -> Others {
-        let (queue, has, put) = (Mutex::default(), watch::Sender::new(0), Notify::new());
-        Others { config, queue, has, put, is_begun: AtomicBool::new(false) }
+        let (queue, heard) = (Mutex::default(), watch::Sender::new(0));
+        let (told, put, is_begun) = (AtomicU64::new(0), Notify::new(), AtomicBool::new(false));
+        Others { config, queue, told, heard, put, is_begun }
     }
 
     /// This was changed, and is to be told.
@@ -76,25 +107,27 @@ impl Others {
         }
         queue.last += 1;
         queue.bytes += added.bytes();
-        let number = queue.last;
-        queue.waiting.push_back(Waiting { number, added });
+        let (number, since) = (queue.last, Instant::now());
+        queue.waits_since.get_or_insert(since);
+        queue.waiting.push_back(Waiting { number, added, since });
         drop(queue);
         self.put.notify_one();
     }
 
-    /// Waits until the stream has all that was put in by now, within the bound; not at all where it has been
-    /// out of reach for as long.
-    pub async fn told(&self) -> Waited {
+    /// Waits until every machine has applied what was put in by now, within the bound: not at all where one
+    /// has been waited for as long already.
+    pub async fn heard(&self) -> Waited {
         let bound = self.config.barrier;
-        let (last, until) = {
+        let (last, since) = {
             let queue = self.queue();
-            (queue.last, queue.away_since.unwrap_or_else(Instant::now) + bound)
+            (queue.last, queue.waits_since)
         };
-        let mut has = self.has.subscribe();
         if last == 0 || bound.is_zero() {
             return Waited::No;
         }
-        match tokio::time::timeout_at(until, has.wait_for(|has| *has >= last)).await {
+        let mut heard = self.heard.subscribe();
+        let until = since.unwrap_or_else(Instant::now) + bound;
+        match tokio::time::timeout_at(until, heard.wait_for(|heard| *heard >= last)).await {
             Ok(Ok(_)) => Waited::Applied,
             Ok(Err(_)) | Err(_) => Waited::Late,
         }
@@ -103,8 +136,18 @@ impl Others {
     /// How many changes the stream does not have yet.
     #[must_use]
     pub fn untold(&self) -> u64 {
-        let last = self.queue().last;
-        last.saturating_sub(*self.has.borrow())
+        self.queue().last.saturating_sub(self.told.load(Ordering::Acquire))
+    }
+
+    /// This machine answers nothing from memory any more: nobody waits for it. Bounded.
+    pub async fn gone(&self) {
+        let shared = shared(&self.config);
+        let say = async {
+            let mut connection = Connection::open(&self.config.server).await?;
+            connection.ask(&readers::gone(&shared.key)).await
+        };
+        // Who cannot be told waits until it has been silent for long.
+        let _ = tokio::time::timeout(GONE_WITHIN, say).await;
     }
 
     /// Begins to tell what is put in; once is enough.
@@ -115,74 +158,100 @@ impl Others {
     }
 
     async fn run(&self, site: &Site) {
-        let (mut connection, mut batch, mut pause) = (None, Vec::new(), PAUSE);
+        let (mut teller, mut pause) = (Teller::default(), PAUSE);
         loop {
-            while !self.take(&mut batch) {
+            self.take(&mut teller.batch);
+            if teller.batch.is_empty() && teller.sent.is_empty() {
                 self.put.notified().await;
+                pause = PAUSE;
+                continue;
             }
-            let was_kept = connection.is_some();
-            match self.send(&mut connection, &batch).await {
-                Ok(()) => {
-                    if let Some(last) = batch.last() {
-                        self.has.send_replace(last.number);
-                    }
-                    self.is_there();
-                    site.counters.stream_told.add_many(batch.len() as u64);
-                    batch.clear();
-                    pause = PAUSE;
+            let was_kept = teller.connection.is_some();
+            match self.step(&mut teller, site).await {
+                Ok(Moved::Yes) => pause = PAUSE,
+                Ok(Moved::No) => {
+                    // Something else may be told meanwhile.
+                    let _ = tokio::time::timeout(pause, self.put.notified()).await;
+                    pause = (pause * 2).min(LOOK_MAX);
                 }
                 Err(failed) => {
-                    connection = None;
+                    teller.connection = None;
                     // The server may have closed it because it was idle.
                     if !was_kept {
-                        self.is_away(&failed);
+                        self.say_away(&mut teller, &failed);
+                        pause = (pause * 2).clamp(AGAIN, AGAIN_MAX);
                         tokio::time::sleep(pause).await;
-                        pause = (pause * 2).min(PAUSE_MAX);
                     }
                 }
             }
         }
     }
 
-    /// Fills an empty batch. Whether there is anything in it.
-    fn take(&self, batch: &mut Vec<Waiting>) -> bool {
+    /// Sends what is to be sent, and looks who has applied it.
+    async fn step(&self, teller: &mut Teller, site: &Site) -> Result<Moved, Failed> {
+        let shared = shared(&self.config);
+        if teller.connection.is_none() {
+            teller.connection = Some(Connection::open(&self.config.server).await?);
+        }
+        let Some(connection) = &mut teller.connection else { return Ok(Moved::No) };
+        let adding = teller.batch.iter().map(|one| add(&shared.key, shared.keep, &one.added));
+        let mut commands = adding.collect::<Vec<_>>().concat();
+        commands.append(&mut all_fields(&readers::hash(&shared.key)));
+        connection.send(&commands).await?;
+        let mut ids = Vec::with_capacity(teller.batch.len());
+        for _ in &teller.batch {
+            ids.push(id(good(connection.receive(Duration::ZERO).await?)?)?);
+        }
+        let said = fields(good(connection.receive(Duration::ZERO).await?)?).ok_or_else(unread)?;
+        for (Waiting { number, since, .. }, id) in teller.batch.drain(..).zip(ids) {
+            self.told.store(number, Ordering::Release);
+            site.counters.stream_told.add();
+            if teller.sent.len() >= SENT_MAX {
+                // Whoever waits for it waits for a later one.
+                teller.sent.pop_back();
+            }
+            teller.sent.push_back(Sent { number, id, since });
+        }
+        if std::mem::take(&mut teller.is_away) {
+            tracing::info!(event = "stream-told");
+        }
+        let (least, forgotten) = teller.readers.look(&shared.key, said, Instant::now());
+        for command in forgotten {
+            connection.send(&command).await?;
+            // Where it may not, it stays.
+            connection.receive(Duration::ZERO).await?;
+        }
+        Ok(self.applied(&mut teller.sent, least))
+    }
+
+    /// Everybody has applied all up to here; none: there is nobody.
+    fn applied(&self, sent: &mut VecDeque<Sent>, least: Option<Id>) -> Moved {
+        let mut last = None;
+        while let Some(one) = sent.pop_front_if(|one| least.is_none_or(|least| one.id <= least)) {
+            last = Some(one.number);
+        }
+        let Some(last) = last else { return Moved::No };
+        let mut queue = self.queue();
+        let next = sent.front().map(|one| one.since);
+        let next = next.or_else(|| queue.waiting.front().map(|one| one.since));
+        queue.waits_since = next.filter(|_| queue.last > last);
+        drop(queue);
+        self.heard.send_replace(last);
+        Moved::Yes
+    }
+
+    /// Fills an empty batch.
+    fn take(&self, batch: &mut Vec<Waiting>) {
         if batch.is_empty() {
             let mut queue = self.queue();
             let count = queue.waiting.len().min(AT_ONCE);
             batch.extend(queue.waiting.drain(..count));
             queue.bytes -= batch.iter().map(|one| one.added.bytes()).sum::<usize>();
         }
-        !batch.is_empty()
     }
 
-    async fn send(
-        &self,
-        connection: &mut Option<Connection>,
-        batch: &[Waiting],
-    ) -> Result<(), Failed> {
-        let connection = match connection {
-            Some(connection) => connection,
-            None => connection.insert(Connection::open(&self.config.server).await?),
-        };
-        let shared = shared(&self.config);
-        let commands = batch.iter().map(|one| add(&shared.key, shared.keep, &one.added));
-        connection.send(&commands.collect::<Vec<_>>().concat()).await?;
-        for _ in batch {
-            good(connection.receive(Duration::ZERO).await?)?;
-        }
-        Ok(())
-    }
-
-    fn is_there(&self) {
-        if self.queue().away_since.take().is_some() {
-            tracing::info!(event = "stream-told");
-        }
-    }
-
-    fn is_away(&self, failed: &Failed) {
-        let mut queue = self.queue();
-        if queue.away_since.is_none() {
-            queue.away_since = Some(Instant::now());
+    fn say_away(&self, teller: &mut Teller, failed: &Failed) {
+        if !std::mem::replace(&mut teller.is_away, true) {
             let (reason, place) = (failed.as_str(), self.config.server.place.to_string());
             tracing::error!(event = "stream-untold", place, reason, error = %failed);
         }
@@ -191,6 +260,24 @@ impl Others {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether anything has come of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    Yes,
+    No,
+}
+
+/// What an entry is called that was added.
+fn id(reply: Reply) -> Result<Id, Failed> {
+    let Reply::Bytes(text) = reply else { return Err(unread()) };
+    let id = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+    id.ok_or_else(unread)
+}
+
+fn unread() -> Failed {
+    Failed::Said("bad-reply", "a command was answered with something else".into())
 }
 
 /// Tells what is put in, as long as the process lives: what is told last is told while it ends.

@@ -5,6 +5,7 @@
 //! (`valkey::Place`).
 
 use super::connection::{Connection, good};
+use super::readers::Own;
 use super::words;
 use crate::config::{Database, DatabaseKind, SharedStream};
 use crate::database::source::{
@@ -72,6 +73,7 @@ pub struct Stream {
     session: Session,
     place: Place,
     waiting: VecDeque<Entry>,
+    own: Own,
     /// Whether there was nothing more the last time.
     is_at_end: bool,
 }
@@ -103,8 +105,9 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
         })
         .into_iter()
         .collect();
+    let own = Own::new(&session.key, config);
     let (place, waiting) = (Place::default(), VecDeque::new());
-    let stream = Stream { session, place, waiting, is_at_end: false };
+    let stream = Stream { session, place, waiting, own, is_at_end: false };
     Ok(Connected {
         stream: source::Stream::Valkey(Box::new(stream)),
         server: server.run.into(),
@@ -145,7 +148,14 @@ impl Stream {
     async fn read(&mut self) -> Result<(), Failed> {
         let wait_ms = self.is_at_end.then_some(WAIT_MS);
         let Session { connection, key } = &mut self.session;
-        connection.send(&read_after(key, self.place.id, ENTRIES, wait_ms)).await?;
+        // What was handed out is applied. It is said before anything is read: `readers`.
+        let said = self.own.say(self.place.id);
+        let mut commands = said.clone().unwrap_or_default();
+        commands.append(&mut read_after(key, self.place.id, ENTRIES, wait_ms));
+        connection.send(&commands).await?;
+        if said.is_some() {
+            good(connection.receive(Duration::ZERO).await?)?;
+        }
         let longer = Duration::from_millis(wait_ms.unwrap_or(0));
         let read = entries(good(connection.receive(longer).await?)?);
         let why = || Failed::Said("bad-reply", "XREAD was answered with something else".into());
