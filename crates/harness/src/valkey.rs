@@ -1,5 +1,7 @@
-//! A private Valkey, or Redis, on a Unix socket and a port of its own. It keeps nothing on the disk, so one
-//! that was started anew has lost all it had.
+//! A private Valkey, or Redis, on a Unix socket and a port of its own.
+//!
+//! For tests of machines that tell each other what has changed. It keeps nothing on the disk, so one that was
+//! started anew has lost all it had. Not here: what is in it.
 
 use crate::address::{Address, free_port};
 use crate::process::{Process, Stopped};

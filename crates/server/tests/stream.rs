@@ -148,8 +148,8 @@ fn what_is_said_to_one_is_heard_by_all() {
     }
     // An expression over addresses has no name: every page goes.
     machines.truth(2, "new");
-    let ban = Request::new("BAN", "/").header("x-ban-url", "^/page.php");
-    assert_eq!(ask(&here, ban).status, 200);
+    let expression = Request::new("BAN", "/").header("x-ban-url", "^/page.php");
+    assert_eq!(ask(&here, expression).status, 200);
     assert_eq!(get(&there, TWO).text(), "2=new");
     assert_eq!(counter(&here, "stream_heard"), 1, "by hand; nobody hears himself");
     assert_eq!(counter(&here, "stream_told"), 7, "{}", machines.entries());
@@ -361,6 +361,29 @@ fn a_restart_hears_what_was_told_meanwhile() {
     assert_eq!(get(&pagewell, ONE).text(), "1=new", "{}", pagewell.log());
     assert!(is_hit(&get(&pagewell, TWO)), "{}", pagewell.log());
     assert_eq!(counter(&pagewell, "database_gaps"), 0);
+}
+
+/// As the guide says, by an account that may do no more than it says.
+#[test]
+fn an_account_of_its_own_is_enough() {
+    let guide = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guide/several-machines.md"
+    ));
+    let guide = guide.expect("the guide");
+    let line = guide.lines().find(|line| line.starts_with("ACL SETUSER")).expect("a line");
+    let machines = Machines::new();
+    machines.stream.command(&line.split(' ').collect::<Vec<_>>()).expect("an account");
+    let url = format!("redis://pagewell:secret@127.0.0.1:{}/1", machines.stream.port());
+    let config = format!("[stream]\nurl = {url:?}\n");
+    let [here, there] = [machines.site.serve(&config), machines.site.serve(&config)];
+    [&here, &there].into_iter().for_each(|one| stored(one, ONE));
+    post(&here, "/write.php?n=1&to=new");
+    assert_eq!(get(&there, ONE).text(), "1=new", "{}{}", here.log(), there.log());
+    // What everything is done with when a machine takes its leave.
+    drop(there);
+    let all = machines.stream.command(&["-n", "1", "HLEN", "pagewell:read"]).expect("a number");
+    assert_eq!(all, "1");
 }
 
 #[test]

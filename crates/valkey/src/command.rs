@@ -1,4 +1,6 @@
-//! The commands, as clients write them: an array of bulk strings.
+//! The commands, as clients write them: an array of bulk strings (RESP2). Those that take a stream or a hash
+//! take its key; whatever is in a word, nothing is escaped, for each has its length before it.
+//! Not here: which reply each has.
 
 use crate::place::Id;
 
@@ -38,7 +40,7 @@ pub fn select(database: &str) -> Vec<u8> {
 
 /// `XINFO STREAM`.
 #[must_use]
-pub fn info_of(stream: &str) -> Vec<u8> {
+pub fn ask_extent(stream: &str) -> Vec<u8> {
     command(&[b"XINFO", b"STREAM", stream.as_bytes()])
 }
 

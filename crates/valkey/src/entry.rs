@@ -1,4 +1,6 @@
-//! The entries in a reply to `XREAD` of one stream, and the fields in one to `HGETALL`.
+//! The entries in a reply to `XREAD` of one stream, and the fields in one to `HGETALL`. What has another form
+//! is none of them: nothing is taken for an entry in part.
+//! Not here: what a field means.
 
 use crate::place::Id;
 use crate::reply::Reply;

@@ -7,7 +7,7 @@
 //! | `command` | the commands, written |
 //! | `entry` | the entries in a reply to `XREAD`, the fields in one to `HGETALL` |
 //! | `place` | how far a stream is read, and whether something of it has gone unread |
-//! | `info` | what `XINFO STREAM` and `INFO` say |
+//! | `extent` | what `XINFO STREAM` and `INFO` say |
 //!
 //! Sources: <https://valkey.io/topics/protocol/>, <https://valkey.io/topics/streams-intro/>, and the pages of
 //! the commands. No sockets, no clock. Bounded: a reply's bytes and depth, by the reader. What an entry
@@ -17,15 +17,15 @@
 
 mod command;
 mod entry;
-mod info;
+mod extent;
 mod place;
 mod reply;
 
 pub use command::{
-    Added, add, all_fields, authenticate, command, info_of, read_after, remove_field,
+    Added, add, all_fields, ask_extent, authenticate, command, read_after, remove_field,
     remove_field_if, select, set_field,
 };
 pub use entry::{Entry, entries, fields};
-pub use info::{Server, StreamInfo};
+pub use extent::{Extent, Server};
 pub use place::{Id, NoPlace, Place};
 pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable};

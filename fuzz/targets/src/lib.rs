@@ -21,12 +21,13 @@ pub mod request_head;
 pub mod route;
 pub mod snapshot;
 pub mod target_key;
+pub mod valkey;
 
 /// A target: its name, which is its corpus's as well, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
@@ -42,4 +43,5 @@ pub const TARGETS: [Target; 15] = [
     ("route", route::run),
     ("purge", purge::run),
     ("snapshot", snapshot::run),
+    ("valkey", valkey::run),
 ];

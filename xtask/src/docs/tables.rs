@@ -51,6 +51,7 @@ fn heading_of(table: &str) -> &'static str {
         "change" => {
             "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
         }
+        "stream" => "\n## `[stream]`\n\nSee [Several machines](../guide/several-machines.md).\n",
         _ => "\n## Others\n",
     }
 }
@@ -66,7 +67,8 @@ pub fn options() -> String {
          comes from, with `--set` those alone that are set. Where a list of texts is wanted, one may stand alone. What is marked ↻ can change while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
     );
     let mut heading = None;
-    let (top, tables): (Vec<_>, Vec<_>) = OPTIONS.iter().partition(|row| !row.key.contains('.'));
+    let (top, tables): (Vec<&OptionRow>, Vec<&OptionRow>) =
+        OPTIONS.iter().partition(|row| !row.key.contains('.'));
     for row in top.into_iter().chain(tables) {
         let table = row.key.split_once('.').map_or("", |(table, _)| table);
         if heading != Some(table) {

@@ -64,9 +64,6 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         );
     }
     let memory_bytes = memory_bytes(file)?;
-    if memory_bytes < 1 << 20 {
-        return wrong("memory", "the page budget needs at least 1M");
-    }
     let policy = resolve_policy(file, &limits)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
@@ -85,8 +82,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let hosts = resolve_rules::hosts(file)?;
     let databases = super::database::resolve(&file.database, &file.change)?;
     check_user(file)?;
-    let pairs = file.tls.iter().cloned();
-    let pairs = pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect();
+    let tls = pairs(file);
     Ok(Config {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
         trusted_proxies,
@@ -95,7 +91,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         listen,
         listen_tls,
         proxied,
-        tls: pairs,
+        tls,
         https_redirect,
         admin,
         admin_token,
@@ -123,6 +119,11 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,
     })
+}
+
+fn pairs(file: &File) -> Vec<TlsPair> {
+    let pairs = file.tls.iter().cloned();
+    pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect()
 }
 
 /// No address is given twice: only one could listen there. With port 0 each gets one of its own.
@@ -163,9 +164,13 @@ fn check_user(file: &File) -> Result<(), LoadError> {
 
 /// The page budget of all sites together.
 pub(super) fn memory_bytes(file: &File) -> Result<usize, LoadError> {
-    match &file.memory {
-        Some(text) => parse_bytes(text).map(|n| n as usize).or_else(|e| wrong("memory", e)),
-        None => Ok(machine_memory_bytes() / 4),
+    let bytes = match &file.memory {
+        Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
+        None => machine_memory_bytes() / 4,
+    };
+    match bytes < 1 << 20 {
+        true => wrong("memory", "the page budget needs at least 1M"),
+        false => Ok(bytes),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `[stream]`: the stream of a Valkey or Redis by which machines tell each other what was changed. It is
-//! followed as a database is ([`Database`]), and has no rules: what it says are names.
+//! followed as a database is ([`Database`]), and has no rules: what it says are names. Off where no URL is
+//! given. Not here: whether anything is there.
 
 use super::database::url::{Read, read_stream};
 use super::database::{BARRIER, WAIT_MAX, on_lag, password, wait};

@@ -1,4 +1,6 @@
-//! The rows of [`table`](super::table) about who says what has changed: databases, rules, other machines.
+//! The rows of [`table`](super::table) about who says what has changed: databases, the rules for their rows, and
+//! the stream by which machines tell each other. A file of its own for its length alone: whoever reads them
+//! reads `table::OPTIONS`.
 
 use super::table::{OptionRow, Text, row};
 
@@ -128,6 +130,6 @@ pub const CHANGES: &[OptionRow] = &[
         "stream.barrier",
         "",
         "250ms",
-        "How long whoever has changed something waits until the stream has it, and until what others had told before is applied here. `0s`: not at all.",
+        "How long whoever has changed something is held until all machines have applied it. `0s`: not at all.",
     ),
 ];

@@ -34,7 +34,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("handed-over", "Nothing: the next connection is the new process's."),
     (
         "changes-late",
-        "See database-broken in the log; raise database.barrier if the server is only slow.",
+        "See database-broken and stream-untold in the log; raise database.barrier or stream.barrier if the server is only slow.",
     ),
     // It was not stored, for more than RFC 9111 says.
     ("owner-coded", "Let Pagewell do the coding: switch compression off in the application."),

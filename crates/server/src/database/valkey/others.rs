@@ -30,8 +30,10 @@ const WAITING_BYTES: usize = 16 << 20;
 const AT_ONCE: usize = 256;
 /// How many are remembered that not everybody has applied.
 const SENT_MAX: usize = 10_000;
-/// Between two looks at who has applied it, at first and at most.
-const PAUSE: Duration = Duration::from_micros(200);
+/// How often is looked who has applied it, without a pause: a timer takes longer than the others do.
+const LOOKS_AT_ONCE: u32 = 10;
+/// Between two further looks, at first and at most.
+const PAUSE: Duration = Duration::from_millis(1);
 const LOOK_MAX: Duration = Duration::from_millis(50);
 /// Between two attempts to reach the server, at first and at most.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -158,17 +160,18 @@ impl Others {
     }
 
     async fn run(&self, site: &Site) {
-        let (mut teller, mut pause) = (Teller::default(), PAUSE);
+        let (mut teller, mut pause, mut looks) = (Teller::default(), PAUSE, 0);
         loop {
             self.take(&mut teller.batch);
             if teller.batch.is_empty() && teller.sent.is_empty() {
                 self.put.notified().await;
-                pause = PAUSE;
+                (pause, looks) = (PAUSE, 0);
                 continue;
             }
             let was_kept = teller.connection.is_some();
             match self.step(&mut teller, site).await {
-                Ok(Moved::Yes) => pause = PAUSE,
+                Ok(Moved::Yes) => (pause, looks) = (PAUSE, 0),
+                Ok(Moved::No) if looks < LOOKS_AT_ONCE => looks += 1,
                 Ok(Moved::No) => {
                     // Something else may be told meanwhile.
                     let _ = tokio::time::timeout(pause, self.put.notified()).await;

@@ -3,17 +3,8 @@
 //!
 //! A field says how far all is applied, a number that goes up at least once a second, and after how many
 //! milliseconds of silence the machine answers nothing from memory any more (`lag_max`, and what it takes to
-//! notice). A machine is waited for as long as it may answer from memory; nobody's clock is compared with
-//! another's.
-//!
-//! Checked against:
-//! - told → a machine begins to follow: it says where it begins *before* it reads, in the same order to the
-//!   server. Either it is seen by whoever has told, or it reads the entry before it answers from memory.
-//! - told → a machine applies → it says so → it is cut off: what it has said it has applied.
-//! - a machine is cut off → told: it does not move, so it is waited for until it has been silent for as long
-//!   as it said, and it has closed its gate by then.
-//! - a machine that was silent for so long comes back: it says where it is before it reads on, and lets
-//!   nothing in before it has read on.
+//! notice). It is waited for as long as it may answer; nobody's clock is compared with another's. [`Readers`]
+//! has the interleavings. Not here: who waits, and for how long at most (`others`).
 
 use super::words::own;
 use crate::config::{Database, OnLag};
@@ -89,7 +80,14 @@ fn saying(text: &str) -> Option<Saying> {
     words.next().is_none().then_some(Saying { read, silent_max })
 }
 
-/// The other machines, as they were seen.
+/// The other machines, as they were seen. Checked against:
+/// - told → a machine begins to follow: it says where it begins *before* it reads, in that order to the
+///   server. Either it is seen by whoever has told, or it reads the entry before it answers from memory.
+/// - told → a machine applies → it says so → it is cut off: what it has said it has applied.
+/// - a machine is cut off → told: it does not move, so it is waited for until it has been silent for as long
+///   as it said, and it has closed its gate by then.
+/// - a machine that was silent for so long comes back: it says where it is before it reads on, and lets
+///   nothing in before it has read on.
 #[derive(Default)]
 pub struct Readers {
     seen: HashMap<String, (String, Instant)>,

@@ -14,7 +14,7 @@ use crate::database::source::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use valkey::{Entry, Place, StreamInfo, entries, info_of, read_after};
+use valkey::{Entry, Extent, Place, ask_extent, entries, read_after};
 
 /// How many entries are asked for at once.
 const ENTRIES: usize = 128;
@@ -46,10 +46,10 @@ impl Session {
     }
 
     async fn place(&mut self) -> Result<Place, Failed> {
-        self.connection.send(&info_of(&self.key)).await?;
+        self.connection.send(&ask_extent(&self.key)).await?;
         let reply = self.connection.receive(Duration::ZERO).await?;
-        if let Some(info) = StreamInfo::read(&reply) {
-            return Ok(info.place);
+        if let Some(extent) = Extent::read(&reply) {
+            return Ok(extent.place);
         }
         good(reply)?;
         let key = &self.key;

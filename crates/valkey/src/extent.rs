@@ -1,24 +1,26 @@
-//! What a server says of a stream (`XINFO STREAM`) and of itself (`INFO`).
+//! What a server says of a stream (`XINFO STREAM`) and of itself (`INFO`), as far as whoever follows the
+//! stream has to know: how far it has come, what of it has gone, and whether it is the same server as before.
+//! Fields that are not known are passed over. Not here: when they are asked for.
 
 use crate::place::{Id, Place};
 use crate::reply::Reply;
 
 /// A stream, as `XINFO STREAM` tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamInfo {
+pub struct Extent {
     /// How far it has come.
     pub place: Place,
 }
 
-impl StreamInfo {
+impl Extent {
     /// What a reply says; none where it is something else, or of a server before version 7, which does not
     /// count what was ever added. A stream that is not there has come nowhere.
     #[must_use]
-    pub fn read(reply: &Reply) -> Option<StreamInfo> {
+    pub fn read(reply: &Reply) -> Option<Extent> {
         let list = match reply {
             Reply::List(list) => list,
             Reply::Error(text) if text.contains("no such key") => {
-                return Some(StreamInfo { place: Place::default() });
+                return Some(Extent { place: Place::default() });
             }
             _ => return None,
         };
@@ -37,7 +39,7 @@ impl StreamInfo {
             _ => return None,
         };
         let (length, added) = (count("length")?, count("entries-added")?);
-        Some(StreamInfo { place: Place { id, added, gone: added.checked_sub(length)? } })
+        Some(Extent { place: Place { id, added, gone: added.checked_sub(length)? } })
     }
 }
 
@@ -95,12 +97,12 @@ mod tests {
             ])
         };
         let place = Place { id: Id { ms: 7, number: 1 }, added: 10, gone: 7 };
-        assert_eq!(StreamInfo::read(&said(10)), Some(StreamInfo { place }));
-        assert_eq!(StreamInfo::read(&said(2)), None);
-        assert_eq!(StreamInfo::read(&Reply::List(vec![word("length"), Reply::Integer(1)])), None);
-        let missing = StreamInfo::read(&Reply::Error("ERR no such key".into()));
-        assert_eq!(missing.map(|info| info.place), Some(Place::default()));
-        assert_eq!(StreamInfo::read(&Reply::Error("NOPERM".into())), None);
+        assert_eq!(Extent::read(&said(10)), Some(Extent { place }));
+        assert_eq!(Extent::read(&said(2)), None);
+        assert_eq!(Extent::read(&Reply::List(vec![word("length"), Reply::Integer(1)])), None);
+        let missing = Extent::read(&Reply::Error("ERR no such key".into()));
+        assert_eq!(missing.map(|extent| extent.place), Some(Place::default()));
+        assert_eq!(Extent::read(&Reply::Error("NOPERM".into())), None);
     }
 
     #[test]

@@ -1,0 +1,49 @@
+//! Replies of Valkey or Redis: nothing panics, however the bytes are cut the replies are the same, none is longer
+//! or deeper than it may be, and what an entry says is something that can be dropped.
+//!
+//! The data is what a server sends; its first byte says where it is cut.
+
+use valkey::{DEPTH_MAX, Extent, Place, Replies, Reply, Unreadable, entries, fields};
+
+const BYTES_MAX: usize = 4_096;
+
+/// Reads the data whole, and in pieces.
+pub fn run(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else { return };
+    let pieces = usize::from(*first).max(1);
+    let whole = replies(rest, rest.len().max(1));
+    assert_eq!(whole, replies(rest, pieces));
+    for reply in whole.0 {
+        assert!(depth(&reply) <= DEPTH_MAX);
+        if let Some(Extent { place }) = Extent::read(&reply) {
+            let text = place.to_string();
+            let Place { id, added, .. } = text.parse().expect("a place is one");
+            assert_eq!((id, added), (place.id, place.added));
+            assert!(place.has_all(&place));
+        }
+        let _ = fields(reply.clone());
+        let _ = entries(reply);
+    }
+}
+
+fn depth(reply: &Reply) -> usize {
+    match reply {
+        Reply::List(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn replies(data: &[u8], piece: usize) -> (Vec<Reply>, Option<Unreadable>) {
+    let (mut reader, mut found) = (Replies::new(BYTES_MAX), Vec::new());
+    for piece in data.chunks(piece) {
+        reader.push(piece);
+        loop {
+            match reader.next() {
+                Ok(Some(reply)) => found.push(reply),
+                Ok(None) => break,
+                Err(why) => return (found, Some(why)),
+            }
+        }
+    }
+    (found, None)
+}
