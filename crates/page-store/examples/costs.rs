@@ -8,7 +8,8 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    Applied, Change, Limits, Page, Payload, Site, Store, Strength, Target, Tidied, Touches,
+    Applied, Change, Limits, Older, Page, Payload, Round, Site, Store, Strength, Target, Tidied,
+    Touches,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,7 @@ fn main() {
     measure_a_page_with_many_tags(&store);
     measure_lookups(&store, pages);
     measure_changes(&store, pages);
+    measure_rounds(&store);
     measure_pauses(&store, pages, tags);
     store.validate();
 }
@@ -134,6 +136,35 @@ fn measure_changes(store: &Store<Nothing>, pages: usize) {
     row("change of 10,000 tags without pages", &format!("{:?}", begin.elapsed()));
     drop(lease);
     assert!(pages > 6_000, "too few pages to mean anything");
+}
+
+/// Makes all pages older until half of them are unused, and drops those.
+fn measure_rounds(store: &Store<Nothing>) {
+    for (what, older) in [("a round", Older::Anew), ("one more", Older::By(7))] {
+        let (_, took, worst) = make_round(store, older);
+        row(&format!("{what} through all pages"), &format!("{took:?}, worst hold {worst:?}"));
+    }
+    let before = store.stats().pages;
+    (0..before).step_by(2).for_each(|n| drop(store.candidates(store.key(url(n).as_bytes()))));
+    let (dropped, took, worst) = make_round(store, Older::By(1));
+    let what = format!("a round that drops {dropped} pages");
+    row(&what, &format!("{took:?}, worst hold {worst:?}"));
+    while store.tidy() == Tidied::MoreToDo {}
+}
+
+/// How many pages left, how long it took in all, and its longest step.
+fn make_round(store: &Store<Nothing>, older: Older) -> (u64, Duration, Duration) {
+    let (mut round, mut dropped) = (Round::new(older), 0);
+    let (mut took, mut worst) = (Duration::ZERO, Duration::ZERO);
+    while !round.is_over() {
+        let start = Instant::now();
+        let unused = store.grow_older(&mut round);
+        let between = Instant::now();
+        dropped += store.drop_unused(&unused);
+        worst = worst.max(between - start).max(between.elapsed());
+        took += start.elapsed();
+    }
+    (dropped, took, worst)
 }
 
 /// Marks, looks through and drops all pages while one thread looks up and another inserts; before that, the

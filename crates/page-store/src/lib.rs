@@ -6,7 +6,7 @@
 //! render holds a [`Lease`], the clock's value when it began; [`Store::insert`] checks and inserts in one
 //! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling),
 //! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index; `runs.rs`: its edges; `urls.rs`),
-//! `owners.rs` (private pages), `rewarm.rs`, `told.rs` (what a change touched), `restore.rs` (what outlives the process), `evict.rs`, `fill.rs` (collapse).
+//! `owners.rs` (private pages), `rewarm.rs`, `told.rs` (what a change touched), `restore.rs` (what outlives the process), `evict.rs`, `unused.rs`, `fill.rs` (collapse).
 //!
 //! No sockets, no clock, no logging, no `unsafe`. Times come in as arguments. It knows nothing of HTTP: keys
 //! and tags are bytes, what is stored is the caller's [`Payload`]. Every structure is bounded by [`Limits`].
@@ -42,6 +42,7 @@ mod sync;
 mod table;
 mod tags;
 mod told;
+mod unused;
 mod urls;
 mod validate;
 
@@ -64,3 +65,4 @@ pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
 pub use sync::POISONED;
 pub use told::{Name, TOLD_MAX, Told};
+pub use unused::{Older, Round};

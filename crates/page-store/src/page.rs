@@ -8,6 +8,7 @@
 use crate::budget::{self, Roughly};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
+use crate::unused::{Older, UNUSED};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
@@ -77,8 +78,10 @@ pub struct Marked {
 /// The slot of a page that is in no store.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// The number at which a page's count of uses stays.
+/// The number at which a page's count of uses stays: of the byte they are in, the lowest bits.
 const USES_MAX: u8 = 3;
+/// Above them is the page's age: rounds since it was asked for (`unused.rs`).
+const AGE_AT: u32 = 2;
 
 /// The number at which a page's count of requests stays.
 pub const SERVED_MAX: u16 = u16::MAX;
@@ -111,7 +114,7 @@ struct Kept<P> {
     owns: Roughly,
     /// Where the index keeps it; written under the index lock only.
     slot: AtomicU32,
-    /// 0 to 3, for the eviction.
+    /// 0 to 3, for the eviction; and the age, 0 to [`UNUSED`].
     uses: AtomicU8,
     /// How many requests it has answered; stays at the top.
     served: AtomicU16,
@@ -237,21 +240,52 @@ impl<P> Page<P> {
         }
     }
 
-    /// Counts a use. Not exact under contention, and written only when it changes: a hot page's cache line
-    /// stays shared between the cores.
+    /// Counts a use, by which it is young. Not exact under contention, and written only when it changes: a
+    /// hot page's cache line stays shared between the cores.
     pub(crate) fn used(&self) {
-        let uses = self.kept().uses.load(Ordering::Relaxed);
-        if uses < USES_MAX {
-            self.kept().uses.store(uses + 1, Ordering::Relaxed);
+        let before = self.kept().uses.load(Ordering::Relaxed);
+        // Used that often, and of no age.
+        if before != USES_MAX {
+            let uses = ((before & USES_MAX) + 1).min(USES_MAX);
+            self.kept().uses.store(uses, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn uses(&self) -> u8 {
-        self.kept().uses.load(Ordering::Relaxed)
+        self.kept().uses.load(Ordering::Relaxed) & USES_MAX
     }
 
+    /// It has so many uses, and the age that it has.
     pub(crate) fn set_uses(&self, uses: u8) {
-        self.kept().uses.store(uses, Ordering::Relaxed);
+        let with = |before: u8| Some(before & !USES_MAX | uses.min(USES_MAX));
+        let byte = &self.kept().uses;
+        // Always something, so it is always done.
+        let _ = byte.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+    }
+
+    /// It is the other in another form: with the same uses and of the same age.
+    pub(crate) fn take_uses_of(&self, other: &Page<P>) {
+        self.kept().uses.store(other.kept().uses.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Rounds since it was asked for.
+    pub(crate) fn age(&self) -> u8 {
+        self.kept().uses.load(Ordering::Relaxed) >> AGE_AT
+    }
+
+    /// Makes it older; its age then. Under the index lock. Whoever asks for it at this moment wins.
+    pub(crate) fn grow_older(&self, older: Older) -> u8 {
+        let before = self.kept().uses.load(Ordering::Relaxed);
+        let age = match (older, before >> AGE_AT) {
+            (Older::Anew, _) | (_, 0) => 1,
+            (Older::By(rounds), age) => age.saturating_add(rounds).min(UNUSED),
+        };
+        let after = before & USES_MAX | age << AGE_AT;
+        let byte = &self.kept().uses;
+        match byte.compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => age,
+            Err(_) => 0,
+        }
     }
 
     /// Counts a request that is answered with it. Not exact under contention, as a load and a store: it is

@@ -128,11 +128,16 @@ impl<P> Index<P> {
     /// Drops the page at `at` because of a change: dead, to be buried.
     pub(crate) fn drop_changed(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
         self.queues.remember_worth(self.pages.get(at));
+        self.let_die(at, shards, leaving);
+        self.counters.dropped += 1;
+    }
+
+    /// Takes the page at `at` away from everybody: dead, to be buried.
+    pub(crate) fn let_die(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
         let page = self.kill(at);
         shards.take(&page);
         leaving.push(page);
         self.dead.push(at);
-        self.counters.dropped += 1;
     }
 
     /// Buries a few of the dead.

@@ -23,6 +23,8 @@ pub struct Counters {
     pub refused: [u64; Refused::ALL.len()],
     /// Pages evicted for space.
     pub evicted: u64,
+    /// Pages dropped because nobody had asked for them for long.
+    pub unused: u64,
     /// Pages dropped by changes.
     pub dropped: u64,
     /// Pages marked by changes.

@@ -280,7 +280,7 @@ impl<P: Payload> Shared<P> {
         if new.heap_bytes() > self.limits.page_bytes_max {
             return Err(NotReplaced::TooLarge);
         }
-        new.set_uses(old.uses());
+        new.take_uses_of(old);
         new.set_served(old.served());
         index.swap(old, new);
         self.shards.swap(old, new);

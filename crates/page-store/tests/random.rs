@@ -13,8 +13,8 @@ mod oracle;
 use common::{Made, SITE};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
-    Change, Dependencies, Lease, Limits, NotReplaced, Number, Opened, Page, Store, Strength,
-    Target, Touches,
+    Candidates, Change, Dependencies, Lease, Limits, NotReplaced, Number, Older, Opened, Page,
+    Round, Store, Strength, Target, Touches,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -64,7 +64,12 @@ impl What {
 enum Call {
     TakeLease(usize),
     GiveBack(usize),
-    Insert { lease: usize, variant: u32, made_from: MadeFrom, bytes: usize },
+    Insert {
+        lease: usize,
+        variant: u32,
+        made_from: MadeFrom,
+        bytes: usize,
+    },
     Change(Vec<What>, bool),
     ChangeWhere(usize, bool),
     Open(usize, Vec<What>, bool),
@@ -72,8 +77,18 @@ enum Call {
     LetGo(usize),
     SettleAbandoned,
     Remove(usize),
-    Replace { url: usize, bytes: usize },
-    Share { lease: usize, back: u64, made_from: MadeFrom },
+    Replace {
+        url: usize,
+        bytes: usize,
+    },
+    Share {
+        lease: usize,
+        back: u64,
+        made_from: MadeFrom,
+    },
+    Ask(usize),
+    /// So many rounds older, and another lookup between the two steps.
+    GrowOlder(u8, usize),
 }
 
 fn what() -> impl Strategy<Value = What> {
@@ -121,6 +136,8 @@ fn call() -> impl Strategy<Value = Call> {
         3 => (url(), 0..3_000usize).prop_map(|(url, bytes)| Call::Replace { url, bytes }),
         3 => (place(), 0..5u64, made_from())
             .prop_map(|(lease, back, made_from)| Call::Share { lease, back, made_from }),
+        2 => url().prop_map(Call::Ask),
+        4 => (1..9u8, url()).prop_map(|(rounds, url)| Call::GrowOlder(rounds, url)),
     ]
 }
 
@@ -181,6 +198,8 @@ impl Run {
             Call::Remove(url) => self.remove(*url),
             Call::Replace { url, bytes } => self.replace(*url, *bytes),
             Call::Share { lease, back, made_from } => self.share(*lease, *back, made_from),
+            Call::Ask(url) => drop(self.ask(*url)),
+            Call::GrowOlder(rounds, url) => self.grow_older(*rounds, *url),
         }
         if self.stamps.last() != Some(&self.store.number()) {
             self.stamps.push(self.store.number());
@@ -255,8 +274,29 @@ impl Run {
         self.opened[at] = Some((opened, of_oracle));
     }
 
+    fn ask(&mut self, url: usize) -> Candidates<Made> {
+        self.oracle.asked(URLS[url]);
+        self.store.candidates(self.store.key(URLS[url].as_bytes()))
+    }
+
+    fn grow_older(&mut self, rounds: u8, asked: usize) {
+        let mut round = Round::new(Older::By(rounds));
+        let mut unused = Vec::new();
+        while !round.is_over() {
+            unused.extend(self.store.grow_older(&mut round));
+        }
+        self.oracle.grow_older(rounds);
+        drop(self.ask(asked));
+        let dropped = self.store.drop_unused(&unused);
+        let expected = self.oracle.drop_unused();
+        match self.exactness {
+            Exactness::Exact => assert_eq!(dropped, expected),
+            Exactness::Bounded => assert!(dropped <= expected),
+        }
+    }
+
     fn remove(&mut self, url: usize) {
-        let candidates = self.store.candidates(self.store.key(URLS[url].as_bytes()));
+        let candidates = self.ask(url);
         if let Some(page) = candidates.iter().next() {
             self.store.remove(page);
             self.oracle.remove(page.payload().from);
@@ -265,7 +305,7 @@ impl Run {
 
     /// Another form of the same render: the oracle, which knows renders only, sees no difference.
     fn replace(&mut self, url: usize, bytes: usize) {
-        let candidates = self.store.candidates(self.store.key(URLS[url].as_bytes()));
+        let candidates = self.store.peek(self.store.key(URLS[url].as_bytes()));
         for page in candidates.iter() {
             let made = Made { from: page.payload().from, bytes };
             match self.store.replace_payload(page, made) {
@@ -308,7 +348,7 @@ impl Run {
     fn compare(&self) {
         self.store.validate();
         for url in URLS {
-            let candidates = self.store.candidates(self.store.key(url.as_bytes()));
+            let candidates = self.store.peek(self.store.key(url.as_bytes()));
             let found = candidates.iter().map(described).collect::<Vec<_>>();
             let expected = self.oracle.pages(url);
             match self.exactness {

@@ -45,6 +45,7 @@ counters! {
     not_stored: "Responses to GET that were not stored.",
     store_refused: "Pages that were not stored because of a change since their render began.",
     rewarmed: "Pages rendered anew in the background after a change.",
+    unused_rounds: "Times that the pages were gone through for those that nobody asks for: eight in `cache.unused_for`.",
     refreshes_put_off: "Stale pages that were not rendered anew in the background, because no place at the origin was free.",
     coded: "Pages and files of which codings were made.",
     codings_skipped: "Times that codings of a page or file were wanted and not made, because too many waited for theirs.",

@@ -32,7 +32,7 @@ pub struct Figure {
 }
 
 /// The figures besides the counters.
-pub const FIGURES: [Figure; 13] = [
+pub const FIGURES: [Figure; 14] = [
     Figure {
         name: "pages",
         help: "Pages in memory, each variant of a page counted.",
@@ -63,6 +63,12 @@ pub const FIGURES: [Figure; 13] = [
         help: "Pages that left to make room.",
         kind: Kind::Counter,
         read: |_, store| store.counters.evicted,
+    },
+    Figure {
+        name: "unused",
+        help: "Pages that left because nobody had asked for them for as long as `cache.unused_for` says.",
+        kind: Kind::Counter,
+        read: |_, store| store.counters.unused,
     },
     Figure {
         name: "dropped",

@@ -70,6 +70,7 @@ pub mod tls;
 pub mod top;
 pub mod traces;
 pub mod trailers;
+pub mod unused;
 pub mod upload;
 pub mod why;
 pub mod writes;

@@ -13,7 +13,7 @@ mod keeper;
 mod leases;
 mod page_line;
 
-pub use keeper::{Keeper, NAMESPACE};
+pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
 use crate::listen::{Accepted, Listener, accept_each};

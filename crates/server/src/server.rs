@@ -22,6 +22,7 @@ use crate::snapshot::{self, Snapshots};
 use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
 use crate::tls::Tls;
 use crate::traces;
+use crate::unused;
 use page_store::Tidied;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ const LAST_CLOSED: Duration = Duration::from_secs(1);
 const IN_BETWEEN: Duration = Duration::from_millis(500);
 
 /// Between two batches of tidying up.
-const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
+pub(crate) const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 
 /// How long the last lines of the access log may take.
 const LAST_LINES: Duration = Duration::from_secs(5);
@@ -474,6 +475,7 @@ fn begin_chores(door: &Arc<Site>, stopped: &Told) {
     }
     tokio::spawn(let_go(door.clone(), stopped.clone()));
     tokio::spawn(keep_time::run(door.clone(), stopped.clone()));
+    tokio::spawn(unused::run(door.clone(), stopped.clone()));
 }
 
 /// Tidies up after large changes, a batch at a time.

@@ -176,6 +176,21 @@ fn without_a_file_there_is_nothing_to_be_read() {
 }
 
 #[test]
+fn a_time_for_what_nobody_asks_for_counts_from_then_on() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("");
+    client(&pagewell).get("/page.php").expect("an answer");
+    site.config("[cache]\nunused_for = \"2h\"\n", "");
+    pagewell.signal(Signal::HUP);
+    until("it is counted from", || counter(&pagewell, "unused_rounds") == 1);
+    site.config("[cache]\nunused_for = \"1h\"\n", "");
+    pagewell.signal(Signal::HUP);
+    until("it is counted anew", || counter(&pagewell, "unused_rounds") == 2);
+    assert!(is_hit(&client(&pagewell).get("/page.php").expect("an answer")), "it was kept");
+    assert_eq!(counter(&pagewell, "unused"), 0);
+}
+
+#[test]
 fn a_signal_and_the_command_do_the_same() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");

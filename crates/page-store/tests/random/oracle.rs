@@ -11,6 +11,8 @@ struct Page {
     lease: u64,
     render: u64,
     marked: bool,
+    /// Rounds since it was asked for.
+    rounds: u64,
 }
 
 struct Change {
@@ -161,7 +163,7 @@ impl Oracle {
             self.pages.retain(|page| !page.is_variant(url, variants[0]));
         }
         let made_from = made_from.clone();
-        self.pages.push(Page { variant, made_from, lease, render, marked: false });
+        self.pages.push(Page { variant, made_from, lease, render, marked: false, rounds: 0 });
     }
 
     /// Applies a change; returns how many pages it dropped and marked.
@@ -223,6 +225,25 @@ impl Oracle {
 
     pub fn remove(&mut self, render: u64) {
         self.pages.retain(|page| page.render != render);
+    }
+
+    pub fn asked(&mut self, url: &str) {
+        let at_url = self.pages.iter_mut().filter(|page| page.made_from.url == url);
+        at_url.for_each(|page| page.rounds = 0);
+    }
+
+    /// A round that stands for so many; what was asked for since the last may have been asked for just now.
+    pub fn grow_older(&mut self, by: u8) {
+        for page in &mut self.pages {
+            page.rounds += if page.rounds == 0 { 1 } else { by.into() };
+        }
+    }
+
+    /// Drops what was not asked for in eight rounds; how much that was.
+    pub fn drop_unused(&mut self) -> u64 {
+        let before = self.pages.len();
+        self.pages.retain(|page| page.rounds < 9);
+        (before - self.pages.len()) as u64
     }
 
     /// The pages at `url`, oldest first: variant, render, lease, mark.

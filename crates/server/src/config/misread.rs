@@ -11,12 +11,13 @@ const LISTS: [&str; 4] = ["change", "database", "rule", "tls"];
 /// Keys whose values are sizes, by their last names.
 const SIZES: [&str; 5] = ["memory", "max_size", "buffer", "item_bytes", "keep_log"];
 /// Keys whose values are text all the same, though a number would do for a duration elsewhere.
-const DURATIONS: [&str; 14] = [
+const DURATIONS: [&str; 15] = [
     "default_lifetime",
     "heuristic_max",
     "stale_while_revalidate",
     "stale_if_error",
     "soft_for",
+    "unused_for",
     "every",
     "unwatched",
     "lag_max",

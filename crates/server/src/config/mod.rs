@@ -27,6 +27,7 @@ mod table_changes;
 mod table_limits;
 mod traces;
 pub mod units;
+mod unused;
 pub mod written;
 
 use crate::listen::Begin;
@@ -120,6 +121,8 @@ pub struct Config {
     pub policy: Policy,
     /// In which codings content is sent.
     pub codings: Codings,
+    /// After how long a page goes that nobody asks for; none: when its room is needed.
+    pub unused_for: Option<Duration>,
     /// How pages are rendered anew in the background after a change; none: only when somebody asks.
     pub rewarm: Option<Rewarm>,
     /// How pages outlive the process; none: they do not.

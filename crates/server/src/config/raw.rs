@@ -186,6 +186,7 @@ pub struct Cache {
     pub stale_while_revalidate: Option<String>,
     pub stale_if_error: Option<String>,
     pub soft_for: Option<String>,
+    pub unused_for: Option<String>,
     pub server_timing: Option<bool>,
     pub esi: Option<bool>,
 }

@@ -82,7 +82,6 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let hosts = resolve_rules::hosts(file)?;
     let databases = super::database::resolve(&file.database, &file.change)?;
     check_user(file)?;
-    let tls = pairs(file);
     Ok(Config {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
         trusted_proxies,
@@ -91,7 +90,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         listen,
         listen_tls,
         proxied,
-        tls,
+        tls: pairs(file),
         https_redirect,
         admin,
         admin_token,
@@ -107,6 +106,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         access_log: super::access_log::resolve(&file.access_log)?,
         server_timing: file.cache.server_timing.unwrap_or(false),
         esi: file.cache.esi.unwrap_or(false),
+        unused_for: super::unused::resolve(&file.cache)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         traces: super::traces::resolve(&file.traces)?,
         stream: super::stream::resolve(&file.stream, hosts.canonical.as_deref(), &databases)?,

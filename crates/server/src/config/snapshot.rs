@@ -108,6 +108,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.traces = raw::Traces::default();
     other.access_log = raw::AccessLog::default();
     other.cache.server_timing = None;
+    other.cache.unused_for = None;
     other.rule.iter_mut().for_each(|rule| rule.server_timing = None);
     other.memcached = raw::Memcached::default();
     other.snapshot = raw::Snapshot::default();

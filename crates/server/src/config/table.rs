@@ -316,6 +316,7 @@ const REST: &[OptionRow] = &[
         "0s",
         "How long a page that a soft change has marked may still be served while it is rendered anew. What the page itself says in `stale-while-revalidate` holds as well; `no-cache` and `must-revalidate` forbid it.",
     ),
+    row("cache.unused_for", "", "none", super::unused::HELP),
     row(
         "cache.server_timing",
         "",

@@ -153,6 +153,6 @@ fn gone(entry: &Entry, last: Option<&LastRender>, now_ms: u64) -> String {
             let (change, by) = (dropped.change, dropped.by.text());
             format!("Nothing is in memory: {by} dropped it {ago} s ago (change {change}). ")
         }
-        _ => "Nothing is in memory any more, and no change dropped it: it was evicted for space, or removed. ".into(),
+        _ => "Nothing is in memory any more, and no change dropped it: it was evicted for space, not asked for in cache.unused_for, or removed. ".into(),
     }
 }

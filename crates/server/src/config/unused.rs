@@ -1,0 +1,42 @@
+//! `cache.unused_for`: after how long a page goes that nobody asks for. Off unless it is given: memory is bounded
+//! in any case, and what is seldom asked for goes first when it is needed. What it means is in `crate::unused`
+//! and `page_store`; here it is read, with its row of the manual.
+
+use super::raw;
+use super::resolve::LoadError;
+use super::units::parse_duration;
+use std::time::Duration;
+
+/// What the manual says of it.
+pub(super) const HELP: &str = "After how long a page goes that nobody asks for, such as `2h`; a minute at least. Up to an eighth more may pass until it does. Without it, or with `0s`, it stays until its room is needed.";
+
+/// The shortest: all pages are gone through eight times in it.
+const MIN: Duration = Duration::from_secs(60);
+
+/// Checks it; `None` where it is off.
+pub(super) fn resolve(raw: &raw::Cache) -> Result<Option<Duration>, LoadError> {
+    let wrong = |what| LoadError(format!("cache.unused_for: {what}"));
+    let Some(text) = &raw.unused_for else { return Ok(None) };
+    match parse_duration(text).map_err(wrong)? {
+        Duration::ZERO => Ok(None),
+        short if short < MIN => Err(wrong(format!("{text:?}: 1m at least, or 0s for never"))),
+        time => Ok(Some(time)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_off_unless_it_is_given_and_never_short() {
+        let read = |text: &str| resolve(&toml::from_str(text).unwrap()).map_err(|error| error.0);
+        assert_eq!(read(""), Ok(None));
+        assert_eq!(read("unused_for = \"0s\""), Ok(None));
+        assert_eq!(read("unused_for = \"2h\""), Ok(Some(Duration::from_secs(7_200))));
+        for wrong in ["59s", "1", "long"] {
+            let said = read(&format!("unused_for = {wrong:?}")).unwrap_err();
+            assert!(said.starts_with("cache.unused_for: "), "{said}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Takes out the pages that nobody has asked for in `cache.unused_for`, where that is given.
+//!
+//! The store knows of each page in which of the last rounds it was asked for (`page_store`, `unused.rs`). A round
+//! is made here in every eighth of that time, in parts of some hundred pages with a pause between them, so that
+//! hits and changes wait for no more than one part. A page is there for that time after it was asked for last,
+//! and goes within the next eighth of it. When the time is another one, or the machine's clock was put back,
+//! counting begins anew: a page may stay for longer then, never for less.
+//!
+//! Asking for it is whatever looks a page up to answer somebody, hit or not; that it is rendered anew in the
+//! background counts as well. What clients keep over the memcached port under keys of their own is left alone:
+//! they have given it a time themselves.
+
+use crate::memcached;
+use crate::phase::{Phase, Told};
+use crate::server::BETWEEN_BATCHES;
+use crate::site::Site;
+use http_cache::Timestamp;
+use page_store::{Older, Round};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often it is looked whether a round is due.
+const LOOK: Duration = Duration::from_secs(1);
+/// Rounds in `cache.unused_for`.
+const ROUNDS: u64 = 8;
+
+/// Sees to it until Pagewell stops.
+pub async fn run(door: Arc<Site>, mut stop: Told) {
+    let mut sites: Vec<(Arc<Site>, Rounds)> =
+        door.all_or(None).map(|site| (site.clone(), Rounds::default())).collect();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        for (site, rounds) in &mut sites {
+            let unused_for = site.now().config.unused_for;
+            if let Some(older) = rounds.due(unused_for, site.clock.now()) {
+                make_round(site, older, &stop).await;
+            }
+        }
+    }
+}
+
+/// When the last round was made, and for which time; none, or none for long.
+#[derive(Default)]
+struct Rounds(Option<(Duration, Timestamp)>);
+
+impl Rounds {
+    /// Whether one is due.
+    fn due(&mut self, unused_for: Option<Duration>, now: Timestamp) -> Option<Older> {
+        let Some(unused_for) = unused_for else {
+            self.0 = None;
+            return None;
+        };
+        let older = match self.0 {
+            Some((same, last)) if same == unused_for && last <= now => {
+                let length_ms = (unused_for.as_millis() as u64 / ROUNDS).max(1);
+                match (now.0 - last.0) / length_ms {
+                    0 => return None,
+                    rounds => Older::By(u8::try_from(rounds).unwrap_or(u8::MAX)),
+                }
+            }
+            _ => Older::Anew,
+        };
+        self.0 = Some((unused_for, now));
+        Some(older)
+    }
+}
+
+async fn make_round(site: &Site, older: Older, stop: &Told) {
+    let mut round = Round::new(older);
+    while !round.is_over() && !stop.borrow().is_leaving() {
+        let mut unused = site.store.grow_older(&mut round);
+        unused.retain(|page| !memcached::is_of_client(page.key().bytes()));
+        if site.store.drop_unused(&unused) > 0 {
+            site.untidy.notify_one();
+        }
+        drop(unused);
+        tokio::time::sleep(BETWEEN_BATCHES).await;
+    }
+    site.counters.unused_rounds.add();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_due_in_every_eighth_and_anew_when_the_time_is_another() {
+        let mut rounds = Rounds::default();
+        let mut due = |minutes: Option<u64>, now_s: u64| {
+            rounds.due(minutes.map(|n| Duration::from_secs(60 * n)), Timestamp(now_s * 1_000))
+        };
+        assert_eq!(due(None, 1_000), None);
+        assert_eq!(due(Some(8), 1_000), Some(Older::Anew));
+        assert_eq!(due(Some(8), 1_059), None);
+        assert_eq!(due(Some(8), 1_061), Some(Older::By(1)));
+        assert_eq!(due(Some(8), 1_120), None, "from the last on, not by the clock");
+        assert_eq!(due(Some(8), 1_121), Some(Older::By(1)));
+        assert_eq!(due(Some(8), 1_121 + 150), Some(Older::By(2)));
+        assert_eq!(due(Some(8), 9_000_000), Some(Older::By(u8::MAX)));
+        assert_eq!(due(Some(16), 9_000_001), Some(Older::Anew));
+        assert_eq!(due(Some(16), 8_000_000), Some(Older::Anew), "the clock was put back");
+        assert_eq!(due(None, 8_000_001), None);
+        assert_eq!(due(Some(16), 8_000_002), Some(Older::Anew));
+    }
+}
