@@ -5,6 +5,7 @@
 
 use crate::schema::{Column, Schema, TableKind};
 use crate::template::Template;
+use crate::text;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -117,6 +118,8 @@ pub enum CheckError {
     IsView(String),
     /// A column in which is looked holds no text of its own: table, column.
     NotText(String, String),
+    /// Letters are compared by a collation that is not known here: table, column, collation.
+    Collation(String, String, String),
     /// There is no such column: table, column, and those that there are.
     ColumnMissing(String, String, Vec<String>),
 }
@@ -129,6 +132,7 @@ impl CheckError {
             CheckError::TableMissing(..) => "table-missing",
             CheckError::IsView(_) => "is-view",
             CheckError::NotText(..) => "no-text",
+            CheckError::Collation(..) => "collation",
             CheckError::ColumnMissing(..) => "column-missing",
         }
     }
@@ -148,6 +152,12 @@ impl fmt::Display for CheckError {
                 write!(
                     f,
                     "table {table}, searches: {column} holds no text of its own: name columns of text that are not worked out from others"
+                )
+            }
+            CheckError::Collation(table, column, collation) => {
+                write!(
+                    f,
+                    "table {table}, searches: {column} is compared by {collation}, which takes letters for one another that are not known here: give the column a collation such as utf8mb4_unicode_ci, or have such pages name the kind as a whole"
                 )
             }
             CheckError::ColumnMissing(table, column, there) => {
@@ -347,6 +357,11 @@ impl Rule {
             let is_told = |column: &Column| column.is_text && !column.is_generated;
             if !table.column(searched).is_some_and(is_told) {
                 return Err(CheckError::NotText(self.table.clone(), searched.clone()));
+            }
+            let collation = table.column(searched).and_then(|column| column.collation.as_ref());
+            if let Some(other) = collation.filter(|collation| !text::is_usual(collation)) {
+                let (table, column) = (self.table.clone(), searched.clone());
+                return Err(CheckError::Collation(table, column, other.clone()));
             }
         }
         Ok(())

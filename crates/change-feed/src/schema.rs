@@ -47,6 +47,8 @@ pub struct Column {
     pub is_generated: bool,
     /// Whether it holds text, which is told as the database compares it; numbers, times and bytes are not.
     pub is_text: bool,
+    /// By which collation it is compared, where that is known.
+    pub collation: Option<String>,
 }
 
 /// Whether a column is a part of the primary key.

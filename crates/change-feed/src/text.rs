@@ -6,7 +6,7 @@
 //! is no letter and no digit, wildcards among it, separates them. Which letters of all scripts a collation takes
 //! for one is not known here: only searches in Latin, Greek and Cyrillic letters and ASCII digits have words, and
 //! where a text has a letter or a digit that some collation may take for one of these, every word may be in it.
-//! Not here: stemming, and collations in which two letters stand for one (`aa` for `å` in Danish).
+//! Not here: stemming, and collations of single languages ([`is_usual`]).
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::borrow::Cow;
@@ -77,7 +77,10 @@ fn folded(text: &str) -> String {
         match str::from_utf8(run) {
             Ok(run) if run.is_ascii() => {
                 let at = folded.len();
-                folded.push_str(run);
+                match run.bytes().any(is_control) {
+                    true => folded.extend(run.chars().filter(|letter| !is_invisible(*letter))),
+                    false => folded.push_str(run),
+                }
                 folded[at..].make_ascii_lowercase();
             }
             Ok(run) => fold(run, &mut folded),
@@ -97,6 +100,9 @@ fn one_s(text: &str) -> String {
 
 /// Adds letters that are not ASCII.
 fn fold(text: &str, folded: &mut String) {
+    if text.chars().any(is_letter_above) {
+        folded.push(ODD);
+    }
     let letters =
         text.nfkd().filter(|letter| !is_combining_mark(*letter) && !is_invisible(*letter));
     // By way of capitals: ß is ss, and ς is σ.
@@ -120,11 +126,27 @@ fn fold(text: &str, folded: &mut String) {
     }
 }
 
-/// Of no weight in any collation: the soft hyphen, and what joins letters, keeps them apart or says which way
-/// they go.
+/// Of no weight in some collations: controls but for blanks, the soft hyphen, and what joins letters, keeps them
+/// apart or says which way they go.
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{61c}' | '\u{640}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{180e}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(letter, '\u{7f}'..='\u{9f}')
+        || u8::try_from(letter).is_ok_and(is_control)
+}
+
+/// Of ASCII, and no blank.
+fn is_control(byte: u8) -> bool {
+    matches!(byte, 0..=8 | 14..=31 | 127)
+}
+
+/// A letter of which it is not known which others are taken for it.
+const ODD: char = '\u{1c80}';
+
+/// Marks that are letters to a collation: small ones written above others, and the iota below.
+fn is_letter_above(mark: char) -> bool {
+    matches!(mark, '\u{345}' | '\u{363}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
+        || matches!(mark, '\u{2de0}'..='\u{2dff}' | '\u{a66f}'..='\u{a67f}' | '\u{a69e}'..='\u{a69f}')
 }
 
 /// A folded letter of which it is known what is taken for it.
@@ -137,6 +159,30 @@ fn is_odd(letter: char) -> bool {
     let is_alike = matches!(letter, '\u{80}'..='\u{52f}' | '\u{1c80}'..='\u{1fff}' | '\u{2000}'..='\u{2dff}')
         || matches!(letter, '\u{a640}'..='\u{a69f}' | '\u{a720}'..='\u{a7ff}' | '\u{ab30}'..='\u{ab6f}');
     letter.is_alphanumeric() && !is_compared(letter) && (is_alike || letter.is_numeric())
+}
+
+/// Whether letters are compared as they are here by a collation of MariaDB or MySQL (`utf8mb4_unicode_ci`). Those
+/// of single languages are not known: a Lithuanian one takes `i` for `y`, a Danish one `aa` for `å`.
+#[must_use]
+pub fn is_usual(collation: &str) -> bool {
+    const USUAL: [&str; 8] = [
+        "bin",
+        "general",
+        "general_mysql500",
+        "unicode",
+        "unicode_520",
+        "uca1400",
+        "0900",
+        "0900_bin",
+    ];
+    let without_charset = collation.split_once('_').map_or("", |(_, kind)| kind);
+    // With case or without, with accents or without, blanks at the end or not: more is found here.
+    let kind = |name: &str| {
+        let mut words: Vec<&str> = name.split('_').collect();
+        words.retain(|word| !matches!(*word, "ci" | "cs" | "ai" | "as" | "nopad"));
+        words.join("_")
+    };
+    [collation, without_charset].iter().any(|name| USUAL.contains(&kind(name).as_str()))
 }
 
 /// Words to be looked for all at once.
@@ -209,6 +255,14 @@ mod tests {
             ("co\u{ad}op", "coop"),
             ("İstanbul", "istanbul"),
             ("東京", "大東京市"),
+            // Marks that are letters, and characters that weigh nothing.
+            ("u", "t\u{367}n"),
+            ("κι", "κ\u{345}"),
+            ("к", "\u{2de6}"),
+            ("x\u{369}", "anything"),
+            ("php", "p\u{1}h\u{9f}p\u{fff9}"),
+            ("php", "p\u{180e}hp"),
+            ("p\u{1}hp", "php"),
             // Any of several words, whatever stands between them.
             ("php cache", "a cache"),
             ("+php -mysql", "php"),
@@ -230,6 +284,34 @@ mod tests {
             ("москва", "Київ"),
         ] {
             assert!(!finds(search, text), "{search} in {text}");
+        }
+    }
+
+    #[test]
+    fn collations_of_single_languages_are_not_known() {
+        for usual in [
+            "utf8mb4_general_ci",
+            "utf8mb4_unicode_520_nopad_ci",
+            "utf8mb4_uca1400_ai_ci",
+            "uca1400_nopad_as_cs",
+            "utf8mb4_bin",
+            "utf8mb4_nopad_bin",
+            "utf8mb4_0900_as_cs",
+            "utf8mb4_0900_bin",
+            "latin1_general_ci",
+        ] {
+            assert!(is_usual(usual), "{usual}");
+        }
+        for other in [
+            "utf8mb4_lithuanian_ci",
+            "utf8mb4_uca1400_danish_ai_ci",
+            "utf8mb4_de_pb_0900_ai_ci",
+            "latin1_swedish_ci",
+            "latin1_german2_ci",
+            "utf8mb4_roman_ci",
+            "x",
+        ] {
+            assert!(!is_usual(other), "{other}");
         }
     }
 

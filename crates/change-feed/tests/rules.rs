@@ -313,4 +313,12 @@ fn searches_that_cannot_be_are_refused() {
     let mut schema = Schema::default();
     schema.add(blob);
     assert_eq!(rules.check(&schema), Err(CheckError::NotText("news".into(), "body".into())));
+    let mut other = table("news", &["id", "title", "body"]);
+    other.columns[2].collation = Some("utf8mb4_lithuanian_ci".into());
+    schema.add(other.clone());
+    let refused = rules.check(&schema).expect_err("another collation");
+    assert!(refused.to_string().contains("utf8mb4_lithuanian_ci"), "{refused}");
+    other.columns[2].collation = Some("utf8mb4_unicode_ci".into());
+    schema.add(other);
+    assert_eq!(rules.check(&schema), Ok(()));
 }

@@ -15,7 +15,7 @@
 //! Invariants: what has been put together is never stored, here or by anybody else, for it may be his alone. All of
 //! a template has come before its fragments are asked for, and all of each before the next is waited for: nobody
 //! holds a place at the origin while he waits for another. All of a page together is bounded by `page_bytes`, and
-//! its fragments by [`FRAGMENTS_MAX`] and [`DEPTH_MAX`]. Who leaves takes what is asked for him along.
+//! its fragments by [`FRAGMENTS_MAX`], [`DEPTH_MAX`] and, together, `origin_timeout`. Who leaves takes what is asked for him along.
 
 use crate::body::{Content, Gathered, ResponseBody};
 use crate::codings::on_the_way;
@@ -41,6 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 /// So many fragments a page has at most, those of its fragments among them.
 const FRAGMENTS_MAX: usize = 100;
@@ -196,6 +197,7 @@ pub async fn assembled(
         left: AtomicUsize::new(FRAGMENTS_MAX),
         bytes_left: AtomicUsize::new(site.limits.page_bytes),
         turns: Semaphore::new(TOGETHER),
+        until: Instant::now() + site.limits.origin_timeout,
         is_of_write: !matches!(method, Method::GET | Method::OPTIONS),
     });
     let whole = match page.gather(body).await {
@@ -265,6 +267,8 @@ struct Page {
     bytes_left: AtomicUsize,
     /// Whose turn it is to ask for a fragment.
     turns: Semaphore,
+    /// Until when fragments are waited for.
+    until: Instant,
     /// Whether it answers what has been written: then it is shown with what there is, so that nobody writes twice.
     is_of_write: bool,
 }
@@ -388,11 +392,13 @@ impl Page {
         }
         self.site.counters.requests.add();
         self.site.counters.fragments.add();
-        let (is_template, content) = {
+        let answer = async {
             let _turn = self.turns.acquire().await;
             let response = self.answered(target.clone()).await?;
-            (is_template(&response), self.gather(response.into_body()).await?)
+            Ok((is_template(&response), self.gather(response.into_body()).await?))
         };
+        let answered = timeout_at(self.until, answer).await;
+        let (is_template, content) = answered.unwrap_or(Err("too-late"))?;
         match is_template {
             false if content.is_empty() => Ok(VecDeque::new()),
             // Nobody waits for a turn while he has one.

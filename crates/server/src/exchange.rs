@@ -486,7 +486,9 @@ pub fn answers(
     let fields = AsSent(headers);
     let planned = Planned::new(rules, *plan, &fields);
     let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    matches!(verdict, Verdict::Reuse { .. }) && rules.may_use(plan, &page.payload().stored)
+    let stored = &page.payload().stored;
+    let may_use = rules.may_use(plan, stored) && esi::may_use(site, stored);
+    matches!(verdict, Verdict::Reuse { .. }) && may_use
 }
 
 /// A fresh page from the store.

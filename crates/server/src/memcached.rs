@@ -23,6 +23,7 @@ use bytes::BytesMut;
 use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
@@ -34,11 +35,21 @@ const CONNECTIONS: usize = 1_024;
 const READ_BYTES: usize = 64 << 10;
 /// An answer that is longer is sent before more is understood.
 const ANSWER_BYTES: usize = 64 << 10;
+/// How long a client that has begun a request may be silent.
+const SILENT: Duration = Duration::from_secs(30);
+/// Requests that are not whole yet may take one part in so many of the page budget, all together.
+const SHARE: usize = 4;
 /// So many pieces of an answer are handed to the kernel at once: a page is three.
 const PIECES: usize = 16;
 
 /// Serves one address until told to stop.
-pub async fn serve(listener: Listener, limits: Limits, keeper: Arc<Keeper>, stop: Told) {
+pub async fn serve(
+    listener: Listener,
+    limits: Limits,
+    keeper: Arc<Keeper>,
+    begun: Arc<Begun>,
+    stop: Told,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let ended = accept_each(
         &listener,
@@ -46,11 +57,14 @@ pub async fn serve(listener: Listener, limits: Limits, keeper: Arc<Keeper>, stop
         || {},
         stop.clone(),
         |accepted, place| {
-            let (keeper, stop) = (keeper.clone(), stop.clone());
+            let (keeper, begun, stop) = (keeper.clone(), begun.clone(), stop.clone());
             async move {
+                let own = Own { begun, bytes: 0 };
                 match accepted {
-                    Accepted::Tcp(stream, _) => connection(stream, limits, &keeper, stop).await,
-                    Accepted::Unix(stream) => connection(stream, limits, &keeper, stop).await,
+                    Accepted::Tcp(stream, _) => {
+                        connection(stream, limits, &keeper, own, stop).await
+                    }
+                    Accepted::Unix(stream) => connection(stream, limits, &keeper, own, stop).await,
                 }
                 drop(place);
             }
@@ -65,6 +79,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut io: IO,
     limits: Limits,
     keeper: &Keeper,
+    mut own: Own,
     mut stop: Told,
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
@@ -79,16 +94,65 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
             After::Go => {}
             After::Close => return,
             After::Read(more) => {
+                if !own.holds(input.len()) {
+                    keeper.site().counters.memcached_refused.add();
+                    tracing::warn!(event = "memcached-closed", reason = "no-room");
+                    return;
+                }
                 input.reserve(more.clamp(4_096, READ_BYTES));
+                // Who is in the middle of something goes on with it; who is not may rest.
+                let may_rest = input.is_empty() && more == 1;
+                let reading = io.read_buf(&mut input);
+                let read = async {
+                    match may_rest {
+                        true => reading.await.ok(),
+                        false => timeout(SILENT, reading).await.ok().and_then(Result::ok),
+                    }
+                };
                 let read = tokio::select! {
-                    read = io.read_buf(&mut input) => read,
+                    read = read => read,
                     _ = stop.wait_for(Phase::is_leaving) => return,
                 };
-                if matches!(read, Ok(0) | Err(_)) {
+                if matches!(read, Some(0) | None) {
                     return;
                 }
             }
         }
+    }
+}
+
+/// How much has come of requests that are not whole yet, over all connections.
+pub struct Begun {
+    bytes: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl Begun {
+    /// As much of it as this page budget allows, in bytes.
+    pub fn new(memory_bytes: usize) -> Begun {
+        Begun { bytes: AtomicUsize::new(0), bytes_max: memory_bytes / SHARE }
+    }
+}
+
+/// One connection's part of it.
+struct Own {
+    begun: Arc<Begun>,
+    bytes: usize,
+}
+
+impl Own {
+    /// So much is held now; whether there is room for it.
+    fn holds(&mut self, bytes: usize) -> bool {
+        let all = &self.begun.bytes;
+        all.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+        all.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.begun.bytes_max.max(READ_BYTES)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.holds(0);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::database;
 use crate::keep_time;
 use crate::let_go;
 use crate::listen::{self, Bound, Listener, NotOpened, Passed};
-use crate::memcached::{self, Keeper};
+use crate::memcached::{self, Begun, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
 use crate::phase::{Phase, Told};
@@ -459,8 +459,10 @@ fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped:
     let (Some(port), Some(leases)) = (&config.memcached, &site.leases) else { return };
     let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
     let limits = memcache::Limits { item_bytes_max: port.item_bytes_max };
+    let begun = Arc::new(Begun::new(config.memory_bytes));
     for listener in items {
-        tokio::spawn(memcached::serve(listener, limits, keeper.clone(), stopped.clone()));
+        let (keeper, begun) = (keeper.clone(), begun.clone());
+        tokio::spawn(memcached::serve(listener, limits, keeper, begun, stopped.clone()));
     }
 }
 

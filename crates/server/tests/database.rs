@@ -132,6 +132,12 @@ fn searches_are_dropped_exactly() {
     stored(&pagewell, "/plain.php");
     let any = "ALTER TABLE news ADD COLUMN another INT";
     searches::are_dropped_exactly(&pagewell, &|sql| paper.sql(sql), any);
+    // Letters that are taken for one another by this language alone.
+    paper.sql("ALTER TABLE news MODIFY title VARCHAR(100) COLLATE utf8mb4_lithuanian_ci");
+    let root = format!("{}\n[site]\nroot = {:?}", searches::RULES, paper.site.root());
+    let file = paper.site.config(&paper.config("", &root), "").display().to_string();
+    let (text, good) = paper::run(&["check", "--config", &file]);
+    assert!(!good && text.contains("utf8mb4_lithuanian_ci"), "{text}");
 }
 
 #[test]

@@ -102,6 +102,30 @@ fn four_fragments_are_asked_for_at_once() {
     assert_eq!(get(&pagewell, "/", None).text(), "0123");
 }
 
+/// Two fragments that take a while, and one child to make them: one after the other.
+const SLOW: &str = r#"<?php
+header('Cache-Control: no-store');
+if (isset($_GET['part'])) {
+    sleep(2);
+    echo $_GET['part'];
+} else {
+    header('Surrogate-Control: content="ESI/1.0"');
+    $or = isset($_GET['all']) ? '' : ' onerror="continue"';
+    echo "<esi:include src='/?part=a'$or/><esi:include src='/?part=a'$or/>.";
+}
+"#;
+
+/// Each fragment may take as long as the origin has; so may all of a page together, and no longer.
+#[test]
+fn fragments_that_take_too_long_are_not_waited_for() {
+    let site = Site::new(&[("index.php", SLOW)]);
+    let limits = "[limits]\norigin_timeout = \"3s\"\n";
+    let pagewell = site.serve(&format!("[php]\nchildren = 1\n{ON}{limits}"));
+    assert_eq!(get(&pagewell, "/", None).text(), "a.");
+    assert_eq!(get(&pagewell, "/?all", None).status, 502);
+    assert_eq!(counter(&pagewell, "fragments_failed"), 2, "{}", pagewell.log());
+}
+
 /// A template that is longer than what waits between the origin and a client, and is not stored.
 const LONG: &str = r#"<?php
 if (isset($_GET['part'])) {

@@ -100,6 +100,26 @@ fn a_page_stored_here_is_explained() {
 }
 
 /// Who may store pages is the operator's to say.
+/// Items that have begun to come and go no further are a part of the page budget, all together.
+#[test]
+fn who_goes_no_further_takes_a_bounded_room() {
+    let site = Site::new(&[]);
+    let (pagewell, socket) = start(&site);
+    let value = vec![b'x'; 1_000_000];
+    let mut held = Vec::new();
+    // The budget is 64 MiB: a quarter of it is reached with the seventeenth.
+    for n in 0..20 {
+        let mut stream = UnixStream::connect(&socket).expect("it listens");
+        let begun = format!("set item{n} 0 0 1000000\r\n").into_bytes();
+        // It may be closed while it is written to.
+        let _ = stream.write_all(&begun).and_then(|()| stream.write_all(&value));
+        held.push(stream);
+    }
+    common::until("some are let go of", || pagewell.log().contains("reason=\"no-room\""));
+    drop(held);
+    common::until("there is room again", || say(&socket, &set("item", "x")) == "STORED\r\n");
+}
+
 #[test]
 fn a_socket_is_for_whom_it_is_meant() {
     let site = Site::new(&[]);

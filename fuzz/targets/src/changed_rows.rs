@@ -31,6 +31,7 @@ static FEED: LazyLock<Feed> = LazyLock::new(|| {
         equality: Equality::AsWritten,
         is_generated: false,
         is_text: true,
+        collation: None,
     };
     let mut schema = Schema::default();
     for name in ["types", "t", "m"] {

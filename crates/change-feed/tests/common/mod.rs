@@ -21,6 +21,7 @@ pub fn table(name: &str, columns: &[&str]) -> TableDefinition {
         equality: Equality::AsWritten,
         is_generated: false,
         is_text: true,
+        collation: None,
     });
     TableDefinition { name: name.into(), kind: TableKind::Table, columns: columns.collect() }
 }

@@ -258,6 +258,11 @@ async fn answer(
                     let value = HeaderValue::from_static(right);
                     response.headers_mut().insert(header::ALLOW, value);
                 }
+                ControlError::StreamsFull => {
+                    // Its place is for others.
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                }
                 _ => {}
             }
             response

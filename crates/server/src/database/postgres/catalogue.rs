@@ -275,7 +275,7 @@ fn column_of(column: &ColumnOf) -> Column {
     let key = if column.is_primary { KeyPart::Primary } else { KeyPart::None };
     // Rows that a foreign key changes are in the stream: nothing is worked out from parents.
     let (equality, is_generated, is_text) = (Equality::Loose, false, true);
-    Column { name: column.name.clone(), key, equality, is_generated, is_text }
+    Column { name: column.name.clone(), key, equality, is_generated, is_text, collation: None }
 }
 
 fn pairs(rows: &Rows) -> HashMap<String, Vec<String>> {
