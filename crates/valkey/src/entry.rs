@@ -62,7 +62,7 @@ mod tests {
     fn read(text: &str) -> Option<Vec<Entry>> {
         let mut replies = Replies::new(1_000);
         replies.push(text.replace(' ', "\r\n").as_bytes());
-        entries(replies.next().expect("a reply").expect("a whole one"))
+        entries(replies.read().expect("a reply").expect("a whole one"))
     }
 
     #[test]

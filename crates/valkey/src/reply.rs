@@ -95,7 +95,7 @@ impl Replies {
     ///
     /// # Errors
     /// What has come is no reply; nothing can be read any more.
-    pub fn next(&mut self) -> Result<Option<Reply>, Unreadable> {
+    pub fn read(&mut self) -> Result<Option<Reply>, Unreadable> {
         while let Some((piece, length)) = self.piece()? {
             self.at += length;
             self.bytes += length;
@@ -200,7 +200,7 @@ mod tests {
         let (mut replies, mut found) = (Replies::new(1_000), Vec::new());
         for some in bytes.chunks(step.max(1)) {
             replies.push(some);
-            while let Some(reply) = replies.next()? {
+            while let Some(reply) = replies.read()? {
                 found.push(reply);
             }
         }

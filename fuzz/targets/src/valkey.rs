@@ -38,7 +38,7 @@ fn replies(data: &[u8], piece: usize) -> (Vec<Reply>, Option<Unreadable>) {
     for piece in data.chunks(piece) {
         reader.push(piece);
         loop {
-            match reader.next() {
+            match reader.read() {
                 Ok(Some(reply)) => found.push(reply),
                 Ok(None) => break,
                 Err(why) => return (found, Some(why)),

@@ -90,7 +90,7 @@ impl Connection {
 
     async fn reply(&mut self) -> Result<Reply, Failed> {
         loop {
-            let read = self.replies.next();
+            let read = self.replies.read();
             let read = read.map_err(|why| Failed::Said("bad-reply", why.to_string()))?;
             if let Some(reply) = read {
                 return Ok(reply);

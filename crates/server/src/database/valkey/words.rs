@@ -140,7 +140,7 @@ mod tests {
     fn there_and_back(targets: &[Target<'_>], strength: Strength) -> String {
         let mut replies = Replies::new(4 << 20);
         replies.push(&add("s", 7, &entry(targets, strength)));
-        let Ok(Some(Reply::List(words))) = replies.next() else { panic!("a command") };
+        let Ok(Some(Reply::List(words))) = replies.read() else { panic!("a command") };
         let mut words = words.into_iter().skip(6).map(|word| match word {
             Reply::Bytes(bytes) => bytes,
             _ => panic!("a word"),
