@@ -237,8 +237,8 @@ fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
     until("nobody is late", || !is_late());
     stopped.signal(Signal::TERM);
     assert!(matches!(stopped.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
-    assert_eq!(readers(), "2");
     assert!(!is_late());
+    assert_eq!(readers(), "2");
     killed.kill();
     assert!(is_late());
     until("it is given up", || !is_late());
@@ -274,6 +274,24 @@ fn while_the_stream_is_away() {
     machines.truth(1, "newer");
     invalidate(&here, "{\"tags\":[\"file:1\"]}");
     shows(&there, ONE, "1=newer");
+}
+
+/// The server has lost how far each machine has read, and one has not noticed yet: it is waited for.
+#[test]
+fn who_was_lost_with_the_server_is_waited_for() {
+    let machines = Machines::new();
+    let bound = "barrier = \"100ms\"";
+    let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
+    [&here, &there].into_iter().for_each(|one| stored(one, ONE));
+    assert!(!cache_status(&post(&here, "/write.php?n=2&to=x")).contains("changes-late"));
+    there.signal(Signal::STOP);
+    machines.stream.command(&["DEL", "pagewell:read"]).expect("it is gone");
+    assert!(cache_status(&post(&here, "/write.php?n=1&to=new")).contains("changes-late"));
+    there.signal(Signal::CONT);
+    shows(&there, ONE, "1=new");
+    until("nobody is late", || {
+        !cache_status(&post(&here, "/write.php?n=2&to=y")).contains("changes-late")
+    });
 }
 
 /// What could not be told while it ran is told while it ends.
@@ -380,6 +398,9 @@ fn an_account_of_its_own_is_enough() {
     assert_eq!(get(&there, ONE).text(), "1=new", "{}{}", here.log(), there.log());
     // What everything is done with when a machine takes its leave.
     drop(there);
+    let all = machines.stream.command(&["-n", "1", "HLEN", "pagewell:read"]).expect("a number");
+    assert_eq!(all, "2", "it has said so, which nobody has seen yet");
+    assert!(!cache_status(&post(&here, "/write.php?n=1&to=newer")).contains("changes-late"));
     let all = machines.stream.command(&["-n", "1", "HLEN", "pagewell:read"]).expect("a number");
     assert_eq!(all, "1");
 }

@@ -69,13 +69,7 @@ pub fn all_fields(hash: &str) -> Vec<u8> {
     command(&[b"HGETALL", hash.as_bytes()])
 }
 
-/// `HDEL` of one field.
-#[must_use]
-pub fn remove_field(hash: &str, field: &str) -> Vec<u8> {
-    command(&[b"HDEL", hash.as_bytes(), field.as_bytes()])
-}
-
-/// The same where the field still has this value.
+/// `HDEL` of one field, where it still has this value.
 #[must_use]
 pub fn remove_field_if(hash: &str, field: &str, value: &str) -> Vec<u8> {
     const IF: &[u8] = b"if redis.call('HGET',KEYS[1],ARGV[1])==ARGV[2] then \

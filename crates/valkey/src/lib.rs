@@ -22,8 +22,8 @@ mod place;
 mod reply;
 
 pub use command::{
-    Added, add, all_fields, ask_extent, authenticate, command, read_after, remove_field,
-    remove_field_if, select, set_field,
+    Added, add, all_fields, ask_extent, authenticate, command, read_after, remove_field_if, select,
+    set_field,
 };
 pub use entry::{Entry, entries, fields};
 pub use extent::{Extent, Server};

@@ -11,7 +11,7 @@ use crate::config::{Database, OnLag};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
-use valkey::{Id, remove_field, remove_field_if, set_field};
+use valkey::{Id, remove_field_if, set_field};
 
 /// What it takes to notice that the stream is out of reach, and to let go of the pages, at most.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
@@ -19,6 +19,8 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 const BEAT: Duration = Duration::from_secs(1);
 /// After so long a machine that says nothing is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
+/// What a machine says that has taken its leave.
+const GONE: &str = "gone";
 /// Of a machine that says something else, for which it is waited all the same.
 const UNREADABLE: Saying =
     Saying { read: Id { ms: 0, number: 0 }, silent_max: Duration::from_secs(60) };
@@ -44,7 +46,7 @@ impl Own {
             // As old as the stream is away, by choice.
             OnLag::Serve => Duration::ZERO,
         };
-        let silent_ms = lag_max.saturating_add(NOTICED_WITHIN).as_millis();
+        let silent_ms = lag_max.saturating_add(NOTICED_WITHIN).as_millis().min(u64::MAX.into());
         Own { hash: hash(key), silent_ms, beat: 0, said: None }
     }
 
@@ -61,9 +63,9 @@ impl Own {
     }
 }
 
-/// The command by which this machine takes back what it has said: it answers nothing from memory any more.
+/// The command by which this machine takes its leave: it answers nothing from memory any more.
 pub fn gone(key: &str) -> Vec<u8> {
-    remove_field(&hash(key), own())
+    set_field(&hash(key), own(), GONE)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,8 @@ fn saying(text: &str) -> Option<Saying> {
 ///   as it said, and it has closed its gate by then.
 /// - a machine that was silent for so long comes back: it says where it is before it reads on, and lets
 ///   nothing in before it has read on.
+/// - the server is started anew, and has lost the hash → told → another machine notices: who was seen and is
+///   not there any more, without having taken his leave, is waited for as if he were silent.
 #[derive(Default)]
 pub struct Readers {
     seen: HashMap<String, (String, Instant)>,
@@ -109,14 +113,21 @@ impl Readers {
         for (name, value) in fields.filter(|(name, _)| name != own()) {
             let before = self.seen.remove(&name).filter(|(before, _)| *before == value);
             let since = before.map_or(now, |(_, since)| since);
-            let silent = now.duration_since(since);
-            let Saying { read, silent_max } = saying(&value).unwrap_or(UNREADABLE);
-            if silent <= silent_max {
-                least = Some(least.map_or(read, |least: Id| least.min(read)));
-            } else if silent > FORGOTTEN_AFTER {
+            if value == GONE || now.duration_since(since) > FORGOTTEN_AFTER {
                 forgotten.push(remove_field_if(&hash(key), &name, &value));
             }
-            seen.insert(name, (value, since));
+            if value != GONE {
+                seen.insert(name, (value, since));
+            }
+        }
+        // Those that are not there any more, and have not taken their leave.
+        seen.extend(self.seen.drain());
+        seen.retain(|_, (_, since)| now.duration_since(*since) <= FORGOTTEN_AFTER);
+        for (value, since) in seen.values() {
+            let Saying { read, silent_max } = saying(value).unwrap_or(UNREADABLE);
+            if now.duration_since(*since) <= silent_max {
+                least = Some(least.map_or(read, |least: Id| least.min(read)));
+            }
         }
         self.seen = seen;
         (least, forgotten)
@@ -149,9 +160,14 @@ mod tests {
         // It is there again.
         assert_eq!(look(&[("a", "5-0 2 20000"), ("b", "9-0 4 20000")], 22), (id(5), 0));
         // What cannot be read is waited for, and nobody for ever.
-        assert_eq!(look(&[("a", "x")], 23), (id(0), 0));
+        assert_eq!(look(&[("a", "x"), ("b", GONE)], 23), (id(0), 1));
         assert_eq!(look(&[("a", "x")], 84), (None, 0));
         assert_eq!(look(&[("a", "x")], 3_700), (None, 1));
+        // It has gone with the hash.
+        assert_eq!(look(&[("c", "4-0 1 20000"), ("d", "6-0 1 20000")], 3_701), (id(4), 0));
+        assert_eq!(look(&[("d", "8-0 2 20000")], 3_702), (id(4), 0));
+        assert_eq!(look(&[("d", "8-0 3 20000")], 3_722), (id(8), 0));
+        assert_eq!(look(&[("d", GONE)], 3_723), (None, 1));
     }
 
     #[test]
