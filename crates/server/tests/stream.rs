@@ -194,29 +194,60 @@ fn what_a_visitor_does_here_ends_his_copies_there() {
     assert_eq!(mine(&there, "bert").text(), "1=old", "{}", machines.entries());
 }
 
-/// Once a write has been answered no machine shows what was before, whoever has written.
-#[test]
-fn whoever_has_written_finds_it_on_every_machine() {
-    let machines = Machines::new();
-    let all = [machines.machine("", ""), machines.machine("", ""), machines.machine("", "")];
+/// Writes through one machine after the other, and reads from all after each; `between` comes before a write.
+/// Once a write has been answered no machine shows what was before, unless the answer says that it is late.
+/// Returns how many were not.
+fn write_and_read(all: &[Pagewell], writes: u32, mut between: impl FnMut(u32)) -> u32 {
     let number = |response: &Response| {
         response.text().trim_start_matches("1=").parse::<u32>().unwrap_or_default()
     };
-    for n in 1..=300 {
+    let mut in_time = 0;
+    for n in 1..=writes {
+        between(n);
         let writer = &all[n as usize % all.len()];
         let written = post(writer, &format!("/write.php?n=1&to={n}"));
         let late = cache_status(&written).contains("changes-late");
-        for reader in &all {
-            // A machine that is very busy may be late, and then it says so.
+        in_time += u32::from(!late);
+        for reader in all {
             let shown = number(&get(reader, ONE));
-            assert!(shown == n || late, "{shown} after {n}: {}", cache_status(&written));
+            assert!(shown == n || late, "{shown} after {n}: {}", reader.log());
         }
     }
+    all.iter().for_each(|one| shows(one, ONE, &format!("1={writes}")));
+    in_time
+}
+
+#[test]
+fn whoever_has_written_finds_it_on_every_machine() {
+    let machines = Machines::new();
+    let all = [(); 3].map(|()| machines.machine("", ""));
+    // A machine that is very busy may be late.
+    assert!(write_and_read(&all, 300, |_| {}) > 200);
     for one in &all {
-        shows(one, ONE, "1=300");
         assert_eq!(counter(one, "database_gaps"), 0, "{}", one.log());
         assert!(counter(one, "hits") > 0 && counter(one, "stream_heard") == 200);
     }
+}
+
+/// Connections are cut, and the stream, or all that is beside it, is taken away, again and again.
+#[test]
+fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
+    let machines = Machines::new();
+    let all = [(); 3].map(|()| machines.machine("barrier = \"100ms\"", ""));
+    let faults: [&[&str]; 4] = [
+        &["CLIENT", "KILL", "TYPE", "normal"],
+        &["DEL", "pagewell"],
+        &["FLUSHALL"],
+        &["XTRIM", "pagewell", "MAXLEN", "0"],
+    ];
+    let in_time = write_and_read(&all, 200, |n| {
+        if n.is_multiple_of(10) {
+            let fault = faults[n as usize / 10 % faults.len()];
+            machines.stream.command(fault).expect("it is done");
+        }
+    });
+    assert!(in_time > 20, "{in_time}");
+    assert!(all.iter().any(|one| counter(one, "database_gaps") > 0));
 }
 
 /// It may answer from memory until it has noticed that it hears nothing, and is waited for as long.
