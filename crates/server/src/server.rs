@@ -514,7 +514,6 @@ async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: Told) {
     }
 }
 
-/// Closes what has been idle for long, now and then.
 /// After a crowd: what many connections needed at the same moment goes back to the system, once they rest.
 async fn let_go(door: Arc<Site>, mut stop: Told) {
     let (mut seen, mut waiting) = (0, 0);
@@ -534,6 +533,7 @@ async fn let_go(door: Arc<Site>, mut stop: Told) {
     }
 }
 
+/// Closes what has been idle for long, now and then.
 async fn sweep(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {

@@ -374,6 +374,21 @@ fn entries_that_go_before_they_are_read_are_a_gap() {
     }
 }
 
+#[test]
+fn an_entry_that_cannot_be_read_is_gone_past() {
+    let machines = Machines::new();
+    let pagewell = machines.machine("", "");
+    stored(&pagewell, ONE);
+    machines.truth(1, "new");
+    let script = "redis.call('XADD', 'pagewell', '*', 'tag', string.rep('x', 70000000))";
+    machines.stream.command(&["EVAL", script, "0"]).expect("it is put there");
+    shows(&pagewell, ONE, "1=new");
+    assert_eq!(counter(&pagewell, "database_gaps"), 1, "{}", pagewell.log());
+    stored(&pagewell, ONE);
+    machines.stream.command(&["XADD", "pagewell", "*", "tag", "file:1"]).expect("an entry");
+    until("it is read on", || counter(&pagewell, "stream_heard") == 1);
+}
+
 /// Whether the stream is read as far as it goes.
 fn is_even(pagewell: &Pagewell, machines: &Machines) -> bool {
     let length = machines.stream.command(&["XLEN", "pagewell"]).expect("a length");

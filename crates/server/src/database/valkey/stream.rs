@@ -9,7 +9,7 @@ use super::readers::Own;
 use super::words;
 use crate::config::{Database, DatabaseKind, SharedStream};
 use crate::database::source::{
-    self, Broken, Connected, Failed, Made, Position, Read, Transaction, Warning,
+    self, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,6 +65,15 @@ pub fn shared(config: &Database) -> SharedStream {
         DatabaseKind::MariaDb | DatabaseKind::Postgres(_) => {
             unreachable!("a database is no stream")
         }
+    }
+}
+
+/// What cannot be read once cannot be read the next time: an entry that is too long, say. It is gone past, and
+/// may have been anything.
+fn unread(failed: Failed) -> Broken {
+    match failed {
+        Failed::Said(name @ "bad-reply", text) => Broken { name, text, then: Then::Gap },
+        other => other.into(),
     }
 }
 
@@ -132,7 +141,7 @@ impl Stream {
     /// Why the stream has come to an end.
     pub async fn next(&mut self) -> Result<Read, Broken> {
         if self.waiting.is_empty() {
-            self.read().await?;
+            self.read().await.map_err(unread)?;
         }
         let Some(entry) = self.waiting.pop_front() else { return Ok(Read::Nothing) };
         self.place.id = entry.id;
