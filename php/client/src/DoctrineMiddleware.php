@@ -6,7 +6,8 @@
  *     $configuration->setMiddlewares([new Pagewell\DoctrineMiddleware()]);
  *
  * In Symfony the bundle does it. Doctrine nests transactions by savepoints, which pass through
- * exec(); a commit that fails is told, for nobody knows whether it was made.
+ * exec(), as `BEGIN` and `COMMIT` by executeStatement() do; with parameters these are prepared, and
+ * not seen. A commit that fails is told, for nobody knows whether it was made.
  */
 
 declare(strict_types=1);
@@ -18,6 +19,7 @@ use Doctrine\DBAL\Driver\Connection;
 use Doctrine\DBAL\Driver\Middleware;
 use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
 use Doctrine\DBAL\Driver\Middleware\AbstractDriverMiddleware;
+use Doctrine\DBAL\Driver\Result;
 
 /** Wraps each connection. */
 final class DoctrineMiddleware implements Middleware
@@ -36,8 +38,6 @@ final class DoctrineMiddleware implements Middleware
     public static function connection(Connection $connection): Connection
     {
         return new class ($connection) extends AbstractConnectionMiddleware {
-            private const SAVEPOINTS = '/^\s*(?:(?<mark>SAVEPOINT)|(?<release>RELEASE\s+SAVEPOINT)|ROLLBACK\s+TO(?:\s+SAVEPOINT)?)\s+(?<name>\S+?);?\s*$/i';
-
             /** Closed, or lost: nobody waits for it any longer, and nothing is forgotten. */
             public function __destruct()
             {
@@ -47,8 +47,7 @@ final class DoctrineMiddleware implements Middleware
             public function beginTransaction(): void
             {
                 parent::beginTransaction();
-                $this->changes()->commitAll(); // What an end unseen has left.
-                $this->changes()->begin();
+                $this->changes()->beginAnew();
             }
 
             public function commit(): void
@@ -74,14 +73,15 @@ final class DoctrineMiddleware implements Middleware
             public function exec(string $sql): int
             {
                 $done = (int) parent::exec($sql);
-                if (preg_match(self::SAVEPOINTS, $sql, $found) === 1) {
-                    match (true) {
-                        $found['mark'] !== '' => $this->changes()->savepoint($found['name']),
-                        $found['release'] !== '' => $this->changes()->release($found['name']),
-                        default => $this->changes()->rollBackTo($found['name']),
-                    };
-                }
+                $this->changes()->saw($sql);
                 return $done;
+            }
+
+            public function query(string $sql): Result
+            {
+                $result = parent::query($sql);
+                $this->changes()->saw($sql);
+                return $result;
             }
 
             private function changes(): Transaction

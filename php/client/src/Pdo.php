@@ -7,7 +7,7 @@
  *
  * What changed() says within a transaction is told after its commit, and forgotten when it is
  * rolled back; savepoints too. Statements that begin and end transactions are seen in exec() and
- * query() (`COMMIT`, `SAVEPOINT a`), not in prepare(). Where a transaction ended unseen (MariaDB
+ * query() (`COMMIT`, `SAVEPOINT a`, `COMMIT; BEGIN`), not in prepare(). Where a transaction ended unseen (MariaDB
  * commits before `ALTER TABLE`), or nobody knows whether a commit was made (the connection broke),
  * nothing is forgotten.
  */
@@ -19,11 +19,6 @@ namespace Pagewell;
 /** A connection that knows of Pagewell. */
 class Pdo extends \PDO
 {
-    private const COMMENTS = '(?:\s|\/\*[^*]*+(?:\*(?!\/)[^*]*+)*+\*\/|(?:--|#)[^\n]*+(?:\n|$))*+';
-
-    private const STATEMENT = '/^' . self::COMMENTS . '(?:(?<begin>BEGIN|START\s+TRANSACTION)\b|SAVEPOINT\s+(?<mark>\S+)|RELEASE\s+(?:SAVEPOINT\s+)?(?<release>\S+)'
-        . '|ROLLBACK\s+(?:TRANSACTION\s+|WORK\s+)?TO\s+(?:SAVEPOINT\s+)?(?<back>\S+)|(?<end>COMMIT|ROLLBACK|END)\b)/i';
-
     /** The database rolls back what was open, or it was ended unseen: nobody waits for it any longer, and nothing is forgotten. */
     public function __destruct()
     {
@@ -33,7 +28,7 @@ class Pdo extends \PDO
     public function beginTransaction(): bool
     {
         $begun = parent::beginTransaction();
-        $this->begun($this->changes());
+        $this->changes()->beginAnew();
         return $begun;
     }
 
@@ -65,7 +60,7 @@ class Pdo extends \PDO
     {
         $done = parent::exec($statement);
         if ($done !== false) {
-            $this->saw($statement);
+            $this->changes()->saw($statement);
         }
         return $done;
     }
@@ -74,7 +69,7 @@ class Pdo extends \PDO
     {
         $statement = parent::query($query, $fetchMode, ...$fetchModeArgs);
         if ($statement !== false) {
-            $this->saw($query);
+            $this->changes()->saw($query);
         }
         return $statement;
     }
@@ -82,36 +77,6 @@ class Pdo extends \PDO
     private function changes(): Transaction
     {
         return Outgoing::current()->transaction('pdo ' . spl_object_id($this));
-    }
-
-    private function saw(string $statement): void
-    {
-        if (preg_match(self::STATEMENT, $statement, $found) !== 1) {
-            return;
-        }
-        $found = array_filter($found, static fn (string $part): bool => $part !== '') + ['begin' => '', 'mark' => '', 'release' => '', 'back' => ''];
-        $name = strtolower(trim($found['mark'] . $found['release'] . $found['back'], " \t\n\r;\"'`[]"));
-        $changes = $this->changes();
-        match (true) {
-            // All of it in one call: what is said now comes after it.
-            $found['begin'] !== '' && preg_match('/;\s*(?:COMMIT|END|ROLLBACK)\b[^;]*;?\s*$/Di', $statement) === 1 => $changes->commitAll(),
-            $found['begin'] !== '' => $this->begun($changes),
-            $found['mark'] !== '' => $changes->savepoint($name),
-            $found['release'] !== '' => $changes->release($name),
-            $found['back'] !== '' => $changes->rollBackTo($name),
-            strcasecmp($found['end'], 'ROLLBACK') === 0 => $changes->rollBackAll(),
-            default => $changes->commitAll(),
-        };
-        if (isset($found['end']) && preg_match('/\bAND\s+CHAIN\b/i', $statement) === 1) {
-            $changes->begin();
-        }
-    }
-
-    /** What was held before ended unseen, or by this (MariaDB commits before a BEGIN). */
-    private function begun(Transaction $changes): void
-    {
-        $changes->commitAll();
-        $changes->begin();
     }
 
     /** Nobody knows whether it was committed: told now, and again if it still can be. */

@@ -24,6 +24,21 @@ final class Transaction
     /** The most marks; further ones are not noted, and a rollback to them forgets nothing. */
     private const MARKS_MAX = 1000;
 
+    private const COMMENTS = '(?:\s|\/\*[^*]*+(?:\*(?!\/)[^*]*+)*+\*\/|(?:--|#)[^\n]*+(?:\n|$))*+';
+
+    /** Not that of a block (`BEGIN NOT ATOMIC … END` in MariaDB, `BEGIN work_of_mine(); END;` in Oracle). */
+    private const BEGIN = '(?:START\s+TRANSACTION\b|BEGIN\b(?=' . self::COMMENTS
+        . '(?:;|$|(?:WORK|TRAN|TRANSACTION|DEFERRED|IMMEDIATE|EXCLUSIVE|ISOLATION|READ\s+(?:ONLY|WRITE)|(?:NOT\s+)?DEFERRABLE)\b)))';
+
+    private const STATEMENT = '/^' . self::COMMENTS . '(?:(?<begin>' . self::BEGIN . ')|SAVEPOINT\s+(?<mark>\S+)|RELEASE\s+(?:SAVEPOINT\s+)?(?<release>\S+)'
+        . '|ROLLBACK\s+(?:TRANSACTION\s+|WORK\s+)?TO\s+(?:SAVEPOINT\s+)?(?<back>\S+)|(?<end>COMMIT|ROLLBACK|END)\b)/i';
+
+    /** All of a transaction in one call. */
+    private const ENDS_LAST = '/;\s*(?:COMMIT|END|ROLLBACK)\b[^;]*;?\s*$/Di';
+
+    /** The next one begins in the call that ends the one before: nothing but the end stands in front of it. */
+    private const BEGINS_NEXT = '/^' . self::COMMENTS . '(?:COMMIT|ROLLBACK|END)\b[\w\s]*;' . self::COMMENTS . self::BEGIN . '/i';
+
     /** @var list<array{string|null, Held}> mark (null: a begin()) and what was said since */
     private array $marks = [];
 
@@ -51,6 +66,35 @@ final class Transaction
     public function begin(): void
     {
         $this->mark(null);
+    }
+
+    /** As begin(), of the outermost: what was held before ended unseen, or by this (MariaDB commits before a BEGIN). */
+    public function beginAnew(): void
+    {
+        $this->commitAll();
+        $this->begin();
+    }
+
+    /** Call after the database has carried out this SQL, whatever it is. */
+    public function saw(string $sql): void
+    {
+        if (preg_match(self::STATEMENT, $sql, $found) !== 1) {
+            return;
+        }
+        $found = array_filter($found, static fn (string $part): bool => $part !== '') + ['begin' => '', 'mark' => '', 'release' => '', 'back' => ''];
+        $name = strtolower(trim($found['mark'] . $found['release'] . $found['back'], " \t\n\r;\"'`[]"));
+        match (true) {
+            // What is said now comes after all of it.
+            $found['begin'] !== '' => preg_match(self::ENDS_LAST, $sql) === 1 ? $this->commitAll() : $this->beginAnew(),
+            $found['mark'] !== '' => $this->savepoint($name),
+            $found['release'] !== '' => $this->release($name),
+            $found['back'] !== '' => $this->rollBackTo($name),
+            strcasecmp($found['end'], 'ROLLBACK') === 0 => $this->rollBackAll(),
+            default => $this->commitAll(),
+        };
+        if (isset($found['end']) && self::beginsNext($sql)) {
+            $this->begin();
+        }
     }
 
     /** Call after the database has committed; with nested levels, for each of them. */
@@ -127,6 +171,11 @@ final class Transaction
         foreach ($this->marks as [, $held]) {
             ($this->tell)($held);
         }
+    }
+
+    private static function beginsNext(string $sql): bool
+    {
+        return preg_match(self::BEGINS_NEXT, $sql) === 1 ? preg_match(self::ENDS_LAST, $sql) !== 1 : preg_match('/\bAND\s+CHAIN\b/i', $sql) === 1;
     }
 
     private function mark(?string $name): void

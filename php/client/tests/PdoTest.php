@@ -15,6 +15,7 @@ use Pagewell\RecordingWire;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
+use function Pagewell\transaction;
 
 final class PdoTest extends TestCase
 {
@@ -57,5 +58,33 @@ final class PdoTest extends TestCase
     {
         yield from [["/* from\n* a job */ BEGIN", true], ["-- from a job\n/**/ BEGIN", true], ['/* BEGIN */ SELECT 1', false], ["-- BEGIN\nSELECT 1", false]];
         yield from [["BEGIN; SELECT 1; COMMIT", false], ["BEGIN; SELECT 1;\nend transaction ;\n", false], ["BEGIN; SELECT 'a; COMMIT; b'", true]];
+    }
+
+    /** @dataProvider successors */
+    public function testTheNextMayBeginInTheCallThatEndsTheOneBefore(string $sql, bool $waits): void
+    {
+        $db = new Pdo('sqlite::memory:');
+        $db->beginTransaction();
+        $db->exec($sql);
+        changed('a');
+        self::assertSame($waits, $this->wire->lines() === []);
+    }
+
+    /** @return iterable<array{string, bool}> */
+    public static function successors(): iterable
+    {
+        yield from [['COMMIT; BEGIN', true], ["ROLLBACK;\n-- the next\nBEGIN IMMEDIATE;", true], ['END TRANSACTION; BEGIN; SELECT 1', true]];
+        yield from [['COMMIT; BEGIN; SELECT 1; COMMIT', false], ["COMMIT; SELECT '; BEGIN'", false], ['COMMIT; -- BEGIN', false]];
+    }
+
+    public function testABlockOfStatementsIsNoTransaction(): void
+    {
+        foreach (['BEGIN NOT ATOMIC SELECT 1; END', 'BEGIN work_of_mine(); END;', "BEGIN TRY\nSELECT 1\nEND TRY"] as $block) {
+            transaction()->begin();
+            changed('a');
+            transaction()->saw($block);
+            self::assertSame([], $this->wire->lines(), $block);
+            transaction()->rollBack();
+        }
     }
 }

@@ -106,4 +106,17 @@ final class DoctrineTest extends TestCase
         $this->connection->commit();
         self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->wire->lines());
     }
+
+    public function testStatementsThatBeginAndEnd(): void
+    {
+        $this->connection->executeStatement('BEGIN');
+        changed('a');
+        self::assertSame([], $this->wire->lines());
+        $this->connection->executeStatement('COMMIT; BEGIN');
+        changed('b');
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        $this->connection->executeQuery('ROLLBACK');
+        changed('c');
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->wire->lines());
+    }
 }
