@@ -61,27 +61,41 @@ final class DoctrineMiddleware implements Middleware
 
             public function rollBack(): void
             {
+                $undoable = Undoable::by($this->native());
                 try {
                     parent::rollBack();
                 } catch (\Throwable $fault) {
                     $this->changes()->commitAll(); // Nobody knows; and nobody will say that it has ended.
                     throw $fault;
                 }
-                $this->changes()->rollBackAll();
+                $undoable ? $this->changes()->rollBackAll() : $this->changes()->commitAll();
             }
 
             public function exec(string $sql): int
             {
+                $undoable = Undoable::by($this->native());
                 $done = (int) parent::exec($sql);
-                $this->changes()->saw($sql);
+                $this->changes()->saw($sql, $undoable);
                 return $done;
             }
 
             public function query(string $sql): Result
             {
+                $undoable = Undoable::by($this->native());
                 $result = parent::query($sql);
-                $this->changes()->saw($sql);
+                $this->changes()->saw($sql, $undoable);
                 return $result;
+            }
+
+            /** The driver's own connection; none before Doctrine 3.3 and where there is none. */
+            private function native(): ?object
+            {
+                try {
+                    $native = method_exists($this, 'getNativeConnection') ? $this->getNativeConnection() : null;
+                } catch (\LogicException) {
+                    return null;
+                }
+                return is_object($native) ? $native : null;
             }
 
             private function changes(): Transaction

@@ -58,18 +58,20 @@ class Pdo extends \PDO
 
     public function exec(string $statement): int|false
     {
+        $undoable = Undoable::by($this);
         $done = parent::exec($statement);
         if ($done !== false) {
-            $this->changes()->saw($statement);
+            $this->changes()->saw($statement, $undoable);
         }
         return $done;
     }
 
     public function query(string $query, ?int $fetchMode = null, mixed ...$fetchModeArgs): \PDOStatement|false
     {
+        $undoable = Undoable::by($this);
         $statement = parent::query($query, $fetchMode, ...$fetchModeArgs);
         if ($statement !== false) {
-            $this->changes()->saw($query);
+            $this->changes()->saw($query, $undoable);
         }
         return $statement;
     }

@@ -75,8 +75,12 @@ final class Transaction
         $this->begin();
     }
 
-    /** Call after the database has carried out this SQL, whatever it is. */
-    public function saw(string $sql): void
+    /**
+     * Call after the database has carried out this SQL, whatever it is.
+     *
+     * @param bool $undoable whether a rollback could undo anything, asked before
+     */
+    public function saw(string $sql, bool $undoable = true): void
     {
         if (preg_match(self::STATEMENT, $sql, $found) !== 1) {
             return;
@@ -89,7 +93,7 @@ final class Transaction
             $found['mark'] !== '' => $this->savepoint($name),
             $found['release'] !== '' => $this->release($name),
             $found['back'] !== '' => $this->rollBackTo($name),
-            strcasecmp($found['end'], 'ROLLBACK') === 0 => $this->rollBackAll(),
+            strcasecmp($found['end'], 'ROLLBACK') === 0 && $undoable => $this->rollBackAll(),
             default => $this->commitAll(),
         };
         if (isset($found['end']) && self::beginsNext($sql)) {

@@ -1,0 +1,123 @@
+<?php
+
+/**
+ * What MariaDB does to transactions unseen: it commits before a statement that defines something, and several
+ * statements may come in one call. With a real server, by PDO and by Doctrine over mysqli.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use Doctrine\DBAL\Configuration;
+use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\DriverManager;
+use Pagewell\DoctrineMiddleware;
+use Pagewell\Outgoing;
+use Pagewell\Pdo;
+use Pagewell\RecordingWire;
+use Pagewell\Tests\Support\RealMariaDb;
+use PHPUnit\Framework\TestCase;
+
+use function Pagewell\changed;
+
+final class MariaDbTransactionTest extends TestCase
+{
+    private static ?RealMariaDb $server = null;
+
+    private RecordingWire $wire;
+
+    public static function setUpBeforeClass(): void
+    {
+        $missing = RealMariaDb::missing();
+        if ($missing !== null) {
+            self::markTestSkipped($missing);
+        }
+        self::$server = new RealMariaDb();
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$server = null;
+    }
+
+    protected function setUp(): void
+    {
+        $this->wire = RecordingWire::install(null);
+    }
+
+    protected function tearDown(): void
+    {
+        Outgoing::begin(control: false);
+        Outgoing::begin();
+    }
+
+    /** @dataProvider works */
+    public function testPdo(callable $work, string ...$told): void
+    {
+        $db = new Pdo('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
+        $work(static fn (string $sql): int|false => $db->exec($sql));
+        $this->wire->end();
+        self::assertEqualsCanonicalizing($told, $this->wire->control->tags());
+    }
+
+    /** @dataProvider works */
+    public function testDoctrineByPdo(callable $work, string ...$told): void
+    {
+        $db = $this->doctrine('pdo_mysql');
+        $work(static fn (string $sql): int|string => $db->executeStatement($sql));
+        $this->wire->end();
+        self::assertEqualsCanonicalizing($told, $this->wire->control->tags());
+    }
+
+    /** @return iterable<string, array{0: callable(callable): mixed}> what is done, which tags are told without the end of the script */
+    public static function works(): iterable
+    {
+        yield 'a rollback' => [static function (callable $run): void {
+            $run('BEGIN');
+            changed('a');
+            $run('ROLLBACK');
+        }];
+        yield 'a rollback of what was committed by a definition' => [static function (callable $run): void {
+            $run('BEGIN');
+            $run('INSERT INTO news VALUES (1)');
+            changed('a');
+            $run('ALTER TABLE news COMMENT = \'defined\'');
+            $run('ROLLBACK');
+        }, 'a', 'a:*'];
+        yield 'an end and a beginning in one call' => [static function (callable $run): void {
+            $run('BEGIN');
+            changed('a');
+            $run('COMMIT; BEGIN');
+            changed('b');
+            $run('ROLLBACK');
+        }, 'a', 'a:*'];
+    }
+
+    public function testDoctrineByMysqli(): void
+    {
+        if (!extension_loaded('mysqli')) {
+            self::markTestSkipped('PHP has no mysqli');
+        }
+        $db = $this->doctrine('mysqli');
+        $db->beginTransaction();
+        $db->executeStatement('INSERT INTO news VALUES (2)');
+        changed('a');
+        $db->executeStatement('ALTER TABLE news COMMENT = \'once more\'');
+        $db->rollBack();
+        $this->wire->end();
+        self::assertEqualsCanonicalizing(['a', 'a:*'], $this->wire->control->tags());
+    }
+
+    private function doctrine(string $driver): Connection
+    {
+        if (stream_resolve_include_path('Doctrine/DBAL/autoload.php') === false) {
+            self::markTestSkipped('Doctrine/DBAL/autoload.php is not installed');
+        }
+        require_once 'Doctrine/DBAL/autoload.php';
+        $configuration = new Configuration();
+        $configuration->setMiddlewares([new DoctrineMiddleware()]);
+        $parameters = ['driver' => $driver, 'dbname' => 'paper', 'unix_socket' => self::$server?->socket(), 'user' => self::$server?->user()];
+        return DriverManager::getConnection($parameters, $configuration);
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+/**
+ * A MariaDB of its own: a private directory, a Unix socket, no network. It goes with the object.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Support;
+
+/** A running server, into which whoever runs the tests may log in without a password. */
+final class RealMariaDb
+{
+    private string $directory;
+    private string $user;
+
+    /** @var resource */
+    private $process;
+
+    public function __construct()
+    {
+        $this->directory = sys_get_temp_dir() . '/pagewell-db-' . bin2hex(random_bytes(6));
+        mkdir($this->directory, 0700);
+        $this->user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
+        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user={$this->user}"];
+        $this->execute(['mariadb-install-db', ...$common, '--skip-name-resolve', '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]);
+        $log = ['file', "{$this->directory}/db.log", 'a'];
+        $command = ['/usr/sbin/mariadbd', ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=16M'];
+        $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
+        if (!is_resource($process)) {
+            throw new \RuntimeException('mariadbd cannot be started');
+        }
+        $this->process = $process;
+        $this->execute(['mariadb-admin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '--wait=30', '--connect-timeout=30', 'ping']);
+        $this->execute(['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '-e', 'CREATE DATABASE paper; CREATE TABLE paper.news (id INT)']);
+    }
+
+    public function __destruct()
+    {
+        proc_terminate($this->process);
+        proc_close($this->process);
+        exec('rm -rf ' . escapeshellarg($this->directory));
+    }
+
+    /** Why there can be none; null: there can. */
+    public static function missing(): ?string
+    {
+        return match (true) {
+            !is_executable('/usr/sbin/mariadbd') => 'mariadbd is not installed',
+            !extension_loaded('pdo_mysql') => 'PHP has no pdo_mysql',
+            default => null,
+        };
+    }
+
+    public function user(): string
+    {
+        return $this->user;
+    }
+
+    public function socket(): string
+    {
+        return "{$this->directory}/db.sock";
+    }
+
+    /** @param list<string> $command */
+    private function execute(array $command): void
+    {
+        $log = ['file', "{$this->directory}/db.log", 'a'];
+        $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
+        if (!is_resource($process) || proc_close($process) !== 0) {
+            throw new \RuntimeException($command[0] . ': ' . file_get_contents("{$this->directory}/db.log"));
+        }
+    }
+}
