@@ -404,9 +404,11 @@ fn a_new_process_that_dies_while_it_waits_costs_nothing() {
     let mut stream = BufReader::new(stream);
     assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
     stream.get_mut().write_all(b"prepared\n").expect("said");
-    let mut disk = fs::File::open(&pipe).expect("it writes");
-    // It is about to be written, and here the new process has died.
+    // It was heard when the name is free; then it is about to be written, and waits for a reader. Here the new
+    // process has died.
+    until("it was heard", || name.connect().is_ok_and(|other| other.is_none()));
     drop(stream);
+    let mut disk = fs::File::open(&pipe).expect("it writes");
     std::io::copy(&mut disk, &mut std::io::sink()).expect("a pipe");
     until("it is said", || first.log().contains("take-over-refused"));
     assert!(is_hit(&ask(&first)), "{}", first.log());
