@@ -9,6 +9,7 @@
 use super::words::own;
 use crate::config::{Database, OnLag};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use valkey::{Id, remove_field_if, set_field};
@@ -30,11 +31,13 @@ pub fn hash(key: &str) -> String {
     format!("{key}:read")
 }
 
+/// How often this process has said anything.
+static BEATS: AtomicU64 = AtomicU64::new(1);
+
 /// What this machine says of itself.
 pub struct Own {
     hash: String,
     silent_ms: u128,
-    beat: u64,
     said: Option<(Id, Instant)>,
 }
 
@@ -47,7 +50,7 @@ impl Own {
             OnLag::Serve => Duration::ZERO,
         };
         let silent_ms = lag_max.saturating_add(NOTICED_WITHIN).as_millis().min(u64::MAX.into());
-        Own { hash: hash(key), silent_ms, beat: 0, said: None }
+        Own { hash: hash(key), silent_ms, said: None }
     }
 
     /// All up to here is applied: the command that says so, if it is time.
@@ -57,8 +60,9 @@ impl Own {
             return None;
         }
         self.said = Some((applied, Instant::now()));
-        self.beat += 1;
-        let value = format!("{applied} {} {}", self.beat, self.silent_ms);
+        // Never the same twice, whichever connection it is said by.
+        let beat = BEATS.fetch_add(1, Ordering::Relaxed);
+        let value = format!("{applied} {beat} {}", self.silent_ms);
         Some(set_field(&self.hash, own(), &value))
     }
 }
