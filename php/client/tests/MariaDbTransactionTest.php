@@ -33,7 +33,7 @@ final class MariaDbTransactionTest extends TestCase
         if ($missing !== null) {
             self::markTestSkipped($missing);
         }
-        self::$server = new RealMariaDb();
+        self::$server = new RealMariaDb('CREATE DATABASE paper; CREATE TABLE paper.news (id INT)');
     }
 
     public static function tearDownAfterClass(): void

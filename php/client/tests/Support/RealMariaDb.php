@@ -17,22 +17,24 @@ final class RealMariaDb
     /** @var resource */
     private $process;
 
-    public function __construct()
+    /** @param string $sql that is run first */
+    public function __construct(string $sql)
     {
         $this->directory = sys_get_temp_dir() . '/pagewell-db-' . bin2hex(random_bytes(6));
-        mkdir($this->directory, 0700);
+        // Whoever runs PHP may reach the socket in it; the data are the server's alone.
+        mkdir($this->directory, 0755);
         $this->user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
-        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user={$this->user}"];
-        $this->execute(['mariadb-install-db', ...$common, '--skip-name-resolve', '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]);
+        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user={$this->user}", '--skip-name-resolve'];
+        $this->execute(['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]);
         $log = ['file', "{$this->directory}/db.log", 'a'];
-        $command = ['/usr/sbin/mariadbd', ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=16M'];
+        $command = ['/usr/sbin/mariadbd', ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=32M'];
         $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
         if (!is_resource($process)) {
             throw new \RuntimeException('mariadbd cannot be started');
         }
         $this->process = $process;
         $this->execute(['mariadb-admin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '--wait=30', '--connect-timeout=30', 'ping']);
-        $this->execute(['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '-e', 'CREATE DATABASE paper; CREATE TABLE paper.news (id INT)']);
+        $this->execute(['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '-e', $sql]);
     }
 
     public function __destruct()

@@ -1,8 +1,7 @@
 <?php
 
 /**
- * Debian's WordPress with the plugin, on a MariaDB of its own: both in a private directory, reached by
- * a socket in it, and stopped by their process ids.
+ * Debian's WordPress with the plugin, in a private directory, on a MariaDB of its own.
  *
  * Each script runs in a process of its own, as requests and jobs do, with its own copy of the options.
  * One that runs as a request gets to say what came before it (`Via`) and which method it has; its
@@ -27,11 +26,8 @@ final class RealWordPress
 
     private const REQUEST = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; ";
 
-    /** @var resource */
-    private $database;
-
     /** @param array<string, string> $environment */
-    private function __construct(private readonly string $directory, private array $environment)
+    private function __construct(private readonly string $directory, private ?RealMariaDb $database, private array $environment)
     {
     }
 
@@ -69,19 +65,19 @@ final class RealWordPress
     {
         $directory = sys_get_temp_dir() . '/pagewell-wp-' . bin2hex(random_bytes(6));
         mkdir($directory, 0700);
-        $self = new self($directory, [
-            'WP_DB_SOCKET' => "$directory/db.sock", 'WP_DB_PASSWORD' => bin2hex(random_bytes(16)), 'PAGEWELL_CONTROL' => $control,
+        $password = bin2hex(random_bytes(16));
+        $database = new RealMariaDb("CREATE DATABASE wordpress; CREATE USER wordpress@localhost IDENTIFIED BY '$password'; GRANT ALL ON wordpress.* TO wordpress@localhost;");
+        $self = new self($directory, $database, [
+            'WP_DB_SOCKET' => $database->socket(), 'WP_DB_PASSWORD' => $password, 'PAGEWELL_CONTROL' => $control,
         ]);
         $self->layOut(__DIR__ . '/../../../wordpress');
-        $self->startDatabase();
         $self->run([PHP_BINARY, __DIR__ . '/../../../wordpress/tests/site/install.php']);
         return $self;
     }
 
     public function stop(): void
     {
-        proc_terminate($this->database);
-        proc_close($this->database);
+        $this->database = null;
         self::execute(['rm', '-rf', '--', $this->directory]);
     }
 
@@ -199,24 +195,6 @@ final class RealWordPress
         symlink((string) realpath("$plugin/pagewell"), "$site/wp-content/plugins/pagewell");
         copy("$plugin/tests/site/wp-config.php", "$site/wp-config.php");
         copy("$plugin/tests/site/quiet.php", "$site/wp-content/mu-plugins/quiet.php");
-    }
-
-    private function startDatabase(): void
-    {
-        $user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
-        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user=$user", '--skip-name-resolve'];
-        self::execute(['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user=$user"]);
-        $log = ['file', "{$this->directory}/db.log", 'w'];
-        $command = ['/usr/sbin/mariadbd', ...$common, "--socket={$this->directory}/db.sock", "--pid-file={$this->directory}/db.pid", '--skip-networking', '--innodb-buffer-pool-size=32M'];
-        $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
-        if (!is_resource($process)) {
-            throw new \RuntimeException('mariadbd cannot be started');
-        }
-        $this->database = $process;
-        self::execute(['mariadb-admin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user=$user", '--wait=30', '--connect-timeout=30', 'ping']);
-        $password = $this->environment['WP_DB_PASSWORD'];
-        $made = "CREATE DATABASE wordpress; CREATE USER wordpress@localhost IDENTIFIED BY '$password'; GRANT ALL ON wordpress.* TO wordpress@localhost;";
-        self::execute(['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user=$user", '-e', $made]);
     }
 
     /** @param list<string> $command */
