@@ -21,7 +21,8 @@ use std::sync::Arc;
 #[must_use]
 pub fn columns_query(schema: &str, table: Option<&str>) -> String {
     let mut sql = "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, \
-                   COLUMN_KEY, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "
+                   COLUMN_KEY, EXTRA, COLLATION_NAME FROM information_schema.COLUMNS \
+                   WHERE TABLE_SCHEMA = "
         .to_owned();
     put_literal(&mut sql, schema);
     if let Some(table) = table {
@@ -59,6 +60,8 @@ pub struct ColumnShape {
     pub declared: String,
     /// The name of its character set; none for what is not text.
     pub charset: Option<String>,
+    /// The name of its collation; none for what is not text.
+    pub collation: Option<String>,
     /// Whether it is a part of the primary key.
     pub in_primary_key: bool,
     /// Whether its value is worked out from other columns.
@@ -77,7 +80,7 @@ impl TableShape {
     /// # Errors
     /// `UnexpectedPacket` for other columns than that statement has.
     pub fn read_all(rows: &Rows) -> Result<HashMap<(String, String), TableShape>, Refusal> {
-        if rows.columns.len() != 7 {
+        if rows.columns.len() != 8 {
             return Err(Refusal::UnexpectedPacket);
         }
         let mut shapes: HashMap<(String, String), TableShape> = HashMap::new();
@@ -87,6 +90,7 @@ impl TableShape {
                 name: text(2).into(),
                 declared: text(3),
                 charset: rows.text(row, 4),
+                collation: rows.text(row, 7),
                 in_primary_key: text(5) == "PRI",
                 is_generated: ["VIRTUAL", "STORED", "PERSISTENT"]
                     .iter()
@@ -278,6 +282,7 @@ mod tests {
             name: "a".into(),
             declared: declared.into(),
             charset: None,
+            collation: None,
             in_primary_key: false,
             is_generated: false,
         };

@@ -5,42 +5,34 @@
 use crate::place::{Id, Place};
 use crate::reply::Reply;
 
-/// A stream, as `XINFO STREAM` tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// How far it has come.
-    pub place: Place,
-}
-
-impl Extent {
-    /// What a reply says; none where it is something else, or of a server before version 7, which does not
-    /// count what was ever added. A stream that is not there has come nowhere.
-    #[must_use]
-    pub fn read(reply: &Reply) -> Option<Extent> {
-        let list = match reply {
-            Reply::List(list) => list,
-            Reply::Error(text) if text.contains("no such key") => {
-                return Some(Extent { place: Place::default() });
-            }
-            _ => return None,
-        };
-        let value = |name: &str| {
-            let mut pairs = list.chunks_exact(2);
-            let found =
-                pairs.find(|pair| matches!(&pair[0], Reply::Bytes(key) if key == name.as_bytes()));
-            found.map(|pair| &pair[1])
-        };
-        let count = |name| match value(name) {
-            Some(Reply::Integer(count)) => u64::try_from(*count).ok(),
-            _ => None,
-        };
-        let id: Id = match value("last-generated-id") {
-            Some(Reply::Bytes(id)) => str::from_utf8(id).ok()?.parse().ok()?,
-            _ => return None,
-        };
-        let (length, added) = (count("length")?, count("entries-added")?);
-        Some(Extent { place: Place { id, added, gone: added.checked_sub(length)? } })
-    }
+/// How far a stream has come, as the reply to `XINFO STREAM` says; none where it is something else, or of a
+/// server before version 7, which does not count what was ever added. A stream that is not there has come
+/// nowhere.
+#[must_use]
+pub fn extent(reply: &Reply) -> Option<Place> {
+    let list = match reply {
+        Reply::List(list) => list,
+        Reply::Error(text) if text.contains("no such key") => {
+            return Some(Place::default());
+        }
+        _ => return None,
+    };
+    let value = |name: &str| {
+        let mut pairs = list.chunks_exact(2);
+        let found =
+            pairs.find(|pair| matches!(&pair[0], Reply::Bytes(key) if key == name.as_bytes()));
+        found.map(|pair| &pair[1])
+    };
+    let count = |name| match value(name) {
+        Some(Reply::Integer(count)) => u64::try_from(*count).ok(),
+        _ => None,
+    };
+    let id: Id = match value("last-generated-id") {
+        Some(Reply::Bytes(id)) => str::from_utf8(id).ok()?.parse().ok()?,
+        _ => return None,
+    };
+    let (length, added) = (count("length")?, count("entries-added")?);
+    Some(Place { id, added, gone: added.checked_sub(length)? })
 }
 
 /// A server, as `INFO` tells it.
@@ -97,12 +89,12 @@ mod tests {
             ])
         };
         let place = Place { id: Id { ms: 7, number: 1 }, added: 10, gone: 7 };
-        assert_eq!(Extent::read(&said(10)), Some(Extent { place }));
-        assert_eq!(Extent::read(&said(2)), None);
-        assert_eq!(Extent::read(&Reply::List(vec![word("length"), Reply::Integer(1)])), None);
-        let missing = Extent::read(&Reply::Error("ERR no such key".into()));
-        assert_eq!(missing.map(|extent| extent.place), Some(Place::default()));
-        assert_eq!(Extent::read(&Reply::Error("NOPERM".into())), None);
+        assert_eq!(extent(&said(10)), Some(place));
+        assert_eq!(extent(&said(2)), None);
+        assert_eq!(extent(&Reply::List(vec![word("length"), Reply::Integer(1)])), None);
+        let missing = extent(&Reply::Error("ERR no such key".into()));
+        assert_eq!(missing, Some(Place::default()));
+        assert_eq!(extent(&Reply::Error("NOPERM".into())), None);
     }
 
     #[test]

@@ -26,6 +26,6 @@ pub use command::{
     set_field,
 };
 pub use entry::{Entry, entries, fields};
-pub use extent::{Extent, Server};
+pub use extent::{Server, extent};
 pub use place::{Id, NoPlace, Place};
 pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable};

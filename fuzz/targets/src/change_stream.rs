@@ -61,6 +61,7 @@ impl Watch for Curious {
             name: name.into(),
             declared: declared.to_owned(),
             charset: None,
+            collation: None,
             in_primary_key: name == "id",
             is_generated: false,
         };

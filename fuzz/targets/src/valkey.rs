@@ -3,7 +3,7 @@
 //!
 //! The data is what a server sends; its first byte says where it is cut.
 
-use valkey::{DEPTH_MAX, Extent, Place, Replies, Reply, Unreadable, entries, fields};
+use valkey::{DEPTH_MAX, Place, Replies, Reply, Unreadable, entries, extent, fields};
 
 const BYTES_MAX: usize = 4_096;
 
@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(whole, replies(rest, pieces));
     for reply in whole.0 {
         assert!(depth(&reply) <= DEPTH_MAX);
-        if let Some(Extent { place }) = Extent::read(&reply) {
+        if let Some(place) = extent(&reply) {
             let text = place.to_string();
             let Place { id, added, .. } = text.parse().expect("a place is one");
             assert_eq!((id, added), (place.id, place.added));

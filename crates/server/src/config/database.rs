@@ -373,11 +373,11 @@ pub(super) fn wait(
     default: Duration,
     most: Duration,
 ) -> Result<Duration, LoadError> {
-    match text.as_deref().map(parse_duration) {
-        None => Ok(default),
-        Some(Ok(time)) if time <= most => Ok(time),
-        Some(Ok(time)) => wrong(key, format!("{time:?}: {most:?} at most")),
-        Some(Err(error)) => wrong(key, error),
+    let Some(text) = text else { return Ok(default) };
+    match parse_duration(text) {
+        Ok(time) if time <= most => Ok(time),
+        Ok(_) => wrong(key, format!("{text:?}: {most:?} at most")),
+        Err(error) => wrong(key, error),
     }
 }
 

@@ -25,6 +25,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -109,6 +110,20 @@ impl Link {
                 stream.flush().await
             }
         }
+    }
+}
+
+/// Does this within a time; what takes longer has failed.
+///
+/// # Errors
+/// Those of what is done, or that it took too long.
+pub async fn within<T>(
+    time: Duration,
+    what: impl Future<Output = Result<T, Failed>>,
+) -> Result<T, Failed> {
+    match tokio::time::timeout(time, what).await {
+        Ok(done) => done,
+        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
     }
 }
 

@@ -5,7 +5,7 @@
 //! without sending it). Not here: what carries the bytes (`link`).
 
 use crate::config::{self, DatabaseServer, Place};
-use crate::database::link::Link;
+use crate::database::link::{Link, within};
 use crate::database::source::Failed;
 use bytes::BytesMut;
 use mysql_replication::position::Start;
@@ -177,14 +177,4 @@ fn refused(error: LoginRefused) -> Failed {
 fn account(server: &DatabaseServer) -> Account {
     let config::Account { user, password, database } = server.account.clone();
     Account { user, password, database }
-}
-
-async fn within<T>(
-    time: Duration,
-    what: impl Future<Output = Result<T, Failed>>,
-) -> Result<T, Failed> {
-    match tokio::time::timeout(time, what).await {
-        Ok(done) => done,
-        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-    }
 }

@@ -15,9 +15,6 @@ use std::sync::Arc;
 
 const TABLES: &str =
     "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
-const COLLATIONS: &str = "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME \
-     FROM information_schema.COLUMNS \
-     WHERE TABLE_SCHEMA = DATABASE() AND COLLATION_NAME IS NOT NULL";
 const KEYS: &str = "SELECT k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, \
      k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE \
      FROM information_schema.KEY_COLUMN_USAGE k \
@@ -40,17 +37,13 @@ pub async fn read(connection: &mut Connection, name: &str) -> Result<(Schema, Sh
     let read = read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))?;
     let mut shapes: Shapes =
         read.into_iter().map(|((_, table), shape)| (table, Arc::new(shape))).collect();
-    let collations = collations(connection).await?;
     let rows = connection.query(TABLES).await?;
     let mut schema = Schema::default();
     for row in 0..rows.rows.len() {
         let table = rows.text(row, 0).unwrap_or_default();
         let is_view = rows.text(row, 1).is_some_and(|kind| kind.contains("VIEW"));
-        let shapes = shapes.get(&table).map(|shape| shape.columns()).unwrap_or_default();
-        let mut columns: Vec<Column> = shapes.iter().map(column).collect();
-        for column in &mut columns {
-            column.collation = collations.get(&(table.clone(), column.name.clone())).cloned();
-        }
+        let columns = shapes.get(&table).map(|shape| shape.columns()).unwrap_or_default();
+        let columns = columns.iter().map(column).collect();
         let kind = if is_view { TableKind::View } else { TableKind::Table };
         schema.add(TableDefinition { name: table, kind, columns });
     }
@@ -72,7 +65,7 @@ fn column(shape: &ColumnShape) -> Column {
         equality: if is_whole && !is_filled { Equality::AsWritten } else { Equality::Loose },
         is_generated: shape.is_generated,
         is_text: is_text(&shape.declared),
-        collation: None,
+        collation: shape.collation.clone(),
     }
 }
 
@@ -80,15 +73,6 @@ fn column(shape: &ColumnShape) -> Column {
 fn is_text(declared: &str) -> bool {
     let name = declared.split(['(', ' ']).next().unwrap_or_default();
     name.ends_with("char") || name.ends_with("text")
-}
-
-/// By what texts are compared: by table and column.
-async fn collations(
-    connection: &mut Connection,
-) -> Result<HashMap<(String, String), String>, Failed> {
-    let rows = connection.query(COLLATIONS).await?;
-    let text = |row, column| rows.text(row, column).unwrap_or_default();
-    Ok((0..rows.rows.len()).map(|row| ((text(row, 0), text(row, 1)), text(row, 2))).collect())
 }
 
 async fn foreign_keys(connection: &mut Connection) -> Result<Vec<ForeignKey>, Failed> {

@@ -6,7 +6,7 @@
 //! Source: PostgreSQL's manual, "SSL Session Encryption". Not here: what carries the bytes (`link`).
 
 use crate::config::{self, DatabaseServer, Place};
-use crate::database::link::Link;
+use crate::database::link::{Link, within};
 use crate::database::source::Failed;
 use bytes::BytesMut;
 use postgres_replication::position::Lsn;
@@ -204,14 +204,4 @@ fn refused(refused: LoginRefused) -> Failed {
 fn account(server: &DatabaseServer) -> Account {
     let config::Account { user, password, database } = server.account.clone();
     Account { user, password, database }
-}
-
-async fn within<T>(
-    time: Duration,
-    what: impl Future<Output = Result<T, Failed>>,
-) -> Result<T, Failed> {
-    match tokio::time::timeout(time, what).await {
-        Ok(done) => done,
-        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-    }
 }

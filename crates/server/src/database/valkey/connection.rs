@@ -5,7 +5,7 @@
 //! bytes (`link`).
 
 use crate::config::{DatabaseServer, Place};
-use crate::database::link::Link;
+use crate::database::link::{Link, within};
 use crate::database::source::Failed;
 use bytes::BytesMut;
 use std::io;
@@ -117,14 +117,4 @@ pub fn good(reply: Reply) -> Result<Reply, Failed> {
         _ => "refused",
     };
     Err(Failed::Said(name, text))
-}
-
-async fn within<T>(
-    time: Duration,
-    doing: impl Future<Output = Result<T, Failed>>,
-) -> Result<T, Failed> {
-    match tokio::time::timeout(time, doing).await {
-        Ok(done) => done,
-        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-    }
 }

@@ -11,7 +11,7 @@ use super::connection::{Connection, good};
 use super::readers::{self, Readers};
 use super::stream::shared;
 use super::words;
-use crate::config::Database;
+use crate::config::{Database, SharedStream};
 use crate::database::Waited;
 use crate::database::source::Failed;
 use crate::site::Site;
@@ -44,6 +44,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 /// The other machines, by way of a stream.
 pub struct Others {
     config: Arc<Database>,
+    stream: SharedStream,
     queue: Mutex<Queue>,
     /// The number of the last change that the stream has.
     told: AtomicU64,
@@ -94,7 +95,7 @@ impl Others {
     pub fn new(config: Arc<Database>) -> Others {
         let (queue, heard) = (Mutex::default(), watch::Sender::new(0));
         let (told, put, is_begun) = (AtomicU64::new(0), Notify::new(), AtomicBool::new(false));
-        Others { config, queue, told, heard, put, is_begun }
+        Others { stream: shared(&config), config, queue, told, heard, put, is_begun }
     }
 
     /// This was changed, and is to be told.
@@ -143,10 +144,9 @@ impl Others {
 
     /// This machine answers nothing from memory any more: nobody waits for it. Bounded.
     pub async fn gone(&self) {
-        let shared = shared(&self.config);
         let say = async {
             let mut connection = Connection::open(&self.config.server).await?;
-            connection.ask(&readers::gone(&shared.key)).await
+            connection.ask(&readers::gone(&self.stream.key)).await
         };
         // Who cannot be told waits until it has been silent for long.
         let _ = tokio::time::timeout(GONE_WITHIN, say).await;
@@ -192,14 +192,14 @@ impl Others {
 
     /// Sends what is to be sent, and looks who has applied it.
     async fn step(&self, teller: &mut Teller, site: &Site) -> Result<Moved, Failed> {
-        let shared = shared(&self.config);
-        if teller.connection.is_none() {
-            teller.connection = Some(Connection::open(&self.config.server).await?);
-        }
-        let Some(connection) = &mut teller.connection else { return Ok(Moved::No) };
-        let adding = teller.batch.iter().map(|one| add(&shared.key, shared.keep, &one.added));
+        let SharedStream { key, keep } = &self.stream;
+        let connection = match &mut teller.connection {
+            Some(connection) => connection,
+            none => none.insert(Connection::open(&self.config.server).await?),
+        };
+        let adding = teller.batch.iter().map(|one| add(key, *keep, &one.added));
         let mut commands = adding.collect::<Vec<_>>().concat();
-        commands.append(&mut all_fields(&readers::hash(&shared.key)));
+        commands.append(&mut all_fields(&readers::hash(key)));
         connection.send(&commands).await?;
         let mut ids = Vec::with_capacity(teller.batch.len());
         for _ in &teller.batch {
@@ -218,7 +218,7 @@ impl Others {
         if std::mem::take(&mut teller.is_away) {
             tracing::info!(event = "stream-told");
         }
-        let (least, forgotten) = teller.readers.look(&shared.key, said, Instant::now());
+        let (least, forgotten) = teller.readers.look(key, said, Instant::now());
         for command in forgotten {
             connection.send(&command).await?;
             // Where it may not, it stays.

@@ -14,7 +14,7 @@ use crate::database::source::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use valkey::{Entry, Extent, Place, ask_extent, entries, read_after};
+use valkey::{Entry, Place, ask_extent, entries, extent, read_after};
 
 /// How many entries are asked for at once.
 const ENTRIES: usize = 128;
@@ -48,8 +48,8 @@ impl Session {
     async fn place(&mut self) -> Result<Place, Failed> {
         self.connection.send(&ask_extent(&self.key)).await?;
         let reply = self.connection.receive(Duration::ZERO).await?;
-        if let Some(extent) = Extent::read(&reply) {
-            return Ok(extent.place);
+        if let Some(place) = extent(&reply) {
+            return Ok(place);
         }
         good(reply)?;
         let key = &self.key;
