@@ -165,15 +165,14 @@ fn no_page_gets_round_a_change() {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time over zero");
         stream.write_all(said).expect("it reads");
-        stream.write_all(b"quit\r\n").expect("it reads");
         let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).expect("it answers");
+        stream.read_to_end(&mut heard).expect("it answers, and ends");
         heard
     };
-    assert_eq!(bytes(b"set /\xe4 0 0 1\r\nx\r\n"), b"STORED\r\n");
+    assert_eq!(bytes(b"set /\xe4 0 0 1\r\nx\r\nquit\r\n"), b"STORED\r\n");
     pagewell.invalidate(r#"{"prefixes":["/"]}"#).expect("it answers");
-    assert_eq!(bytes(b"get /\xe4\r\n"), b"END\r\n");
-    assert_eq!(bytes(b"set /\xe4 0 0 1\r\nx\r\n"), b"NOT_STORED\r\n");
+    assert_eq!(bytes(b"get /\xe4\r\nquit\r\n"), b"END\r\n");
+    assert_eq!(bytes(b"set /\xe4 0 0 1\r\nx\r\nquit\r\n"), b"NOT_STORED\r\n");
     let encoded = "CLIENT_ERROR a page has flags 0: text, not compressed\r\n";
     assert_eq!(say(&socket, "set /z 48 0 1\r\nx\r\n"), encoded);
     assert_eq!(say(&socket, "ms /z 1 F4\r\nx\r\n"), encoded);
