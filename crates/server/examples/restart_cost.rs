@@ -39,7 +39,8 @@ async fn main() {
 async fn write(config: &Arc<Config>, clock: &Clock, pages: u64) {
     let (stop, stopped) = watch::channel(Phase::default());
     let site = site(config, clock).await;
-    let loading = snapshot::begin(&site).expect("the directory can be used");
+    let loading =
+        snapshot::begin(&site, snapshot::Before::Ended).expect("the directory can be used");
     let running = tokio::spawn(snapshot::run(site.clone(), loading, stopped));
     (0..pages).for_each(|n| put(&site, clock, n));
     println!("{pages} pages, {} MB in memory", site.store.stats().bytes.total() >> 20);
@@ -61,7 +62,8 @@ async fn load(config: &Arc<Config>, clock: &Clock) {
     let (stop, stopped) = watch::channel(Phase::default());
     let site = site(config, clock).await;
     let at = clock.instant();
-    let loading = snapshot::begin(&site).expect("the directory can be used");
+    let loading =
+        snapshot::begin(&site, snapshot::Before::Ended).expect("the directory can be used");
     println!("looked at in {:?}", at.elapsed());
     let running = tokio::spawn(snapshot::run(site.clone(), loading, stopped));
     while site.store.number().get() == 0 && site.store.stats().pages == 0 {

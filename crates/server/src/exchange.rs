@@ -208,9 +208,11 @@ pub async fn dispatch(
         (Kind::Get | Kind::Head, _) if has_content => {
             pass(site, request, target, visitor, ForwardReason::Bypass).await
         }
-        // Another process has the pages now: what changes is told to it, and its pages are right.
+        // Another process has the pages now: what changes is told to it, and its pages are right. Or nobody
+        // has, who stops: the other machines do not wait for what is applied here.
         (Kind::Get | Kind::Head, _) if site.is_leaving() => {
-            let (forward, detail) = (ForwardReason::Bypass, Some(take_over::HANDED_OVER));
+            let detail = site.successor().map_or(take_over::STOPPING, |_| take_over::HANDED_OVER);
+            let (forward, detail) = (ForwardReason::Bypass, Some(detail));
             let why = Why { forward, detail, patience: Patience::WhileAsked };
             Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
         }

@@ -328,11 +328,11 @@ pub async fn send_following(
         }
         let path = match answered {
             Err(Unsent::Redirected(path)) => path,
-            Ok(response) => {
+            Ok(mut response) => {
                 let place = || request.url();
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 if let Some(hand) = hand {
-                    in_hand::end(site, hand).await;
+                    response.waited = in_hand::end(site, hand).await;
                 }
                 return Ok(response);
             }
@@ -440,7 +440,7 @@ async fn pass_keeping(
         Ok((response, waited)) => {
             let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);
-            status.detail = why.detail.or(waited.detail());
+            status.detail = response.waited.and(waited).detail().or(why.detail);
             let passed = stream(site, response, &status);
             let head_only = kind == Kind::Head;
             let passed = if head_only { serve::without_body(passed) } else { passed };
@@ -505,7 +505,7 @@ pub fn stream(
     response: OriginResponse,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    let OriginResponse { status: code, headers: all, mut body } = response;
+    let OriginResponse { status: code, headers: all, mut body, waited: _ } = response;
     let said = CacheControl::read(&all);
     let mut headers = serve::passed_on(all.clone(), &site.config.policy, status);
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());

@@ -25,16 +25,18 @@ pub struct InHand(AtomicUsize);
 pub struct Hand {
     all: Arc<InHand>,
     noted: Option<snapshot::InHand>,
+    /// How many changes the other machines had been told of when it was begun.
+    told: u64,
 }
 
 impl InHand {
     /// One more; none where nothing is begun any more.
-    fn begin(self: &Arc<InHand>, snapshots: Option<&Arc<Snapshots>>) -> Option<Hand> {
+    fn begin(self: &Arc<InHand>, snapshots: Option<&Arc<Snapshots>>, told: u64) -> Option<Hand> {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         let is_open = before & CLOSED == 0;
         // Where it is refused it takes back what it has added.
         let noted = snapshots.filter(|_| is_open).map(Snapshots::in_hand);
-        let hand = Hand { all: self.clone(), noted };
+        let hand = Hand { all: self.clone(), noted, told };
         is_open.then_some(hand)
     }
 
@@ -61,7 +63,7 @@ impl Drop for Hand {
 /// Begins something that may tell of a change at this site. Where nothing is begun any more this never
 /// returns: who asked is cut off with the end of the process, and nothing was done.
 pub async fn begin(site: &Site) -> Hand {
-    match site.in_hand.begin(site.snapshots.as_ref()) {
+    match site.in_hand.begin(site.snapshots.as_ref(), site.told_others()) {
         Some(hand) => hand,
         None => pending().await,
     }
@@ -79,22 +81,30 @@ pub async fn begin_all(sites: impl Iterator<Item = &Arc<Site>>) -> Vec<Hand> {
 /// It has ended, and who asked may be told: the other machines have been, or it is not waited for any longer.
 /// Where it has changed something that the process which has taken over was not told, this never returns: it
 /// is not acknowledged.
-pub async fn end<T>(site: &Site, hands: T) -> Waited {
-    let others = site.heard_by_others().await;
-    if site.is_unheard() {
-        pending::<()>().await;
+pub async fn end(site: &Site, hand: Hand) -> Waited {
+    let others = wait(site, &hand).await;
+    drop(hand);
+    others
+}
+
+/// The same for several sites, a hand for each, in their order.
+pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) -> Waited {
+    let mut others = Waited::No;
+    for (site, hand) in sites.zip(&hands) {
+        others = others.and(wait(site, hand).await);
     }
     drop(hands);
     others
 }
 
-/// The same for several sites, a hand for each.
-pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) -> Waited {
-    let mut others = Waited::No;
-    for site in sites {
-        others = others.and(end(site, ()).await);
+async fn wait(site: &Site, hand: &Hand) -> Waited {
+    let others = site.heard_by_others(hand.told).await;
+    if others == Waited::Late {
+        site.counters.database_late.add();
     }
-    drop(hands);
+    if site.is_unheard() {
+        pending::<()>().await;
+    }
     others
 }
 
@@ -105,14 +115,14 @@ mod tests {
     #[test]
     fn what_is_closed_with_nothing_in_hand_stays_so() {
         let in_hand = Arc::new(InHand::default());
-        let one = in_hand.begin(None).expect("it is open");
-        let other = in_hand.begin(None).expect("it is open");
+        let one = in_hand.begin(None, 0).expect("it is open");
+        let other = in_hand.begin(None, 0).expect("it is open");
         drop(one);
         assert_eq!((in_hand.count(), in_hand.close()), (1, 1));
-        assert!(in_hand.begin(None).is_none());
+        assert!(in_hand.begin(None, 0).is_none());
         drop(other);
         assert_eq!((in_hand.count(), in_hand.close()), (0, 0));
-        assert!(in_hand.begin(None).is_none());
+        assert!(in_hand.begin(None, 0).is_none());
         assert_eq!(in_hand.count(), 0);
     }
 }

@@ -16,6 +16,7 @@ mod page_line;
 pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
+use crate::database::Waited;
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
@@ -83,11 +84,14 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut stop: Told,
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
-    let mut answer = Answer::default();
+    let (mut answer, mut told) = (Answer::default(), 0);
     loop {
+        if answer.len() == 0 {
+            told = keeper.site().told_others();
+        }
         let next = step(&mut decoder, &mut input, limits, keeper, &mut answer);
         let is_due = next != After::Go || answer.len() >= ANSWER_BYTES;
-        if is_due && !sent(&mut io, &mut answer, keeper.site()).await {
+        if is_due && !sent(&mut io, &mut answer, keeper.site(), told).await {
             return;
         }
         match next {
@@ -196,10 +200,18 @@ fn step(
     }
 }
 
-/// Sends an answer and forgets it; `false` where nobody takes it.
-async fn sent<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &mut Answer, site: &Site) -> bool {
-    // What is deleted here may be in the memory of other machines.
-    site.heard_by_others().await;
+/// Sends an answer and forgets it; `false` where nobody takes it. Before what it answers so many changes were
+/// for the other machines.
+async fn sent<IO: AsyncWrite + Unpin>(
+    io: &mut IO,
+    answer: &mut Answer,
+    site: &Site,
+    told: u64,
+) -> bool {
+    // What is deleted here may be in the memory of other machines. The protocol has no word for late.
+    if site.heard_by_others(told).await == Waited::Late {
+        site.counters.database_late.add();
+    }
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
     is_sent

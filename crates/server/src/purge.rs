@@ -312,10 +312,7 @@ fn told(method: &Method, done: Done, taken: Taken, others: Waited) -> Response<R
     let mut text = serde_json::json!({
         "status": status, "number": number, "dropped": dropped, "marked": marked, "taken": taken,
     });
-    if others == Waited::Late {
-        // The other machines have not all been told yet.
-        text["late"] = true.into();
-    }
+    others.say_in(&mut text);
     json(code, "purged", &text)
 }
 

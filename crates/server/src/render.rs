@@ -431,6 +431,7 @@ impl Render {
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
                 status.forward_status = Some(StatusCode::NOT_MODIFIED);
+                status.detail = response.waited.detail();
                 let content = page.content();
                 let coded = page.payload().forms().contents();
                 self.store(stored, content, coded, status);
@@ -455,6 +456,8 @@ impl Render {
         }
         let mut status = self.ask.status();
         status.forward_status = Some(response.status);
+        // What a visitor has changed comes before why his page is not kept.
+        status.detail = response.waited.detail();
         let kept = match is_stream(&response.headers) {
             true => Err("streamed"),
             false => revised::keep(&self.site, &self.ask, &response, sent),
@@ -478,7 +481,7 @@ impl Render {
                 if reason == http_cache::NotStored::TooLarge.as_str() {
                     self.site.counters.reached.note(Limit::PageBytes);
                 }
-                status.detail = Some(reason);
+                status.detail = status.detail.or(Some(reason));
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
                     // It was rendered for nobody in particular: its session is not this visitor's.
                     response.headers.remove(header::SET_COOKIE);

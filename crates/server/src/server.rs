@@ -246,12 +246,16 @@ impl Server {
         self.doorway.close();
         let door = self.site.now();
         let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
+        // Nobody waits for what is not answered from memory any more.
+        door.all_or(None).filter(|site| site.others.is_some()).for_each(|site| site.leave_alone());
         self.phase.send_replace(Phase::Stopping);
-        self.drain(&door).await;
         for site in door.all_or(None) {
             database::ended(site).await;
-            database::gone(site).await;
+            let own = site.clone();
+            tokio::spawn(async move { database::gone(&own).await });
         }
+        self.drain(&door).await;
+        door.all_or(None).for_each(|site| site.mark_untold());
         let ends = self.close(&door);
         for ((site, last), end) in door.all_or(None).zip(last).zip(&ends) {
             match (end, last) {
@@ -270,10 +274,15 @@ impl Server {
         let door = self.site.now();
         self.drain(&door).await;
         self.phase.send_replace(Phase::Ended);
+        // Where the other machines were not told, the other process has to.
+        let all_told = untold(&door) == 0;
         // Those who have not asked for anything since are told so.
         let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
         // Without a word the other process drops every page when this one has ended, and its php-fpm with it.
-        say_over(&door, &self.close(&door));
+        let ends = self.close(&door);
+        if all_told {
+            say_over(&door, &ends);
+        }
         end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
@@ -298,7 +307,7 @@ impl Server {
         };
         let (connections, in_hand) = (door.counters.connections.get(), in_hand(door));
         // Who kept his connection to a process that has handed over is told so in the end.
-        if !drained && (in_hand > 0 || !door.is_leaving()) {
+        if !drained && (in_hand > 0 || door.successor().is_none()) {
             tracing::warn!(event = "drain-ended", connections, in_hand);
         }
         match untold(door) {
@@ -397,14 +406,14 @@ async fn take_place(
         None => None,
     };
     let Some(placed) = placed else {
-        start_all(door, Duration::MAX, stopped).await?;
+        start_all(door, snapshot::Before::Ended, Duration::MAX, stopped).await?;
         return Ok(None);
     };
     // What that one still has in hand is heard, and must be.
     let snapshots = door.all_or(None).filter_map(|site| site.snapshots.as_ref());
     let in_hand = snapshots.map(Snapshots::in_hand).collect();
     // While nobody accepts, nobody is waited for who does not answer.
-    start_all(door, IN_BETWEEN, stopped).await?;
+    start_all(door, snapshot::Before::HandedOver, IN_BETWEEN, stopped).await?;
     placed.serve(door, in_hand).await.map(Some)
 }
 
@@ -419,8 +428,13 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
 
 /// Begins with what an earlier process has left of each site, then with the changes of their databases, for
 /// each of which it waits so long at most.
-async fn start_all(door: &Arc<Site>, patience: Duration, stopped: &Told) -> Result<(), String> {
-    let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site)?));
+async fn start_all(
+    door: &Arc<Site>,
+    before: snapshot::Before,
+    patience: Duration,
+    stopped: &Told,
+) -> Result<(), String> {
+    let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
     database::start(door.all_or(None), patience, stopped).await?;
     for (site, loading) in loading {

@@ -172,6 +172,13 @@ impl Site {
         self.live.reading.store(u64::MAX, Ordering::Release);
     }
 
+    /// From now on nothing is answered from memory, while the server stops: so nobody has to wait for what is
+    /// applied here.
+    pub fn leave_alone(&self) {
+        self.live.leaving.alone();
+        self.live.reading.store(u64::MAX, Ordering::Release);
+    }
+
     /// Whether this is the reading of the configuration that counts.
     pub fn is_current(&self) -> bool {
         self.live.reading.load(Ordering::Acquire) == self.reading
@@ -307,6 +314,7 @@ impl Site {
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
         let change = Change { site: self.name, targets };
         let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
+        let is_handed_on = by.is_for_successor();
         let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
         let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
         let applied = self.store.change_telling(&change, strength, now_ms, &mut tell, &off_the_way);
@@ -318,7 +326,9 @@ impl Site {
             self.tell_others(targets, strength);
         }
         // After it was noted: a journal that is closed has a successor.
-        self.hand_on(targets, strength);
+        if is_handed_on {
+            self.hand_on(targets, strength);
+        }
         self.changed(&applied, targets.len(), kind);
         applied
     }
@@ -386,16 +396,30 @@ impl Site {
         self.leaving.is_unheard()
     }
 
-    fn tell_others(&self, targets: &[Target<'_>], strength: Strength) {
+    /// Writes down for the next process that the other machines were not told everything, where that is so.
+    pub fn mark_untold(&self) {
+        if let Some(others) = &self.others {
+            others.mark(self.snapshots.as_deref());
+        }
+    }
+
+    /// Tells the other machines of a change.
+    pub fn tell_others(&self, targets: &[Target<'_>], strength: Strength) {
         if let Some(others) = &self.others {
             others.tell(targets, strength);
         }
     }
 
-    /// Waits until the other machines have applied what was changed here, for as long as the site has it.
-    pub async fn heard_by_others(&self) -> Waited {
+    /// How many changes were for the other machines.
+    pub fn told_others(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.last())
+    }
+
+    /// Waits until the other machines have applied what was changed here after so many changes for them, for as
+    /// long as the site has it.
+    pub async fn heard_by_others(&self, told: u64) -> Waited {
         match &self.others {
-            Some(others) => others.heard().await,
+            Some(others) => others.heard(told, self.snapshots.as_deref()).await,
             None => Waited::No,
         }
     }

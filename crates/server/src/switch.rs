@@ -164,7 +164,7 @@ pub async fn pass(
                 &head.headers,
                 &response.headers,
             );
-            in_hand::end(site, hand).await;
+            status.detail = in_hand::end(site, hand).await.detail();
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status)
         }

@@ -68,7 +68,7 @@ async fn write(
     };
     invalidate(&site, (&head.method, &target), response.status, &response.headers);
     let waits = visitor.besides.trace.as_ref().map(Trace::waits);
-    let waited = committed(&site).await;
+    let waited = committed(&site).await.and(in_hand::end(&site, hand).await);
     if let Some(waits) = waits.filter(|_| waited != Waited::No) {
         waits.ended(waited == Waited::Applied);
     }
@@ -76,14 +76,12 @@ async fn write(
     // The mark is for the page's host, by whichever alias the visitor came.
     let target = site.shared(&target).unwrap_or(target);
     mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
-    in_hand::end(&site, hand).await;
     Ok((response, waited))
 }
 
-/// Waits until what the origin has committed so far is applied, where the database says what changed, and
-/// until the other machines have applied what was changed, where there are any.
+/// Waits until what the origin has committed so far is applied, where the database says what changed.
 async fn committed(site: &Arc<Site>) -> Waited {
-    let waited = site.heard_by_others().await.and(database::barrier(site).await);
+    let waited = database::barrier(site).await;
     if waited == Waited::Late {
         site.counters.database_late.add();
     }

@@ -3,6 +3,7 @@
 //! Not here: which reply each has.
 
 use crate::place::Id;
+use crate::reply::VALUE_BYTES;
 
 /// A command of these words.
 #[must_use]
@@ -57,6 +58,26 @@ pub fn read_after(stream: &str, id: Id, count: usize, wait_ms: Option<u64>) -> V
     command(&words)
 }
 
+/// What comes after `id`, `count` entries at most, and how far the stream has come at that moment: the reply is
+/// a list of what `XREAD` says and some of what `XINFO STREAM` says.
+#[must_use]
+pub fn read_whole(stream: &str, id: Id, count: usize) -> Vec<u8> {
+    // Without the first and the last entry, which may be long.
+    const READ: &[u8] =
+        b"local read=redis.call('XREAD','COUNT',ARGV[2],'STREAMS',KEYS[1],ARGV[1]) \
+        local all=redis.pcall('XINFO','STREAM',KEYS[1]) if all.err then return {read,all} end \
+        local said={} for i=1,#all,2 do if type(all[i+1])~='table' then \
+        said[#said+1]=all[i] said[#said+1]=all[i+1] end end return {read,said}";
+    let (count, id) = (count.to_string(), id.to_string());
+    command(&[b"EVAL", READ, b"1", stream.as_bytes(), id.as_bytes(), count.as_bytes()])
+}
+
+/// `XADD` that nothing can come of: whether an entry could be added is seen by which error is said.
+#[must_use]
+pub fn add_nothing(stream: &str) -> Vec<u8> {
+    command(&[b"XADD", stream.as_bytes(), b"0-0", b"tag", b"none"])
+}
+
 /// `HSET` of one field.
 #[must_use]
 pub fn set_field(hash: &str, field: &str, value: &str) -> Vec<u8> {
@@ -92,10 +113,10 @@ impl Added {
         self.fields += 1;
     }
 
-    /// How many bytes it takes to send it, but for some.
+    /// How many bytes it takes to send it, and to hold it when it is read, but for some.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.words.len()
+        self.words.len() + 2 * VALUE_BYTES * self.fields
     }
 }
 

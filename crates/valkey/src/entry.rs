@@ -2,7 +2,8 @@
 //! is none of them: nothing is taken for an entry in part.
 //! Not here: what a field means.
 
-use crate::place::Id;
+use crate::extent::extent;
+use crate::place::{Id, Place};
 use crate::reply::Reply;
 
 /// An entry.
@@ -25,6 +26,15 @@ pub fn entries(reply: Reply) -> Option<Vec<Entry>> {
         return None;
     };
     entries.into_iter().map(entry).collect()
+}
+
+/// The entries of a reply to [`read_whole`](crate::read_whole), and how far the stream had come; none where it is
+/// something else.
+#[must_use]
+pub fn whole(reply: Reply) -> Option<(Vec<Entry>, Place)> {
+    let Reply::List(parts) = reply else { return None };
+    let [read, said]: [Reply; 2] = parts.try_into().ok()?;
+    Some((entries(read)?, extent(&said)?))
 }
 
 fn entry(reply: Reply) -> Option<Entry> {

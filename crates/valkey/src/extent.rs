@@ -27,12 +27,15 @@ pub fn extent(reply: &Reply) -> Option<Place> {
         Some(Reply::Integer(count)) => u64::try_from(*count).ok(),
         _ => None,
     };
-    let id: Id = match value("last-generated-id") {
-        Some(Reply::Bytes(id)) => str::from_utf8(id).ok()?.parse().ok()?,
-        _ => return None,
+    let id = |name| -> Option<Id> {
+        match value(name) {
+            Some(Reply::Bytes(id)) => str::from_utf8(id).ok()?.parse().ok(),
+            _ => None,
+        }
     };
     let (length, added) = (count("length")?, count("entries-added")?);
-    Some(Place { id, added, gone: added.checked_sub(length)? })
+    let (last, deleted) = (id("last-generated-id")?, id("max-deleted-entry-id")?);
+    Some(Place { id: last, added, gone: added.checked_sub(length)?, deleted })
 }
 
 /// A server, as `INFO` tells it.
@@ -84,11 +87,14 @@ mod tests {
                 Reply::Integer(3),
                 word("last-generated-id"),
                 word("7-1"),
+                word("max-deleted-entry-id"),
+                word("5-0"),
                 word("entries-added"),
                 Reply::Integer(added),
             ])
         };
-        let place = Place { id: Id { ms: 7, number: 1 }, added: 10, gone: 7 };
+        let deleted = Id { ms: 5, number: 0 };
+        let place = Place { id: Id { ms: 7, number: 1 }, added: 10, gone: 7, deleted };
         assert_eq!(extent(&said(10)), Some(place));
         assert_eq!(extent(&said(2)), None);
         assert_eq!(extent(&Reply::List(vec![word("length"), Reply::Integer(1)])), None);

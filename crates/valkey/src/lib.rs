@@ -22,10 +22,10 @@ mod place;
 mod reply;
 
 pub use command::{
-    Added, add, all_fields, ask_extent, authenticate, command, read_after, remove_field_if, select,
-    set_field,
+    Added, add, add_nothing, all_fields, ask_extent, authenticate, command, read_after, read_whole,
+    remove_field_if, select, set_field,
 };
-pub use entry::{Entry, entries, fields};
+pub use entry::{Entry, entries, fields, whole};
 pub use extent::{Server, extent};
 pub use place::{Id, NoPlace, Place};
-pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable};
+pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable, VALUE_BYTES};

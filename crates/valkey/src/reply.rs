@@ -1,8 +1,9 @@
 //! Replies (RESP2), read as their bytes come in. A reply that is not whole yet costs nothing to look at again:
 //! what has been read of it is kept.
 //!
-//! Invariants: no byte is looked at twice but those of the piece that is being waited for; a reply has at most
-//! `bytes_max` bytes and [`DEPTH_MAX`] lists in one another, whatever the other side sends. A string that is
+//! Invariants: no byte is looked at twice but those of the piece that is being waited for; a reply takes at most
+//! `bytes_max` bytes, each value in it [`VALUE_BYTES`] more than it has, and has at most [`DEPTH_MAX`] lists in
+//! one another, whatever the other side sends. A string that is
 //! longer is passed over, and reads as null: a server tells the first and the last entry of a stream to whoever
 //! asks how far it is.
 
@@ -10,6 +11,8 @@ use std::fmt;
 
 /// The most lists in one another; the reply to `XREAD` has five.
 pub const DEPTH_MAX: usize = 8;
+/// What a value takes in memory besides its bytes.
+pub const VALUE_BYTES: usize = 64;
 /// The longest first line of a piece: a number, or what an error says.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -80,7 +83,7 @@ pub struct Replies {
 }
 
 impl Replies {
-    /// For replies of at most so many bytes.
+    /// For replies that take at most so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Replies {
         Replies { buffer: Vec::new(), at: 0, open: Vec::new(), left_out: None, bytes: 0, bytes_max }
@@ -102,7 +105,7 @@ impl Replies {
     pub fn read(&mut self) -> Result<Option<Reply>, Unreadable> {
         while let Some((piece, length)) = self.piece()? {
             self.at += length;
-            self.bytes += length;
+            self.bytes += length + VALUE_BYTES;
             let mut value = match piece {
                 Piece::Value(value) => value,
                 Piece::Skipped => {

@@ -28,6 +28,19 @@ pub fn hidden(key: &str, value: &str) -> String {
     }
 }
 
+/// A line of a file in which this key stands, as it may be shown: as long as it is, with stars for what is not.
+pub fn blotted(key: &str, line: &str) -> String {
+    let account = line.find("://").zip(line.rfind('@')).map(|(begin, end)| (begin + 3, end));
+    let value = line.find('=').map(|begin| (begin + 1, line.len()));
+    match if key.contains("php.env") { value } else { account } {
+        Some((begin, end)) if begin < end => {
+            let stars = "*".repeat(line[begin..end].chars().count());
+            format!("{}{stars}{}", &line[..begin], &line[end..])
+        }
+        _ => line.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 //! place what an error speaks of. Reads the same text as `raw`, for people: what counts is decided
 //! elsewhere.
 
+use super::secret::blotted;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -43,7 +44,8 @@ pub fn with_place(text: &str, error: &str) -> String {
 pub(super) fn placed(text: &str, place: Range<usize>, error: &str) -> String {
     let (line, from) = line_of(text, place.start);
     let end = text[from..].find('\n').map_or(text.len(), |at| from + at);
-    let shown = text[from..end].trim_end_matches('\r');
+    let key = key_at(text, &place).unwrap_or_default();
+    let shown = blotted(&key, text[from..end].trim_end_matches('\r'));
     let before = text[from..place.start.min(end)].chars().count();
     let marked = text[place.start.min(end)..place.end.min(end).max(place.start.min(end))].chars();
     let margin = " ".repeat(line.to_string().len());
@@ -209,6 +211,15 @@ mod tests {
                 "12 site[0].cache.soft_for \"é never\"",
             ]
         );
+    }
+
+    #[test]
+    fn no_error_shows_a_secret() {
+        let file = "stream.url = \"redis://me:it@/a@host:x\"\n[php.env]\nKEY = \"abc\"\n";
+        let url = with_place(file, "stream.url: no port");
+        assert!(url.contains("\n1 | stream.url = \"redis://********@host:x\"\n"), "{url}");
+        let env = with_place(file, "php.env.KEY: no");
+        assert!(env.contains("\n3 | KEY =******\n"), "{env}");
     }
 
     #[test]

@@ -24,7 +24,6 @@ pub use live::STREAMS;
 use metrics::Format;
 
 use crate::body::{Content, ResponseBody};
-use crate::database::Waited;
 use crate::in_hand;
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told};
@@ -373,9 +372,7 @@ async fn invalidate(
     let (told, hands) = done.await.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
     let others = in_hand::end_all(door.all_or(None), hands).await;
     told.map(|mut told| {
-        if others == Waited::Late {
-            told["late"] = true.into();
-        }
+        others.say_in(&mut told);
         told
     })
 }

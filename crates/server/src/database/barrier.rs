@@ -52,6 +52,13 @@ impl Waited {
         }
     }
 
+    /// Says so in the answer to a call, where it is late.
+    pub fn say_in(self, answer: &mut serde_json::Value) {
+        if self == Waited::Late {
+            answer["late"] = true.into();
+        }
+    }
+
     /// What `Cache-Status` says of it.
     pub fn detail(self) -> Option<&'static str> {
         match self {

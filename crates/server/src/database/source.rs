@@ -377,7 +377,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     match &config.server.kind {
         DatabaseKind::MariaDb => mariadb::connect(config).await,
         DatabaseKind::Postgres(_) => postgres::connect(config, aim).await,
-        DatabaseKind::Valkey(_) => valkey::connect(config).await,
+        DatabaseKind::Valkey(_) => valkey::connect(config, aim).await,
     }
 }
 

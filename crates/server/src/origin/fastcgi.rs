@@ -19,6 +19,7 @@ use super::{
     log_failure,
 };
 use crate::config::{Address, Config};
+use crate::database::Waited;
 use crate::litespeed;
 use crate::reached::{Limit, Reached};
 use crate::request_head::Refusal;
@@ -175,6 +176,7 @@ impl FastCgi {
             status: head.status,
             headers: head.headers,
             body: OriginBody::FastCgi(reply),
+            waited: Waited::No,
         })
     }
 

@@ -9,6 +9,7 @@ use super::{
     log_failure,
 };
 use crate::config::Config;
+use crate::database::Waited;
 use crate::litespeed;
 use crate::reached::{Limit, Reached};
 use crate::trailers::{self, Trailers};
@@ -153,6 +154,7 @@ impl HttpOrigin {
             status: head.status,
             headers: head.headers,
             body: OriginBody::Http(Box::new(reply)),
+            waited: Waited::No,
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod socket;
 use crate::access_log::Spent;
 use crate::codings::Understanding;
 use crate::config::{Config, OriginConfig};
+use crate::database::Waited;
 use crate::in_flight::Interims;
 use crate::request_head::Refusal;
 use crate::routes::Script;
@@ -163,6 +164,8 @@ pub struct OriginResponse {
     pub headers: HeaderMap,
     /// The content.
     pub body: OriginBody,
+    /// Whether the other machines have applied what it says to have changed; nothing waits at an origin.
+    pub waited: Waited,
 }
 
 /// The content of a response, piece by piece.

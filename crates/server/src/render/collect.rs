@@ -133,7 +133,8 @@ impl Render {
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
         status.stored = refused.is_none();
-        status.detail = refused.or(self.ask.owner.as_ref().map(|_| "private"));
+        let why = refused.or(self.ask.owner.as_ref().map(|_| "private"));
+        status.detail = status.detail.or(why);
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
         let _ = answer.send(serve::new_page(&facts, &page, fields, now, &status));
@@ -150,7 +151,7 @@ impl Render {
         self.not_shareable();
         self.tell_complete(&self.ask.key, &stored, Err(reason));
         stored.set_content_length(Some(content.len() as u64));
-        status.detail = Some(reason);
+        status.detail = status.detail.or(Some(reason));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
         let response = serve::page(&self.ask.facts(), &page, now, &status);

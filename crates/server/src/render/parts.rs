@@ -123,8 +123,9 @@ impl Render {
         content: Bytes,
         mut status: CacheStatus<'static>,
     ) {
-        status.detail = self.put_part(&stored, content.clone());
-        status.stored = status.detail.is_none();
+        let refused = self.put_part(&stored, content.clone());
+        status.stored = refused.is_none();
+        status.detail = status.detail.or(refused);
         let now = self.site.clock.now();
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let page = NewPage::new(stored, content).apart();

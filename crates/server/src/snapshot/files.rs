@@ -1,4 +1,5 @@
-//! The files of a site's snapshots: `NAME.snapshot`, `NAME.journal-7`, `NAME.running`, `NAME.lock`.
+//! The files of a site's snapshots: `NAME.snapshot`, `NAME.journal-7`, `NAME.running`, `NAME.lock`; and
+//! `NAME.untold`, which is there while the other machines have not been told all that was changed.
 //!
 //! A snapshot is put in place by renaming, so that there is the old one or the new one. `NAME.running` says
 //! from before anything is served until everything was written at the end which start of the system this is
@@ -243,6 +244,38 @@ impl Files {
     /// It cannot be said; then it is as if it had been killed.
     pub fn end_running(&self) -> io::Result<()> {
         self.say(&[ENDED, &[b'.'; 32]].concat())
+    }
+
+    /// Whether there are changes that the other machines may not have been told.
+    pub fn has_untold(&self) -> bool {
+        // What cannot be looked for may be there.
+        self.path("untold").try_exists().unwrap_or(true)
+    }
+
+    /// Says that there are; nothing where another process has the files.
+    ///
+    /// # Errors
+    /// It cannot be said.
+    pub fn mark_untold(&self) -> io::Result<()> {
+        match self.is_held() {
+            true => own_file().create(true).truncate(true).open(self.path("untold")).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Says that there are none any more.
+    ///
+    /// # Errors
+    /// It cannot be said.
+    pub fn unmark_untold(&self) -> io::Result<()> {
+        match self.is_held().then(|| fs::remove_file(self.path("untold"))) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some()
     }
 
     /// Waits until the disk knows which files there are.

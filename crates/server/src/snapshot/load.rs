@@ -104,14 +104,24 @@ pub struct Loading {
     length: u64,
 }
 
+/// What is known of the process before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It has ended, if there was one.
+    Ended,
+    /// It has handed over, and tells what it still changes.
+    HandedOver,
+}
+
 /// Takes hold of the directory, and begins to use what is there. To be called before the site's databases
 /// are followed, and before anybody is served.
 ///
 /// # Errors
 /// The directory cannot be used: a sentence for the operator.
-pub fn begin(site: &Arc<Site>) -> Result<Option<Loading>, String> {
+pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String> {
     let Some(snapshots) = &site.snapshots else { return Ok(None) };
     snapshots.files.take_hold()?;
+    let was_running = snapshots.files.running() != Running::No && before == Before::Ended;
     site.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
     // First: found by the next process, what is refused here would only be of one that was killed.
     let left = match look(site, snapshots) {
@@ -122,6 +132,11 @@ pub fn begin(site: &Arc<Site>) -> Result<Option<Loading>, String> {
             None
         }
     };
+    if site.others.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
+        snapshots.left_untold.store(true, Ordering::Release);
+        let wrong = |error| format!("snapshot.directory: {error}");
+        snapshots.files.mark_untold().map_err(wrong)?;
+    }
     if let Err(error) = snapshots.begin_running() {
         snapshots.forget(&mut snapshots.journal(), "running", &error);
         removed(snapshots, &error)?;

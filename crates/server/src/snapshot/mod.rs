@@ -18,7 +18,7 @@ mod load;
 mod page;
 mod write;
 
-pub use load::{Loading, begin};
+pub use load::{Before, Loading, begin};
 pub use write::{Begun, begin_last, forget, run, write_last, write_now};
 
 use crate::config;
@@ -47,6 +47,8 @@ pub struct Snapshots {
     unremoved: AtomicBool,
     /// Whether there is nothing to be put in any more, whatever came of it.
     taken_up: AtomicBool,
+    /// Whether an earlier process may have left something that the other machines were not told.
+    left_untold: AtomicBool,
 }
 
 impl Snapshots {
@@ -54,9 +56,43 @@ impl Snapshots {
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
         let (journal, writing) = (Mutex::new(None), Arc::default());
-        let [runs, loaded, unremoved, taken_up] = [(); 4].map(|()| AtomicBool::new(false));
+        let [runs, loaded, unremoved, taken_up, left_untold] =
+            [(); 5].map(|()| AtomicBool::new(false));
         let in_hand = AtomicUsize::new(0);
-        Snapshots { config, files, journal, in_hand, writing, runs, loaded, unremoved, taken_up }
+        Snapshots {
+            config,
+            files,
+            journal,
+            in_hand,
+            writing,
+            runs,
+            loaded,
+            unremoved,
+            taken_up,
+            left_untold,
+        }
+    }
+
+    /// Whether an earlier process may have ended before the other machines were told all that it had changed:
+    /// it says so, or was killed with something in hand. Known after [`begin`].
+    #[must_use]
+    pub fn was_left_untold(&self) -> bool {
+        self.left_untold.load(Ordering::Acquire)
+    }
+
+    /// Writes down that the other machines have not been told everything; whether it is.
+    pub fn mark_untold(&self) -> bool {
+        let marked = self.files.mark_untold();
+        if let Err(error) = &marked {
+            // A journal that is not whole says as much.
+            self.forget(&mut self.journal(), "untold", error);
+        }
+        marked.is_ok()
+    }
+
+    /// They have been told everything; whether that is written down.
+    pub fn unmark_untold(&self) -> bool {
+        self.files.unmark_untold().is_ok()
     }
 
     /// Whether what was left is put in or given up.

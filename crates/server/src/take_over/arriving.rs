@@ -159,6 +159,9 @@ fn follow(
                 // What it has changed last is not known.
                 tracing::error!(event = "predecessor-lost", %error);
                 change(door.all_or(None), &[Target::Everything], Strength::Drop);
+                // Nor whether it had told the other machines.
+                door.all_or(None)
+                    .for_each(|site| site.tell_others(&[Target::Everything], Strength::Drop));
                 return;
             }
         };

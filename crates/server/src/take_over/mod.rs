@@ -32,6 +32,8 @@ pub use successor::{Handed, Leaving, Successor};
 
 /// In `Cache-Status`: another process has the pages now.
 pub const HANDED_OVER: &str = "handed-over";
+/// What `Cache-Status` says of a response where the server stops, and other machines do not wait for it.
+pub const STOPPING: &str = "stopping";
 
 /// What both sides say first: another version is not understood.
 const GREETING: &str = "pagewell take-over 2";

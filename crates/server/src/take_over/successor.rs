@@ -198,7 +198,7 @@ impl Successor {
     }
 }
 
-/// Whether a site's pages are another process's, and whose.
+/// Whether a site's pages are not this process's any more, and whose they are.
 #[derive(Default)]
 pub struct Leaving {
     is: AtomicBool,
@@ -226,6 +226,11 @@ impl Leaving {
     /// To whom they went last.
     pub fn successor(&self) -> Option<Arc<Successor>> {
         self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// They are nobody's: the server stops.
+    pub fn alone(&self) {
+        self.is.store(true, Ordering::Release);
     }
 
     /// They go to this one.

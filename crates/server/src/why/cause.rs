@@ -90,6 +90,13 @@ impl Cause {
         }
     }
 
+    /// Whether the process that has taken over is to be told: what all machines hear it hears itself, from the
+    /// place up to which this one has applied it. It does not begin before this one has ended to follow, so
+    /// that who follows must not wait for it.
+    pub fn is_for_successor(&self) -> bool {
+        !matches!(self, Cause::Stream { .. })
+    }
+
     /// Its kind, in a word.
     pub fn kind(&self) -> &'static str {
         match self {

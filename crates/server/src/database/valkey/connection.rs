@@ -14,8 +14,8 @@ use valkey::{Replies, Reply, authenticate, command, select};
 
 /// How long connecting, or the answer to a command may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// The longest reply: more than as many entries as are asked for take.
-const REPLY_BYTES: usize = 64 << 20;
+/// What a reply takes at most: more than as many entries as are asked for do.
+const REPLY_BYTES: usize = 48 << 20;
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 

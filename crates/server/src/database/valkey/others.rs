@@ -3,9 +3,12 @@
 //! A change is put here after it was applied, and whoever made it waits until every other machine has applied
 //! it as well ([`Others::heard`]), for as long as `barrier` says. What cannot be told stays here until it can,
 //! in its order; of more than [`WAITING_BYTES`] the rest is told as a change of every page. Where an answer
-//! was lost a change is told twice, which drops nothing that had not to be dropped.
+//! was lost a change is told twice, which drops nothing that had not to be dropped. Whoever is answered before
+//! his change is told is answered after that was written down beside the snapshots, where there are any: a
+//! process that finds it tells a change of every page (decision 0073).
 //!
-//! Lock: `queue`, to put something in or take it out; never across an `await`, no other is taken under it.
+//! Lock: `queue`, to put something in or take it out, or write down that something waits; never across an
+//! `await`. That of the snapshots' journal may be taken under it.
 
 use super::connection::{Connection, good};
 use super::readers::{self, Readers};
@@ -15,6 +18,7 @@ use crate::config::{Database, SharedStream};
 use crate::database::Waited;
 use crate::database::source::Failed;
 use crate::site::Site;
+use crate::snapshot::Snapshots;
 use page_store::{Strength, Target};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +39,8 @@ const LOOKS_AT_ONCE: u32 = 10;
 /// Between two further looks, at first and at most.
 const PAUSE: Duration = Duration::from_millis(1);
 const LOOK_MAX: Duration = Duration::from_millis(50);
+/// How often is looked who is there while nothing is told; what has closed the connection is noticed by it.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Between two attempts to reach the server, at first and at most.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
@@ -62,6 +68,8 @@ struct Queue {
     last: u64,
     /// Since when the first is waited for that not everybody has applied.
     waits_since: Option<Instant>,
+    /// Whether it is written down that something waits.
+    is_marked: bool,
 }
 
 struct Waiting {
@@ -80,13 +88,27 @@ struct Sent {
 /// What the task that tells has in hand.
 #[derive(Default)]
 struct Teller {
-    connection: Option<Connection>,
+    server: Option<Server>,
     /// To be sent.
-    batch: Vec<Waiting>,
+    batch: VecDeque<Waiting>,
     /// To be applied by the others.
     sent: VecDeque<Sent>,
     readers: Readers,
     is_away: bool,
+}
+
+/// A connection to the server, and which start of it that is (`run_id`).
+struct Server {
+    connection: Connection,
+    run: String,
+}
+
+impl Server {
+    async fn open(config: &Database) -> Result<Server, Failed> {
+        let mut connection = Connection::open(&config.server).await?;
+        let run = connection.server().await?.run;
+        Ok(Server { connection, run })
+    }
 }
 
 impl Others {
@@ -117,15 +139,29 @@ impl Others {
         self.put.notify_one();
     }
 
-    /// Waits until every machine has applied what was put in by now, within the bound: not at all where one
-    /// has been waited for as long already.
-    pub async fn heard(&self) -> Waited {
+    /// The number of the last change that was put in.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.queue().last
+    }
+
+    /// Waits until every machine has applied what was put in after `before` and by now, within the bound: not
+    /// at all where one has been waited for as long already. What is not even told by then is written down.
+    pub async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Waited {
+        let waited = self.applied_since(before).await;
+        if waited != Waited::Applied {
+            self.mark(snapshots);
+        }
+        waited
+    }
+
+    async fn applied_since(&self, before: u64) -> Waited {
         let bound = self.config.barrier;
         let (last, since) = {
             let queue = self.queue();
             (queue.last, queue.waits_since)
         };
-        if last == 0 || bound.is_zero() {
+        if last <= before || bound.is_zero() {
             return Waited::No;
         }
         let mut heard = self.heard.subscribe();
@@ -133,6 +169,24 @@ impl Others {
         match tokio::time::timeout_at(until, heard.wait_for(|heard| *heard >= last)).await {
             Ok(Ok(_)) => Waited::Applied,
             Ok(Err(_)) | Err(_) => Waited::Late,
+        }
+    }
+
+    /// Writes down that something is not told yet, where that is so.
+    pub fn mark(&self, snapshots: Option<&Snapshots>) {
+        let Some(snapshots) = snapshots else { return };
+        let mut queue = self.queue();
+        if !queue.is_marked && self.told.load(Ordering::Acquire) < queue.last {
+            queue.is_marked = snapshots.mark_untold();
+        }
+    }
+
+    /// The same the other way round.
+    fn unmark(&self, snapshots: Option<&Snapshots>) {
+        let Some(snapshots) = snapshots else { return };
+        let mut queue = self.queue();
+        if queue.is_marked && self.told.load(Ordering::Acquire) == queue.last {
+            queue.is_marked = !snapshots.unmark_untold();
         }
     }
 
@@ -146,17 +200,24 @@ impl Others {
     pub async fn gone(&self) {
         let say = async {
             let mut connection = Connection::open(&self.config.server).await?;
-            connection.ask(&readers::gone(&self.stream.key)).await
+            connection.ask(&readers::gone(&self.stream.key, &self.config)).await
         };
         // Who cannot be told waits until it has been silent for long.
         let _ = tokio::time::timeout(GONE_WITHIN, say).await;
     }
 
-    /// Begins to tell what is put in; once is enough.
+    /// Begins to tell what is put in; once is enough. What an earlier process has not told may have been
+    /// anything.
     pub fn begin(self: &Arc<Others>, site: &Arc<Site>) {
-        if !self.is_begun.swap(true, Ordering::AcqRel) {
-            tokio::spawn(run(self.clone(), site.clone()));
+        if self.is_begun.swap(true, Ordering::AcqRel) {
+            return;
         }
+        if site.snapshots.as_ref().is_some_and(|snapshots| snapshots.was_left_untold()) {
+            tracing::warn!(event = "stream-left-untold");
+            self.queue().is_marked = true;
+            self.tell(&[Target::Everything], Strength::Drop);
+        }
+        tokio::spawn(run(self.clone(), site.clone()));
     }
 
     async fn run(&self, site: &Site) {
@@ -164,11 +225,13 @@ impl Others {
         loop {
             self.take(&mut teller.batch);
             if teller.batch.is_empty() && teller.sent.is_empty() {
-                self.put.notified().await;
+                let put = tokio::time::timeout(LOOK_EVERY, self.put.notified()).await;
                 (pause, looks) = (PAUSE, 0);
-                continue;
+                if put.is_ok() {
+                    continue;
+                }
             }
-            let was_kept = teller.connection.is_some();
+            let was_kept = teller.server.is_some();
             match self.step(&mut teller, site).await {
                 Ok(Moved::Yes) => (pause, looks) = (PAUSE, 0),
                 Ok(Moved::No) if looks < LOOKS_AT_ONCE => looks += 1,
@@ -178,7 +241,7 @@ impl Others {
                     pause = (pause * 2).min(LOOK_MAX);
                 }
                 Err(failed) => {
-                    teller.connection = None;
+                    teller.server = None;
                     // The server may have closed it because it was idle.
                     if !was_kept {
                         self.say_away(&mut teller, &failed);
@@ -193,20 +256,18 @@ impl Others {
     /// Sends what is to be sent, and looks who has applied it.
     async fn step(&self, teller: &mut Teller, site: &Site) -> Result<Moved, Failed> {
         let SharedStream { key, keep } = &self.stream;
-        let connection = match &mut teller.connection {
-            Some(connection) => connection,
-            none => none.insert(Connection::open(&self.config.server).await?),
+        let Server { connection, run } = match &mut teller.server {
+            Some(server) => server,
+            none => none.insert(Server::open(&self.config).await?),
         };
         let adding = teller.batch.iter().map(|one| add(key, *keep, &one.added));
         let mut commands = adding.collect::<Vec<_>>().concat();
         commands.append(&mut all_fields(&readers::hash(key)));
         connection.send(&commands).await?;
-        let mut ids = Vec::with_capacity(teller.batch.len());
-        for _ in &teller.batch {
-            ids.push(id(good(connection.receive(Duration::ZERO).await?)?)?);
-        }
-        let said = fields(good(connection.receive(Duration::ZERO).await?)?).ok_or_else(unread)?;
-        for (Waiting { number, since, .. }, id) in teller.batch.drain(..).zip(ids) {
+        while !teller.batch.is_empty() {
+            let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
+            // It is told, whatever becomes of the others.
+            let Some(Waiting { number, since, .. }) = teller.batch.pop_front() else { break };
             self.told.store(number, Ordering::Release);
             site.counters.stream_told.add();
             if teller.sent.len() >= SENT_MAX {
@@ -215,10 +276,12 @@ impl Others {
             }
             teller.sent.push_back(Sent { number, id, since });
         }
+        self.unmark(site.snapshots.as_deref());
+        let said = fields(good(connection.receive(Duration::ZERO).await?)?).ok_or_else(unread)?;
         if std::mem::take(&mut teller.is_away) {
             tracing::info!(event = "stream-told");
         }
-        let (least, forgotten) = teller.readers.look(key, said, Instant::now());
+        let (least, forgotten) = teller.readers.look((key, run), said, Instant::now());
         for command in forgotten {
             connection.send(&command).await?;
             // Where it may not, it stays.
@@ -244,7 +307,7 @@ impl Others {
     }
 
     /// Fills an empty batch.
-    fn take(&self, batch: &mut Vec<Waiting>) {
+    fn take(&self, batch: &mut VecDeque<Waiting>) {
         if batch.is_empty() {
             let mut queue = self.queue();
             let count = queue.waiting.len().min(AT_ONCE);
@@ -254,7 +317,7 @@ impl Others {
     }
 
     fn say_away(&self, teller: &mut Teller, failed: &Failed) {
-        if !std::mem::replace(&mut teller.is_away, true) {
+        if self.untold() > 0 && !std::mem::replace(&mut teller.is_away, true) {
             let (reason, place) = (failed.as_str(), self.config.server.place.to_string());
             tracing::error!(event = "stream-untold", place, reason, error = %failed);
         }

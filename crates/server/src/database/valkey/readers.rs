@@ -1,34 +1,37 @@
 //! How far each machine has read the stream, as it says itself: a hash beside the stream has a field for each.
 //! So whoever has told a change knows when it is applied everywhere.
 //!
-//! A field says how far all is applied, a number that goes up at least once a second, and after how many
+//! A field says how far all is applied, a number that goes up at least once a second, after how many
 //! milliseconds of silence the machine answers nothing from memory any more (`lag_max`, and what it takes to
-//! notice). It is waited for as long as it may answer; nobody's clock is compared with another's. [`Readers`]
-//! has the interleavings. Not here: who waits, and for how long at most (`others`).
+//! notice), and of which start of the server that is. It is waited for as long as it may answer; nobody's clock
+//! is compared with another's. [`Readers`] has the interleavings. Not here: who waits, and for how long at most
+//! (`others`).
 
 use super::words::own;
 use crate::config::{Database, OnLag};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
-use valkey::{Id, remove_field_if, set_field};
+use valkey::{Id, all_fields, remove_field_if, set_field};
 
 /// What it takes to notice that the stream is out of reach, and to let go of the pages, at most.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 /// How often a machine says that it is there.
 const BEAT: Duration = Duration::from_secs(1);
-/// After so long a machine that says nothing is forgotten.
+/// After so long, or as long as it may answer, a machine that says nothing is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
-/// What a machine says that has taken its leave.
+/// How many are forgotten at once.
+const FORGOTTEN_AT_ONCE: usize = 64;
+/// What a machine says first that has taken its leave.
 const GONE: &str = "gone";
 /// Of a machine that says something else, for which it is waited all the same.
-const UNREADABLE: Saying =
-    Saying { read: Id { ms: 0, number: 0 }, silent_max: Duration::from_secs(60) };
+const UNREADABLE: Saying = Saying { read: Read::Nobody, silent_max: Duration::from_secs(60) };
 
-/// The hash beside a stream.
+/// The hash beside a stream: a host, which is in the stream's key, has no slash in it.
 pub fn hash(key: &str) -> String {
-    format!("{key}:read")
+    format!("{key}/read")
 }
 
 /// How often this process has said anything.
@@ -38,19 +41,14 @@ static BEATS: AtomicU64 = AtomicU64::new(1);
 pub struct Own {
     hash: String,
     silent_ms: u128,
+    run: Arc<str>,
     said: Option<(Id, Instant)>,
 }
 
 impl Own {
-    /// Beside this stream.
-    pub fn new(key: &str, config: &Database) -> Own {
-        let lag_max = match config.on_lag {
-            OnLag::BypassAfter(lag_max) => lag_max,
-            // As old as the stream is away, by choice.
-            OnLag::Serve => Duration::ZERO,
-        };
-        let silent_ms = lag_max.saturating_add(NOTICED_WITHIN).as_millis().min(u64::MAX.into());
-        Own { hash: hash(key), silent_ms, said: None }
+    /// Beside this stream of a server that was started with this `run_id`.
+    pub fn new(key: &str, config: &Database, run: &Arc<str>) -> Own {
+        Own { hash: hash(key), silent_ms: silent_ms(config), run: run.clone(), said: None }
     }
 
     /// All up to here is applied: the command that says so, if it is time.
@@ -62,28 +60,65 @@ impl Own {
         self.said = Some((applied, Instant::now()));
         // Never the same twice, whichever connection it is said by.
         let beat = BEATS.fetch_add(1, Ordering::Relaxed);
-        let value = format!("{applied} {beat} {}", self.silent_ms);
+        let value = format!("{applied} {beat} {} {}", self.silent_ms, self.run);
         Some(set_field(&self.hash, own(), &value))
     }
 }
 
-/// The command by which this machine takes its leave: it answers nothing from memory any more.
-pub fn gone(key: &str) -> Vec<u8> {
-    set_field(&hash(key), own(), GONE)
+/// After how long a silence this machine answers nothing from memory any more, in milliseconds.
+fn silent_ms(config: &Database) -> u128 {
+    let lag_max = match config.on_lag {
+        OnLag::BypassAfter(lag_max) => lag_max,
+        // As old as the stream is away, by choice.
+        OnLag::Serve => Duration::ZERO,
+    };
+    lag_max.saturating_add(NOTICED_WITHIN).as_millis().min(u64::MAX.into())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The command by which this machine takes its leave: it answers nothing from memory any more.
+pub fn gone(key: &str, config: &Database) -> Vec<u8> {
+    set_field(&hash(key), own(), &format!("{GONE} {}", silent_ms(config)))
+}
+
+/// Commands that find out whether the account may do all that is done here, and leave nothing: three replies.
+pub fn try_all(key: &str) -> Vec<u8> {
+    let (hash, nothing) = (hash(key), format!("{GONE} 0"));
+    let tried = set_field(&hash, own(), &nothing);
+    [tried, all_fields(&hash), remove_field_if(&hash, own(), &nothing)].concat()
+}
+
+/// Up to where a machine has applied all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Read {
+    /// Up to here, of a server's start.
+    UpTo(Id, Box<str>),
+    /// It does not say so in words that are known.
+    Nobody,
+    /// It does not matter: it has taken its leave.
+    Gone,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Saying {
-    read: Id,
+    read: Read,
     silent_max: Duration,
 }
 
+/// What a field says; what comes after that is of a later version.
 fn saying(text: &str) -> Option<Saying> {
     let mut words = text.split(' ');
-    let read = words.next()?.parse().ok()?;
-    let _beat: u64 = words.next()?.parse().ok()?;
+    let first = words.next()?;
+    let is_gone = first == GONE;
+    let up_to = if is_gone { Id::default() } else { first.parse().ok()? };
+    if !is_gone {
+        let _beat: u64 = words.next()?.parse().ok()?;
+    }
     let silent_max = Duration::from_millis(words.next()?.parse().ok()?);
-    words.next().is_none().then_some(Saying { read, silent_max })
+    let read = match is_gone {
+        true => Read::Gone,
+        false => Read::UpTo(up_to, words.next()?.into()),
+    };
+    Some(Saying { read, silent_max })
 }
 
 /// The other machines, as they were seen. Checked against:
@@ -96,43 +131,79 @@ fn saying(text: &str) -> Option<Saying> {
 ///   nothing in before it has read on.
 /// - the server is started anew, and has lost the hash → told → another machine notices: who was seen and is
 ///   not there any more, without having taken his leave, is waited for as if he were silent.
+/// - the server is started anew with a clock that is behind → told, by a lower id than a machine has read
+///   before: what was read of another start of the server counts for nothing.
+/// - a machine takes its leave → it is seen by one, and not yet by another: its field stays for as long as
+///   somebody could wait for it.
 #[derive(Default)]
 pub struct Readers {
-    seen: HashMap<String, (String, Instant)>,
+    seen: HashMap<String, Seen>,
+}
+
+/// A machine, by what it said last, and since when it has.
+struct Seen {
+    text: String,
+    saying: Saying,
+    since: Instant,
+}
+
+impl Seen {
+    fn new(text: String, now: Instant) -> Seen {
+        let saying = saying(&text).unwrap_or(UNREADABLE);
+        Seen { text, saying, since: now }
+    }
+
+    /// Whether it may answer from memory.
+    fn may_answer(&self, now: Instant) -> bool {
+        self.saying.read != Read::Gone && !self.is_silent_for(self.saying.silent_max, now)
+    }
+
+    /// Whether nobody waits for it, and nobody will.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        let silent_max = self.saying.silent_max;
+        let least = if self.saying.read == Read::Gone { silent_max } else { FORGOTTEN_AFTER };
+        self.is_silent_for(silent_max.max(least), now)
+    }
+
+    fn is_silent_for(&self, bound: Duration, now: Instant) -> bool {
+        now.duration_since(self.since) > bound
+    }
+
+    /// Up to where it has applied all of this start of the server.
+    fn read(&self, run: &str) -> Id {
+        match &self.saying.read {
+            Read::UpTo(id, of) if **of == *run => *id,
+            Read::UpTo(..) | Read::Nobody | Read::Gone => Id::default(),
+        }
+    }
 }
 
 impl Readers {
-    /// Up to where everybody has applied who may answer from memory; none: there is nobody. Besides the
-    /// commands that forget those of whom nothing was heard for long.
+    /// Up to where everybody has applied who may answer from memory, by the fields of the hash of this start of
+    /// the server; none: there is nobody. Besides the commands that forget those of whom nothing was heard for
+    /// long.
     pub fn look(
         &mut self,
-        key: &str,
+        (key, run): (&str, &str),
         fields: Vec<(Vec<u8>, Vec<u8>)>,
         now: Instant,
     ) -> (Option<Id>, Vec<Vec<u8>>) {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let fields = fields.into_iter().map(|(name, value)| (text(name), text(value)));
-        let mut seen = HashMap::new();
-        let (mut least, mut forgotten) = (None, Vec::new());
+        let (mut seen, mut forgotten) = (HashMap::new(), Vec::new());
         for (name, value) in fields.filter(|(name, _)| name != own()) {
-            let before = self.seen.remove(&name).filter(|(before, _)| *before == value);
-            let since = before.map_or(now, |(_, since)| since);
-            if value == GONE || now.duration_since(since) > FORGOTTEN_AFTER {
-                forgotten.push(remove_field_if(&hash(key), &name, &value));
+            let before = self.seen.remove(&name).filter(|before| before.text == value);
+            let one = before.unwrap_or_else(|| Seen::new(value, now));
+            if one.is_forgotten(now) && forgotten.len() < FORGOTTEN_AT_ONCE {
+                forgotten.push(remove_field_if(&hash(key), &name, &one.text));
             }
-            if value != GONE {
-                seen.insert(name, (value, since));
-            }
+            seen.insert(name, one);
         }
         // Those that are not there any more, and have not taken their leave.
-        seen.extend(self.seen.drain());
-        seen.retain(|_, (_, since)| now.duration_since(*since) <= FORGOTTEN_AFTER);
-        for (value, since) in seen.values() {
-            let Saying { read, silent_max } = saying(value).unwrap_or(UNREADABLE);
-            if now.duration_since(*since) <= silent_max {
-                least = Some(least.map_or(read, |least: Id| least.min(read)));
-            }
-        }
+        let lost = self.seen.drain().filter(|(_, one)| !one.is_forgotten(now));
+        seen.extend(lost.filter(|(_, one)| one.saying.read != Read::Gone));
+        let answering = seen.values().filter(|one| one.may_answer(now));
+        let least = answering.map(|one| one.read(run)).min();
         self.seen = seen;
         (least, forgotten)
     }
@@ -152,39 +223,84 @@ mod tests {
         let id = |ms| Some(Id { ms, number: 0 });
         let mut look = |fields: &[(&str, &str)], seconds| {
             let fields = fields.iter().map(|(name, value)| field(name, value)).collect();
-            let (least, forgotten) = readers.look("k", fields, now + Duration::from_secs(seconds));
+            let at = now + Duration::from_secs(seconds);
+            let (least, forgotten) = readers.look(("k", "r"), fields, at);
             (least, forgotten.len())
         };
         assert_eq!(look(&[], 0), (None, 0));
-        assert_eq!(look(&[(own(), "1-0 1 20000")], 0), (None, 0));
-        assert_eq!(look(&[("a", "5-0 1 20000"), ("b", "7-0 1 20000")], 0), (id(5), 0));
+        assert_eq!(look(&[(own(), "1-0 1 20000 r")], 0), (None, 0));
+        assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "7-0 1 20000 r")], 0), (id(5), 0));
         // One moves, the other is silent: first for as long as it may answer, then for longer.
-        assert_eq!(look(&[("a", "5-0 1 20000"), ("b", "9-0 2 20000")], 20), (id(5), 0));
-        assert_eq!(look(&[("a", "5-0 1 20000"), ("b", "9-0 3 20000")], 21), (id(9), 0));
+        assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 2 20000 r")], 20), (id(5), 0));
+        assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 3 20000 r x")], 21), (id(9), 0));
         // It is there again.
-        assert_eq!(look(&[("a", "5-0 2 20000"), ("b", "9-0 4 20000")], 22), (id(5), 0));
+        assert_eq!(look(&[("a", "5-0 2 20000 r"), ("b", "9-0 4 20000 r")], 22), (id(5), 0));
         // What cannot be read is waited for, and nobody for ever.
-        assert_eq!(look(&[("a", "x"), ("b", GONE)], 23), (id(0), 1));
+        assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 23), (id(0), 0));
+        assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 43), (id(0), 0));
+        assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 44), (id(0), 1));
         assert_eq!(look(&[("a", "x")], 84), (None, 0));
         assert_eq!(look(&[("a", "x")], 3_700), (None, 1));
         // It has gone with the hash.
-        assert_eq!(look(&[("c", "4-0 1 20000"), ("d", "6-0 1 20000")], 3_701), (id(4), 0));
-        assert_eq!(look(&[("d", "8-0 2 20000")], 3_702), (id(4), 0));
-        assert_eq!(look(&[("d", "8-0 3 20000")], 3_722), (id(8), 0));
-        assert_eq!(look(&[("d", GONE)], 3_723), (None, 1));
+        assert_eq!(look(&[("c", "4-0 1 20000 r"), ("d", "6-0 1 20000 r")], 3_701), (id(4), 0));
+        assert_eq!(look(&[("d", "8-0 2 20000 r")], 3_702), (id(4), 0));
+        assert_eq!(look(&[("d", "8-0 3 20000 r")], 3_722), (id(8), 0));
+        // It has taken its leave, and somebody else has forgotten it.
+        assert_eq!(look(&[("d", "gone 20000")], 3_723), (None, 0));
+        assert_eq!(look(&[], 3_724), (None, 0));
+        // For as long as it may answer, however long that is.
+        assert_eq!(look(&[("e", "4-0 1 9000000 r")], 4_000), (id(4), 0));
+        assert_eq!(look(&[("e", "4-0 1 9000000 r")], 13_000), (id(4), 0));
+        assert_eq!(look(&[("e", "4-0 1 9000000 r")], 13_001), (None, 1));
+    }
+
+    #[test]
+    fn what_was_read_of_another_server_counts_for_nothing() {
+        let (mut readers, now) = (Readers::default(), Instant::now());
+        let mut look = |value, run| readers.look(("k", run), vec![field("a", value)], now).0;
+        assert_eq!(look("9-0 1 20000 r", "r"), Some(Id { ms: 9, number: 0 }));
+        assert_eq!(look("9-0 1 20000 r", "s"), Some(Id::default()));
+        assert_eq!(look("5-0 2 20000 s", "s"), Some(Id { ms: 5, number: 0 }));
+    }
+
+    #[test]
+    fn who_says_too_many_names_does_not_hold_up_who_tells() {
+        let (mut readers, now) = (Readers::default(), Instant::now());
+        let all = || (0..200).map(|n| field(&n.to_string(), "gone 1")).collect();
+        assert_eq!(readers.look(("k", "r"), all(), now).1.len(), 0);
+        let later = now + Duration::from_secs(1);
+        assert_eq!(readers.look(("k", "r"), all(), later).1.len(), FORGOTTEN_AT_ONCE);
+    }
+
+    /// The value of a command that sets a field.
+    fn value(command: Vec<u8>) -> String {
+        let said = String::from_utf8(command).expect("text");
+        said.trim_end().rsplit("\r\n").next().expect("a value").to_owned()
     }
 
     #[test]
     fn what_is_said_is_understood() {
         let config = crate::config::stream_for_tests("redis://localhost");
-        let mut own = Own::new("k", &config);
+        let mut own = Own::new("k", &config, &"ab12".into());
         let at = Id { ms: 3, number: 1 };
-        let said = own.say(at).expect("it is said");
-        let said = String::from_utf8(said).expect("text");
-        let value = said.trim_end().rsplit("\r\n").next().expect("a value").to_owned();
+        let said = value(own.say(at).expect("it is said"));
         let silent_max = Duration::from_secs(20);
-        assert_eq!(saying(&value), Some(Saying { read: at, silent_max }));
+        let read = Read::UpTo(at, "ab12".into());
+        assert_eq!(saying(&said), Some(Saying { read, silent_max }));
         assert!(own.say(at).is_none(), "not again at once");
         assert!(own.say(Id { ms: 4, number: 0 }).is_some());
+        let left = value(gone("k", &config));
+        assert_eq!(saying(&left), Some(Saying { read: Read::Gone, silent_max }));
+    }
+
+    /// A connection that begins anew where the one before has ended says something else: it is there.
+    #[test]
+    fn another_connection_says_something_else() {
+        let config = crate::config::stream_for_tests("redis://localhost");
+        let say = || {
+            let mut own = Own::new("k", &config, &"ab12".into());
+            value(own.say(Id { ms: 3, number: 1 }).expect("it is said"))
+        };
+        assert_ne!(say(), say());
     }
 }

@@ -1,23 +1,23 @@
 //! The stream: connects, reads, hands out one entry after the other.
 //!
 //! What the server had lost when it ended nobody knows, so one that was started anew is another server: its
-//! `run_id` says so. Entries that were taken out before they were read are noticed by their number
-//! (`valkey::Place`).
+//! `run_id` says so. Entries that were taken out before they were read are noticed with the next read, by
+//! their number (`valkey::Place`), before it is said that they are applied.
 
 use super::connection::{Connection, good};
-use super::readers::Own;
+use super::readers::{self, Own};
 use super::words;
 use crate::config::{Database, DatabaseKind, SharedStream};
 use crate::database::source::{
-    self, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
+    self, Aim, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use valkey::{Entry, Place, ask_extent, entries, extent, read_after};
+use valkey::{Entry, Place, Reply, add_nothing, ask_extent, extent, read_after, read_whole, whole};
 
 /// How many entries are asked for at once.
-const ENTRIES: usize = 128;
+const ENTRIES: usize = 32;
 /// How long the server waits for the next.
 const WAIT_MS: u64 = 1_000;
 
@@ -43,6 +43,25 @@ impl Session {
     /// Why it could not be asked.
     pub async fn committed(&mut self) -> Result<Position, Failed> {
         Ok(Position::Stream(self.place().await?))
+    }
+
+    /// Tries whether the account may add entries, and the server takes any.
+    async fn try_to_add(&mut self) -> Result<(), Failed> {
+        self.connection.send(&add_nothing(&self.key)).await?;
+        match self.connection.receive(Duration::ZERO).await? {
+            // Looked at after all else.
+            Reply::Error(text) if text.contains("greater than 0-0") => Ok(()),
+            other => good(other).map(drop),
+        }
+    }
+
+    /// Tries whether the account may say how far this machine is, and hear it of others.
+    async fn try_to_say(&mut self) -> Result<(), Failed> {
+        self.connection.send(&readers::try_all(&self.key)).await?;
+        for _ in 0..3 {
+            good(self.connection.receive(Duration::ZERO).await?)?;
+        }
+        Ok(())
     }
 
     async fn place(&mut self) -> Result<Place, Failed> {
@@ -82,7 +101,8 @@ pub struct Stream {
     session: Session,
     place: Place,
     waiting: VecDeque<Entry>,
-    own: Own,
+    /// What is said of this machine; none where it is only looked whether the stream can be followed.
+    own: Option<Own>,
     /// Whether there was nothing more the last time.
     is_at_end: bool,
 }
@@ -91,7 +111,7 @@ pub struct Stream {
 ///
 /// # Errors
 /// Why not.
-pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
     let mut session = Session::open(config).await?;
     let server = session.connection.server().await?;
     if server.run.is_empty() {
@@ -101,6 +121,10 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
         // It may become one.
         let why = format!("the server is no primary ({}): nothing can be told by it", server.role);
         return Err(Failed::Said("read-only", why).into());
+    }
+    session.try_to_add().await?;
+    if aim == Aim::Check {
+        session.try_to_say().await?;
     }
     let committed = session.committed().await?;
     let warnings: Vec<Warning> = server
@@ -114,12 +138,13 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
         })
         .into_iter()
         .collect();
-    let own = Own::new(&session.key, config);
+    let run = server.run.into();
+    let own = (aim == Aim::Follow).then(|| Own::new(&session.key, config, &run));
     let (place, waiting) = (Place::default(), VecDeque::new());
     let stream = Stream { session, place, waiting, own, is_at_end: false };
     Ok(Connected {
         stream: source::Stream::Valkey(Box::new(stream)),
-        server: server.run.into(),
+        server: run,
         committed,
         mark: None,
         fits: Ok(()),
@@ -141,7 +166,7 @@ impl Stream {
     /// Why the stream has come to an end.
     pub async fn next(&mut self) -> Result<Read, Broken> {
         if self.waiting.is_empty() {
-            self.read().await.map_err(unread)?;
+            self.read().await?;
         }
         let Some(entry) = self.waiting.pop_front() else { return Ok(Read::Nothing) };
         self.place.id = entry.id;
@@ -154,23 +179,43 @@ impl Stream {
         Ok(Read::Transaction(Transaction { made, mark: None, server: None }))
     }
 
-    async fn read(&mut self) -> Result<(), Failed> {
-        let wait_ms = self.is_at_end.then_some(WAIT_MS);
+    async fn read(&mut self) -> Result<(), Broken> {
+        let (read, now) = self.ask().await.map_err(unread)?;
+        let (count, last) = (read.len(), read.last().map(|entry| entry.id));
+        let is_all = count < ENTRIES;
+        if self.place.read_on(count as u64, last, is_all, &now).is_none() {
+            let (key, from) = (&self.session.key, self.place);
+            let text =
+                format!("of {key} entries after {from} have gone unread; it has come to {now}");
+            return Err(Broken { name: "position-ahead", text, then: Then::Gap });
+        }
+        (self.waiting, self.is_at_end) = (read.into(), is_all);
+        Ok(())
+    }
+
+    /// What comes next, and how far the stream had come at that moment.
+    async fn ask(&mut self) -> Result<(Vec<Entry>, Place), Failed> {
         let Session { connection, key } = &mut self.session;
         // What was handed out is applied. It is said before anything is read: `readers`.
-        let said = self.own.say(self.place.id);
-        let mut commands = said.clone().unwrap_or_default();
-        commands.append(&mut read_after(key, self.place.id, ENTRIES, wait_ms));
+        let said = self.own.as_mut().and_then(|own| own.say(self.place.id));
+        let is_said = said.is_some();
+        let mut commands = said.unwrap_or_default();
+        if self.is_at_end {
+            // What it reads is read again below, with how far the stream has come.
+            commands.append(&mut read_after(key, self.place.id, 1, Some(WAIT_MS)));
+        }
+        commands.append(&mut read_whole(key, self.place.id, ENTRIES));
         connection.send(&commands).await?;
-        if said.is_some() {
+        if is_said {
             good(connection.receive(Duration::ZERO).await?)?;
         }
-        let longer = Duration::from_millis(wait_ms.unwrap_or(0));
-        let read = entries(good(connection.receive(longer).await?)?);
-        let why = || Failed::Said("bad-reply", "XREAD was answered with something else".into());
-        self.waiting = read.ok_or_else(why)?.into();
-        self.is_at_end = self.waiting.len() < ENTRIES;
-        Ok(())
+        if self.is_at_end {
+            good(connection.receive(Duration::from_millis(WAIT_MS)).await?)?;
+        }
+        let read = whole(good(connection.receive(Duration::ZERO).await?)?);
+        read.ok_or_else(|| {
+            Failed::Said("bad-reply", "a read was answered with something else".into())
+        })
     }
 
     /// Up to where entries were handed out.

@@ -20,8 +20,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use valkey::{Added, Entry};
 
-/// More bytes of names than that are every page: as many entries as are read at once have room in a reply.
-const NAMES_BYTES_MAX: usize = 256 << 10;
+/// Names that take more than that to hold are every page: as many entries as are read at once have room in a
+/// reply. Some 6,000 names.
+const NAMES_BYTES_MAX: usize = 1 << 20;
 
 /// A change that was told.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -158,7 +158,9 @@ mod tests {
         let mut socket = UnixSocket::connect(&path).unwrap();
         let (mut other, _) = listener.accept().unwrap();
         assert!(!socket.is_spent());
+        let (full, is_full) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
+            is_full.recv().unwrap();
             let mut all = vec![0; MUCH];
             other.read_exact(&mut all).unwrap();
             other.write_all(b"done").unwrap();
@@ -166,6 +168,13 @@ mod tests {
         });
         let much: Vec<u8> = (0..MUCH).map(|at| (at % 251) as u8).collect();
         let mut sent = 0;
+        loop {
+            match poll_fn(|cx| Poll::Ready(socket.poll_write(cx, &much[sent..]))).await {
+                Poll::Ready(written) => sent += written.unwrap(),
+                Poll::Pending => break,
+            }
+        }
+        full.send(()).unwrap();
         while sent < MUCH {
             sent += poll_fn(|cx| socket.poll_write(cx, &much[sent..])).await.unwrap();
         }
