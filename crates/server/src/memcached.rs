@@ -86,7 +86,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
     let (mut answer, mut told) = (Answer::default(), 0);
     loop {
-        if answer.len() == 0 {
+        if answer.is_empty() {
             told = keeper.site().told_others();
         }
         let next = step(&mut decoder, &mut input, limits, keeper, &mut answer);

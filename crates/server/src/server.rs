@@ -261,7 +261,10 @@ impl Server {
             match (end, last) {
                 (End::AllHeard, Some(last)) => snapshot::write_last(site, last).await,
                 (End::AllHeard, None) => {}
-                (End::NotAll, _) => snapshot::forget(site),
+                (End::NotAll, _) => {
+                    site.mark_unheard();
+                    snapshot::forget(site);
+                }
             }
         }
         say_over(&door, &ends);

@@ -403,6 +403,13 @@ impl Site {
         }
     }
 
+    /// Writes down for the next process that something was in hand which may have changed anything.
+    pub fn mark_unheard(&self) {
+        if let (Some(_), Some(snapshots)) = (&self.others, &self.snapshots) {
+            snapshots.mark_untold();
+        }
+    }
+
     /// Tells the other machines of a change.
     pub fn tell_others(&self, targets: &[Target<'_>], strength: Strength) {
         if let Some(others) = &self.others {

@@ -5,12 +5,13 @@
 //! in files that both sites' scripts read.
 
 mod common;
+#[path = "stream/ends.rs"]
+mod ends;
 
 use common::{Site, binary, cache_status, client, counter, is_hit, until};
-use harness::{Pagewell, Request, Response, Signal, Valkey, Wait};
+use harness::{Pagewell, Request, Response, Signal, Valkey};
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 /// Shows a file, whose tag it has.
 const PAGE: &str = r#"<?php
@@ -69,6 +70,14 @@ impl Machines {
         truth(&self.site, n, text);
     }
 
+    /// How many machines say that they read, and how many that they have gone.
+    fn readers(&self) -> [usize; 2] {
+        let all = self.stream.command(&["HVALS", "pagewell/read"]).expect("a list");
+        let (gone, there): (Vec<&str>, Vec<&str>) =
+            all.lines().filter(|line| !line.is_empty()).partition(|line| line.starts_with("gone"));
+        [there.len(), gone.len()]
+    }
+
     fn entries(&self) -> String {
         self.stream.command(&["XRANGE", "pagewell", "-", "+"]).expect("a list")
     }
@@ -98,6 +107,10 @@ fn stored(pagewell: &Pagewell, path: &str) {
 
 fn shows(pagewell: &Pagewell, path: &str, text: &str) {
     until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
+}
+
+fn is_late(response: &Response) -> bool {
+    cache_status(response).contains("changes-late")
 }
 
 fn invalidate(pagewell: &Pagewell, what: &str) -> String {
@@ -206,7 +219,7 @@ fn write_and_read(all: &[Pagewell], writes: u32, mut between: impl FnMut(u32)) -
         between(n);
         let writer = &all[n as usize % all.len()];
         let written = post(writer, &format!("/write.php?n=1&to={n}"));
-        let late = cache_status(&written).contains("changes-late");
+        let late = is_late(&written);
         in_time += u32::from(!late);
         for reader in all {
             let shown = number(&get(reader, ONE));
@@ -250,32 +263,6 @@ fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
     assert!(all.iter().any(|one| counter(one, "database_gaps") > 0));
 }
 
-/// It may answer from memory until it has noticed that it hears nothing, and is waited for as long.
-#[test]
-fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
-    let machines = Machines::new();
-    let bound = "lag_max = \"10ms\"\nbarrier = \"100ms\"";
-    let here = machines.machine(bound, "");
-    let mut stopped = machines.machine(bound, "");
-    let mut killed = machines.machine(bound, "");
-    [&stopped, &killed].into_iter().for_each(|one| stored(one, ONE));
-    let is_late = || {
-        let said = post(&here, "/write.php?n=1&to=x");
-        cache_status(&said).contains("changes-late")
-    };
-    let readers = || machines.stream.command(&["HLEN", "pagewell:read"]).expect("a number");
-    until("they are waited for", || readers() == "3");
-    until("nobody is late", || !is_late());
-    stopped.signal(Signal::TERM);
-    assert!(matches!(stopped.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
-    assert!(!is_late());
-    assert_eq!(readers(), "2");
-    killed.kill();
-    assert!(is_late());
-    until("it is given up", || !is_late());
-    assert_eq!(readers(), "2", "it is remembered for longer");
-}
-
 #[test]
 fn while_the_stream_is_away() {
     let mut machines = Machines::new();
@@ -285,7 +272,7 @@ fn while_the_stream_is_away() {
     machines.stream.stop();
     // It is answered all the same, and says so.
     let said = post(&here, "/write.php?n=1&to=new");
-    assert!(cache_status(&said).contains("changes-late"), "{}", cache_status(&said));
+    assert!(is_late(&said), "{}", cache_status(&said));
     assert!(invalidate(&here, "{\"tags\":[\"file:2\"]}").contains("\"late\":true"));
     let (text, _) = run(&here, &["invalidate", "--tag", "file:3"]);
     assert!(text.contains("other machines"), "{text}");
@@ -314,36 +301,13 @@ fn who_was_lost_with_the_server_is_waited_for() {
     let bound = "barrier = \"100ms\"";
     let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
     [&here, &there].into_iter().for_each(|one| stored(one, ONE));
-    assert!(!cache_status(&post(&here, "/write.php?n=2&to=x")).contains("changes-late"));
+    assert!(!is_late(&post(&here, "/write.php?n=2&to=x")));
     there.signal(Signal::STOP);
-    machines.stream.command(&["DEL", "pagewell:read"]).expect("it is gone");
-    assert!(cache_status(&post(&here, "/write.php?n=1&to=new")).contains("changes-late"));
+    machines.stream.command(&["DEL", "pagewell/read"]).expect("it is gone");
+    assert!(is_late(&post(&here, "/write.php?n=1&to=new")));
     there.signal(Signal::CONT);
     shows(&there, ONE, "1=new");
-    until("nobody is late", || {
-        !cache_status(&post(&here, "/write.php?n=2&to=y")).contains("changes-late")
-    });
-}
-
-/// What could not be told while it ran is told while it ends.
-#[test]
-fn who_stops_tells_what_is_left() {
-    let mut machines = Machines::new();
-    let mut here = machines.machine("barrier = \"100ms\"", "");
-    machines.stream.stop();
-    assert!(invalidate(&here, "{\"tags\":[\"file:1\"]}").contains("late"));
-    here.signal(Signal::TERM);
-    until("it is told to stop", || here.log().contains("event=\"stopping\""));
-    machines.stream.start_again().expect("it starts");
-    assert!(matches!(here.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
-    assert!(machines.entries().contains("file:1"), "{}", here.log());
-    // And where it cannot, that is said.
-    let mut here = machines.machine("barrier = \"100ms\"", "[limits]\ndrain = \"500ms\"\n");
-    machines.stream.stop();
-    assert!(invalidate(&here, "{\"tags\":[\"file:1\"]}").contains("late"));
-    here.signal(Signal::TERM);
-    assert!(matches!(here.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
-    assert!(here.log().contains("stream-not-told"), "{}", here.log());
+    until("nobody is late", || !is_late(&post(&here, "/write.php?n=2&to=y")));
 }
 
 #[test]
@@ -372,6 +336,54 @@ fn entries_that_go_before_they_are_read_are_a_gap() {
         until("it is a gap", || counter(&pagewell, "database_gaps") == gaps);
         assert!(pagewell.log().contains("position-ahead"), "{}", pagewell.log());
     }
+}
+
+/// Whoever waits until an entry is read waits for those before it, whether or not they are there still.
+#[test]
+fn what_went_before_it_was_read_is_noticed_before_what_came_after_it() {
+    let machines = Machines::new();
+    let [here, there] = machines.both(&[ONE]);
+    let put: &[&str] = &["XADD", "pagewell", "*", "tag", "file:1"];
+    let gone: [&[&[&str]]; 3] = [
+        &[put, &["XTRIM", "pagewell", "MAXLEN", "0"]],
+        &[put, &["DEL", "pagewell"]],
+        &[
+            &["XADD", "pagewell", "9999999999999-0", "tag", "file:1"],
+            &["XDEL", "pagewell", "9999999999999-0"],
+        ],
+    ];
+    for (round, commands) in (1..).zip(gone) {
+        let new = format!("round{round}");
+        machines.truth(1, &new);
+        transaction(&machines.stream, commands);
+        if !is_late(&post(&here, "/write.php?n=2&to=x")) {
+            assert_eq!(get(&there, ONE).text(), format!("1={new}"), "{}", there.log());
+        }
+        shows(&there, ONE, &format!("1={new}"));
+        assert_eq!(counter(&there, "database_gaps"), round, "{}", there.log());
+        stored(&there, ONE);
+    }
+}
+
+/// Ids are times, and another server's clock may be behind.
+#[test]
+fn what_was_read_of_another_server_counts_for_nothing() {
+    let mut machines = Machines::new();
+    let [here, there] = machines.both(&[ONE]);
+    let put = ["XADD", "pagewell", "9999999999999-0", "tag", "file:2"];
+    machines.stream.command(&put).expect("an entry");
+    until("both have it", || [&here, &there].iter().all(|one| counter(one, "stream_heard") == 1));
+    assert!(!is_late(&post(&here, "/write.php?n=3&to=x")));
+    there.signal(Signal::STOP);
+    machines.stream.stop();
+    machines.stream.start_again().expect("it starts");
+    until("it is told", || {
+        post(&here, "/write.php?n=1&to=new");
+        counter(&here, "stream_untold") == 0
+    });
+    assert!(is_late(&post(&here, "/write.php?n=1&to=new")), "{}", machines.entries());
+    there.signal(Signal::CONT);
+    shows(&there, ONE, "1=new");
 }
 
 #[test]
@@ -407,24 +419,6 @@ fn transaction(stream: &Valkey, commands: &[&[&str]]) {
     stream.command(&["EVAL", &script.join(" "), "0"]).expect("it runs");
 }
 
-#[test]
-fn a_restart_hears_what_was_told_meanwhile() {
-    let machines = Machines::new();
-    let directory = machines.site.at("snapshots");
-    let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
-    let mut pagewell = machines.machine("", &tables);
-    [ONE, TWO].iter().for_each(|path| stored(&pagewell, path));
-    pagewell.signal(Signal::TERM);
-    assert!(matches!(pagewell.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
-    machines.truth(1, "new");
-    machines.stream.command(&["XADD", "pagewell", "*", "tag", "file:1"]).expect("an entry");
-    let pagewell = machines.machine("", &tables);
-    until("pages are put in", || counter(&pagewell, "snapshot_pages") > 0);
-    assert_eq!(get(&pagewell, ONE).text(), "1=new", "{}", pagewell.log());
-    assert!(is_hit(&get(&pagewell, TWO)), "{}", pagewell.log());
-    assert_eq!(counter(&pagewell, "database_gaps"), 0);
-}
-
 /// As the guide says, by an account that may do no more than it says.
 #[test]
 fn an_account_of_its_own_is_enough() {
@@ -437,18 +431,17 @@ fn an_account_of_its_own_is_enough() {
     let machines = Machines::new();
     machines.stream.command(&line.split(' ').collect::<Vec<_>>()).expect("an account");
     let url = format!("redis://pagewell:secret@127.0.0.1:{}/1", machines.stream.port());
-    let config = format!("[stream]\nurl = {url:?}\n");
+    let config = format!("[stream]\nurl = {url:?}\nlag_max = \"1s\"\n");
     let [here, there] = [machines.site.serve(&config), machines.site.serve(&config)];
     [&here, &there].into_iter().for_each(|one| stored(one, ONE));
     post(&here, "/write.php?n=1&to=new");
     assert_eq!(get(&there, ONE).text(), "1=new", "{}{}", here.log(), there.log());
-    // What everything is done with when a machine takes its leave.
+    // What everything is done with when a machine takes its leave, and is forgotten.
     drop(there);
-    let all = machines.stream.command(&["-n", "1", "HLEN", "pagewell:read"]).expect("a number");
-    assert_eq!(all, "2", "it has said so, which nobody has seen yet");
-    assert!(!cache_status(&post(&here, "/write.php?n=1&to=newer")).contains("changes-late"));
-    let all = machines.stream.command(&["-n", "1", "HLEN", "pagewell:read"]).expect("a number");
-    assert_eq!(all, "1");
+    assert!(!is_late(&post(&here, "/write.php?n=1&to=newer")));
+    let all = || machines.stream.command(&["-n", "1", "HVALS", "pagewell/read"]).expect("a list");
+    assert_eq!(all().matches("gone").count(), 1);
+    until("it is forgotten", || all().matches("gone").count() == 0);
 }
 
 #[test]

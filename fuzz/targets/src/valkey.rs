@@ -3,7 +3,7 @@
 //!
 //! The data is what a server sends; its first byte says where it is cut.
 
-use valkey::{DEPTH_MAX, Place, Replies, Reply, Unreadable, entries, extent, fields};
+use valkey::{DEPTH_MAX, Place, Replies, Reply, Unreadable, entries, extent, fields, whole};
 
 const BYTES_MAX: usize = 4_096;
 
@@ -11,15 +11,21 @@ const BYTES_MAX: usize = 4_096;
 pub fn run(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let pieces = usize::from(*first).max(1);
-    let whole = replies(rest, rest.len().max(1));
-    assert_eq!(whole, replies(rest, pieces));
-    for reply in whole.0 {
+    let at_once = replies(rest, rest.len().max(1));
+    assert_eq!(at_once, replies(rest, pieces));
+    for reply in at_once.0 {
         assert!(depth(&reply) <= DEPTH_MAX);
         if let Some(place) = extent(&reply) {
             let text = place.to_string();
             let Place { id, added, .. } = text.parse().expect("a place is one");
             assert_eq!((id, added), (place.id, place.added));
             assert!(place.has_all(&place));
+        }
+        if let Some((read, now)) = whole(reply.clone()) {
+            let (count, last) = (read.len() as u64, read.last().map(|entry| entry.id));
+            if let Some(after) = Place::default().read_on(count, last, true, &now) {
+                assert!(!after.is_lost_by(&Place { gone: 0, ..now }) && now.has_all(&after));
+            }
         }
         let _ = fields(reply.clone());
         let _ = entries(reply);

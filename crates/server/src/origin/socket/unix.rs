@@ -168,11 +168,10 @@ mod tests {
         });
         let much: Vec<u8> = (0..MUCH).map(|at| (at % 251) as u8).collect();
         let mut sent = 0;
-        loop {
-            match poll_fn(|cx| Poll::Ready(socket.poll_write(cx, &much[sent..]))).await {
-                Poll::Ready(written) => sent += written.unwrap(),
-                Poll::Pending => break,
-            }
+        while let Poll::Ready(written) =
+            poll_fn(|cx| Poll::Ready(socket.poll_write(cx, &much[sent..]))).await
+        {
+            sent += written.unwrap();
         }
         full.send(()).unwrap();
         while sent < MUCH {

@@ -1,0 +1,314 @@
+//! One machine ends, is killed, restarts, hands over: the others wait for nobody who is gone, and hear what it
+//! had not told.
+
+use super::{
+    Machines, ONE, TWO, binary, counter, get, invalidate, is_hit, is_late, output, post, shows,
+    stored, until,
+};
+use harness::{Address, Pagewell, PrivateDir, Signal, Wait};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn stopped(pagewell: &mut Pagewell) {
+    pagewell.signal(Signal::TERM);
+    assert!(matches!(pagewell.wait(PATIENCE), Wait::Ended(_)), "{}", pagewell.log());
+}
+
+/// It may answer from memory until it has noticed that it hears nothing, and is waited for as long.
+#[test]
+fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
+    let machines = Machines::new();
+    let bound = "lag_max = \"10ms\"\nbarrier = \"100ms\"";
+    let here = machines.machine(bound, "");
+    let mut stopped = machines.machine(bound, "");
+    let mut killed = machines.machine(bound, "");
+    [&stopped, &killed].into_iter().for_each(|one| stored(one, ONE));
+    let is_late = || is_late(&post(&here, "/write.php?n=1&to=x"));
+    until("they are waited for", || machines.readers() == [3, 0]);
+    until("nobody is late", || !is_late());
+    stopped.signal(Signal::TERM);
+    assert!(matches!(stopped.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
+    assert!(!is_late());
+    assert_eq!(machines.readers(), [2, 1]);
+    killed.kill();
+    assert!(is_late());
+    until("it is given up", || !is_late());
+    assert_eq!(machines.readers()[0], 2, "it is remembered for longer");
+}
+
+/// What could not be told while it ran is told while it ends.
+#[test]
+fn who_stops_tells_what_is_left() {
+    let mut machines = Machines::new();
+    let mut here = machines.machine("barrier = \"100ms\"", "");
+    machines.stream.stop();
+    assert!(invalidate(&here, "{\"tags\":[\"file:1\"]}").contains("late"));
+    here.signal(Signal::TERM);
+    until("it is told to stop", || here.log().contains("event=\"stopping\""));
+    machines.stream.start_again().expect("it starts");
+    assert!(matches!(here.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
+    assert!(machines.entries().contains("file:1"), "{}", here.log());
+    // And where it cannot, that is said.
+    let mut here = machines.machine("barrier = \"100ms\"", "[limits]\ndrain = \"500ms\"\n");
+    machines.stream.stop();
+    assert!(invalidate(&here, "{\"tags\":[\"file:1\"]}").contains("late"));
+    here.signal(Signal::TERM);
+    assert!(matches!(here.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
+    assert!(here.log().contains("stream-not-told"), "{}", here.log());
+}
+
+#[test]
+fn a_restart_hears_what_was_told_meanwhile() {
+    let machines = Machines::new();
+    let directory = machines.site.at("snapshots");
+    let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
+    let mut pagewell = machines.machine("", &tables);
+    [ONE, TWO].iter().for_each(|path| stored(&pagewell, path));
+    pagewell.signal(Signal::TERM);
+    assert!(matches!(pagewell.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
+    machines.truth(1, "new");
+    machines.stream.command(&["XADD", "pagewell", "*", "tag", "file:1"]).expect("an entry");
+    let pagewell = machines.machine("", &tables);
+    until("pages are put in", || counter(&pagewell, "snapshot_pages") > 0);
+    assert_eq!(get(&pagewell, ONE).text(), "1=new", "{}", pagewell.log());
+    assert!(is_hit(&get(&pagewell, TWO)), "{}", pagewell.log());
+    assert_eq!(counter(&pagewell, "database_gaps"), 0);
+}
+
+/// Each of the others hears of it, whoever looks first.
+#[test]
+fn who_takes_his_leave_makes_nobody_late() {
+    let machines = Machines::new();
+    let mut all: Vec<Pagewell> = (0..4).map(|_| machines.machine("", "")).collect();
+    for _ in 0..3 {
+        until("nobody is late", || {
+            all.iter().all(|one| !is_late(&post(one, "/write.php?n=1&to=x")))
+        });
+        stopped(&mut all.remove(0));
+        for one in &all {
+            assert!(!is_late(&post(one, "/write.php?n=1&to=y")), "{}", one.log());
+        }
+    }
+}
+
+/// It answers nothing from memory any more, so it is not waited for while it waits for others.
+#[test]
+fn who_has_something_in_hand_while_it_stops_makes_nobody_late() {
+    let machines = Machines::new();
+    machines.site.file("slow.php", "<?php note('begun'); wait_for('go'); echo 'done';");
+    let [here, mut there] = machines.both(&[ONE]);
+    let slow = super::common::get_meanwhile(&there, "/slow.php");
+    machines.site.wait_for("begun");
+    there.signal(Signal::TERM);
+    until("it takes its leave", || machines.readers() == [1, 1]);
+    assert!(!is_late(&post(&here, "/write.php?n=1&to=new")), "{}", there.log());
+    machines.site.note("go");
+    assert_eq!(slow.join().expect("an answer").text(), "done");
+    assert!(matches!(there.wait(PATIENCE), Wait::Ended(_)), "{}", there.log());
+}
+
+/// A server account that can be shut out, so that one machine alone is.
+const ACCOUNT: [&str; 7] = ["ACL", "SETUSER", "one", "on", ">x", "~*", "+@all"];
+
+/// Two machines with pages, the first of which keeps them and comes by an account of its own.
+struct Cut {
+    machines: Machines,
+    config: String,
+    here: Pagewell,
+    there: Pagewell,
+}
+
+impl Cut {
+    fn new() -> Cut {
+        let machines = Machines::new();
+        machines.stream.command(&ACCOUNT).expect("an account");
+        let directory = machines.site.at("snapshots");
+        let config = format!(
+            "[stream]\nurl = \"redis://one:x@127.0.0.1:{}\"\nbarrier = \"100ms\"\n\
+             [limits]\ndrain = \"300ms\"\n\
+             [snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\nevery = \"1s\"\n",
+            machines.stream.port()
+        );
+        let (here, there) = (machines.site.serve(&config), machines.machine("", ""));
+        [&here, &there].iter().for_each(|one| stored(one, ONE));
+        until("they know each other", || machines.readers() == [2, 0]);
+        Cut { machines, config, here, there }
+    }
+
+    /// The first one cannot tell anything any more.
+    fn cut(&self) {
+        for command in [&["ACL", "SETUSER", "one", "off"][..], &["CLIENT", "KILL", "USER", "one"]] {
+            self.machines.stream.command(command).expect("it is shut out");
+        }
+    }
+
+    fn changed_late(&self) {
+        self.machines.truth(1, "new");
+        assert!(invalidate(&self.here, "{\"tags\":[\"file:1\"]}").contains("late"));
+        assert!(is_hit(&get(&self.there, ONE)), "it has not been told");
+    }
+
+    /// The first one is started again, and tells what the one before it has not told.
+    fn is_told_by_the_next(&mut self) {
+        self.machines.stream.command(&ACCOUNT).expect("an account");
+        self.here = self.machines.site.serve(&self.config);
+        shows(&self.there, ONE, "1=new");
+        assert!(self.here.log().contains("stream-left-untold"), "{}", self.here.log());
+        // Once is enough.
+        stored(&self.there, TWO);
+        until("all is told", || counter(&self.here, "stream_untold") == 0);
+        stopped(&mut self.here);
+        self.here = self.machines.site.serve(&self.config);
+        assert!(!self.here.log().contains("stream-left-untold"), "{}", self.here.log());
+        assert!(is_hit(&get(&self.there, TWO)));
+    }
+}
+
+#[test]
+fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
+    let mut cut = Cut::new();
+    cut.cut();
+    cut.changed_late();
+    cut.here.kill();
+    cut.is_told_by_the_next();
+}
+
+#[test]
+fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
+    let mut cut = Cut::new();
+    cut.cut();
+    cut.changed_late();
+    stopped(&mut cut.here);
+    assert!(cut.here.log().contains("stream-not-told"), "{}", cut.here.log());
+    cut.is_told_by_the_next();
+}
+
+/// A write that is at the origin still.
+fn in_hand(cut: &Cut) -> std::thread::JoinHandle<()> {
+    cut.machines.site.file("slow.php", "<?php note('begun'); wait_for('never');");
+    let target = cut.here.address().clone();
+    let asking = std::thread::spawn(move || {
+        // Its answer is lost.
+        let _ = harness::Client::new(target).send(&harness::Request::form("/slow.php", ""));
+    });
+    cut.machines.site.wait_for("begun");
+    cut.machines.truth(1, "new");
+    asking
+}
+
+/// What a write had changed that never was answered nobody knows.
+#[test]
+fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
+    let mut cut = Cut::new();
+    until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
+    let asking = in_hand(&cut);
+    cut.here.kill();
+    asking.join().expect("it has asked");
+    cut.is_told_by_the_next();
+}
+
+#[test]
+fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
+    let mut cut = Cut::new();
+    let asking = in_hand(&cut);
+    stopped(&mut cut.here);
+    asking.join().expect("it has asked");
+    cut.is_told_by_the_next();
+}
+
+#[test]
+fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
+    let mut cut = Cut::new();
+    stored(&cut.there, TWO);
+    until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
+    assert!(!is_late(&post(&cut.here, "/write.php?n=1&to=new")));
+    cut.here.kill();
+    cut.here = cut.machines.site.serve(&cut.config);
+    assert!(!cut.here.log().contains("stream-left-untold"), "{}", cut.here.log());
+    assert!(is_hit(&get(&cut.there, TWO)));
+}
+
+/// How the next process is started: at the addresses that the first one was given.
+fn take_over(machines: &Machines, config: &str, first: &Pagewell) -> Pagewell {
+    let shown = |address: &Address| match address {
+        Address::Tcp(address) => address.to_string(),
+        _ => panic!("a TCP address"),
+    };
+    let file = machines.site.config(config, "").display().to_string();
+    let mut command = Command::new(binary());
+    command.arg("serve").arg(machines.site.root()).args(["--memory", "64M", "--take-over"]);
+    command.args(["--config", &file, "--listen", &shown(first.address())]);
+    command.args(["--admin", &shown(first.admin())]);
+    let dir = PrivateDir::temporary("next").expect("a directory can be made");
+    Pagewell::start_command(dir, &mut command).expect("it takes over")
+}
+
+/// Whoever follows the stream waits for nobody who waits until it is followed no more.
+#[test]
+fn one_takes_over_while_the_stream_is_busy() {
+    let machines = Machines::new();
+    let directory = machines.site.at("snapshots");
+    let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
+    let config = machines.config("", &tables);
+    let mut here = machines.site.serve(&config);
+    let there = machines.machine("", "");
+    [&here, &there].iter().for_each(|one| stored(one, ONE));
+    for round in 1..=3 {
+        let mut next = busy(&machines, || take_over(&machines, &config, &here));
+        std::mem::swap(&mut here, &mut next);
+        assert!(matches!(next.wait(PATIENCE), Wait::Ended(_)), "{}", next.log());
+        assert!(!next.log().contains("take-over-failed"), "{}", next.log());
+        assert!(!here.log().contains("predecessor-lost"), "{}", here.log());
+        let new = format!("round{round}");
+        until("they are even", || !is_late(&post(&here, &format!("/write.php?n=1&to={new}"))));
+        assert_eq!(get(&there, ONE).text(), format!("1={new}"), "{}", there.log());
+        assert_eq!(get(&here, ONE).text(), format!("1={new}"), "{}", here.log());
+        machines.truth(1, "by hand");
+        machines.stream.command(&["XADD", "pagewell", "*", "tag", "file:1"]).expect("an entry");
+        shows(&here, ONE, "1=by hand");
+        shows(&there, ONE, "1=by hand");
+        assert_eq!(counter(&here, "database_gaps"), 0, "{}", here.log());
+    }
+}
+
+/// Does this while entries pour in.
+fn busy<T>(machines: &Machines, doing: impl FnOnce() -> T) -> T {
+    let script = "for i=1,200 do redis.call('XADD','pagewell','*','tag','none:'..i) end";
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Acquire) {
+                machines.stream.command(&["EVAL", script, "0"]).expect("they are put there");
+            }
+        });
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(doing));
+        is_done.store(true, Ordering::Release);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// To look is not to take part: nobody waits for whoever only checks.
+#[test]
+fn a_check_makes_nobody_late() {
+    let machines = Machines::new();
+    let here = machines.machine("", "");
+    until("it reads", || machines.readers() == [1, 0]);
+    let root = format!("[site]\nroot = {:?}\n", machines.site.root());
+    let file = machines.site.config(&machines.config("", &root), "");
+    let (text, good) = output(Command::new(binary()).args(["check", "--config"]).arg(&file));
+    assert!(good, "{text}");
+    assert_eq!(machines.readers(), [1, 0]);
+    assert!(!is_late(&post(&here, "/write.php?n=1&to=new")));
+    // And it finds out what the account may not.
+    for (may_not, part) in [("-xadd", "xadd"), ("-hset", "hset"), ("-hgetall", "hgetall")] {
+        let account = ["ACL", "SETUSER", "one", "reset", "on", ">x", "~*", "+@all", may_not];
+        machines.stream.command(&account).expect("an account");
+        let url = format!("redis://one:x@127.0.0.1:{}", machines.stream.port());
+        let file = machines.site.config(&format!("[stream]\nurl = {url:?}\n{root}"), "");
+        let (text, good) = output(Command::new(binary()).args(["check", "--config"]).arg(&file));
+        assert!(!good && text.contains("NOPERM") && text.contains(part), "{may_not}: {text}");
+    }
+}
