@@ -6,8 +6,8 @@
 //! dropped, and by a watcher ([`keeper`](mod@self)) when the program that started it dies first.
 //! Works as root (the servers then run as their own users) and as an ordinary user.
 //!
-//! Besides: a small blocking HTTP client, a closed-loop load generator, and the CPU time of a tree
-//! of processes. Not here: what the servers are given to serve, and any judgement of what they
+//! Besides: a small blocking HTTP client, a closed-loop load generator, random cases, and the CPU time of a
+//! tree of processes. Not here: what the servers are given to serve, and any judgement of what they
 //! answer. This crate may block, sleep and read the clock; nothing of it is linked into the product.
 
 mod address;
@@ -37,6 +37,7 @@ mod php_fpm;
 mod port;
 mod postgres;
 mod process;
+mod random;
 mod reply;
 mod template;
 mod terminal;
@@ -67,6 +68,7 @@ pub use pagewell::Pagewell;
 pub use php_fpm::{PhpFpm, PoolOptions};
 pub use postgres::{Identity, Postgres, PostgresOptions};
 pub use process::{Process, Stopped, Wait};
+pub use random::Random;
 pub use reply::Response;
 pub use rustix::process::Signal;
 pub use terminal::Terminal;

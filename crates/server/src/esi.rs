@@ -39,6 +39,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -373,7 +374,7 @@ impl Page {
 
     /// What becomes of a page that a fragment is missing of.
     fn failed(&self, page: &Target, include: &Include<'_>, src: &str, reason: &str) -> Whole {
-        static SAID: Seldom = Seldom::new();
+        static SAID: Seldom = Seldom::once_in(Duration::from_secs(10));
         self.site.counters.fragments_failed.add();
         if SAID.is_due(self.site.clock.monotonic()) {
             tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);

@@ -50,29 +50,25 @@ pub fn start(level: LogLevel) -> Result<(), String> {
 }
 
 /// When something is said again that may happen as often as visitors like.
-pub struct Seldom(Mutex<Option<Duration>>);
+pub struct Seldom {
+    every: Duration,
+    said: Mutex<Option<Duration>>,
+}
 
 impl Seldom {
-    /// It has not been said.
-    pub const fn new() -> Seldom {
-        Seldom(Mutex::new(None))
+    /// Once in so long; it has not been said.
+    pub const fn once_in(every: Duration) -> Seldom {
+        Seldom { every, said: Mutex::new(None) }
     }
 
-    /// Whether it is to be said `now`, by the monotonic clock: once in ten seconds.
+    /// Whether it is to be said `now`, by the monotonic clock.
     pub fn is_due(&self, now: Duration) -> bool {
-        const QUIET: Duration = Duration::from_secs(10);
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = said.is_none_or(|at| now.saturating_sub(at) >= QUIET);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = said.is_none_or(|at| now.saturating_sub(at) >= self.every);
         if is_due {
             *said = Some(now);
         }
         is_due
-    }
-}
-
-impl Default for Seldom {
-    fn default() -> Seldom {
-        Seldom::new()
     }
 }
 
@@ -93,6 +89,13 @@ fn one_word(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_seldom_is_said_again_after_a_while() {
+        let seldom = Seldom::once_in(Duration::from_secs(10));
+        let due = [0, 1, 9, 10, 11, 19, 25].map(|at| seldom.is_due(Duration::from_secs(at)));
+        assert_eq!(due, [true, false, false, true, false, false, true]);
+    }
 
     #[test]
     fn a_value_is_one_word_on_one_line() {

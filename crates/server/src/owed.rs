@@ -14,6 +14,7 @@
 //! One lock, around the table of those who wait: taken when a client begins to be owed a page and when that
 //! ends. Nothing is freed and nobody is woken under it.
 
+use crate::log::Seldom;
 use crate::page::{ReadPage, SharedPage};
 use crate::reached::Limit;
 use crate::site::Site;
@@ -37,8 +38,6 @@ const HEAD_START_BYTES: u64 = 64 << 10;
 const TIME_MIN: Duration = Duration::from_secs(1);
 /// How long what was seen of the store is taken for true.
 const LOOK: Duration = Duration::from_millis(200);
-/// Cutting off is logged once in so long.
-const QUIET: Duration = Duration::from_secs(60);
 
 static OWED: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
@@ -224,7 +223,6 @@ struct Table {
     /// The bound, as whoever came last has it.
     bytes_max: usize,
     is_watched: bool,
-    logged: Option<Instant>,
 }
 
 /// What one client is owed.
@@ -340,15 +338,15 @@ impl Table {
             }
         }
         self.excused = self.bytes - bytes;
-        self.tell(&cut, now);
+        self.tell(&cut);
         cut
     }
 
-    fn tell(&mut self, cut: &[Arc<Client>], now: Instant) {
+    fn tell(&self, cut: &[Arc<Client>]) {
+        static SAID: Seldom = Seldom::once_in(Duration::from_secs(60));
         cut.iter().for_each(|client| client.site.counters.reached.note(Limit::Owed));
-        let is_due = self.logged.is_none_or(|at| now.duration_since(at) >= QUIET);
-        if !cut.is_empty() && is_due {
-            self.logged = Some(now);
+        let is_due = |client: &Arc<Client>| SAID.is_due(client.site.clock.monotonic());
+        if cut.first().is_some_and(is_due) {
             let (clients, bytes_max) = (cut.len(), self.bytes_max);
             tracing::warn!(event = "owed-too-much", clients, bytes_max);
         }

@@ -71,7 +71,8 @@ pub struct Root<'a> {
 /// The same as [`route`] in a root of which something may be known.
 pub fn route_in(root: Root<'_>, path: &str) -> Route {
     let files = root.files;
-    let Some(decoded) = decode(path) else { return Route::Malformed };
+    let decoded = percent_decoded(path).filter(|path| !path.contains('\0'));
+    let Some(decoded) = decoded else { return Route::Malformed };
     let Some(clean) = resolve_dots(&decoded) else { return Route::Malformed };
     if let Some(name) = unserved_name(files, &clean) {
         return unserved(root, &clean, name);
@@ -89,13 +90,13 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
     }
 }
 
-/// Undoes percent-encoding; `None` for a bad escape, a NUL, or what is no UTF-8.
-fn decode(path: &str) -> Option<Cow<'_, str>> {
-    if !path.as_bytes().contains(&b'%') {
-        return (!path.as_bytes().contains(&0)).then_some(Cow::Borrowed(path));
+/// Undoes percent-encoding (RFC 3986 section 2.1); `None` for a bad escape, or what is no UTF-8.
+pub fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.as_bytes().contains(&b'%') {
+        return Some(Cow::Borrowed(text));
     }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
         rest = match (first, tail) {
             (b'%', [high, low, tail @ ..]) => {
@@ -110,7 +111,7 @@ fn decode(path: &str) -> Option<Cow<'_, str>> {
             }
         };
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(Cow::Owned)
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// Resolves `.`, `..` and doubled slashes; `None` for what climbs above the root.

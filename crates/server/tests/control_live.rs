@@ -1,5 +1,5 @@
 //! What the control interface tells while it is listened to (`/v1/live`), whether visitors should be sent
-//! here (`/v1/ready`), who may ask, and the files of the dashboard.
+//! here (`/v1/ready`), who may ask, whose connection gives way to another, and the files of the dashboard.
 
 mod common;
 
@@ -8,6 +8,9 @@ use harness::{Client, Pagewell, Request, Response, Signal, Wait, free_port};
 use pagewell::control::{FILES, STREAMS};
 use serde_json::{Value, json};
 
+/// As many connections as stay open to the control interface.
+const CONNECTIONS: usize = 256;
+const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LIVE: &str = "GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn call(pagewell: &Pagewell, request: &Request) -> Response {
@@ -79,6 +82,58 @@ fn so_many_may_listen_and_nobody_holds_up_the_end() {
         assert!(stream.rest().ends_with("0\r\n\r\n"), "it is ended, and not cut off");
     }
     assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+}
+
+#[test]
+fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_call() {
+    let pagewell = kept_site().serve("");
+    let called = || {
+        let mut raw = Raw::to(pagewell.admin());
+        raw.send(HEALTH);
+        assert_eq!(raw.answer().status, 200);
+        raw
+    };
+    let mut live = Raw::to(pagewell.admin());
+    live.send(LIVE);
+    live.until("event: figures");
+    let mut idle: Vec<_> = (1..CONNECTIONS).map(|_| called()).collect();
+    idle[0].send(HEALTH);
+    assert_eq!(idle[0].answer().status, 200, "now another one has been idle longest");
+    let _new: Vec<_> = (0..4).map(|_| called()).collect();
+    for raw in &mut idle[1..5] {
+        assert_eq!(raw.rest(), "", "it is closed, and nothing was said");
+    }
+    for at in [0, 5, 6, CONNECTIONS - 2] {
+        idle[at].send(HEALTH);
+        assert_eq!(idle[at].answer().status, 200, "the others are there: {at}");
+    }
+    live.until("event: figures");
+}
+
+#[test]
+fn connections_that_never_call_shut_nobody_out() {
+    let pagewell = kept_site().serve("");
+    let last = HEALTH.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    let (head, rest) = last.split_at(20);
+    let silent = |at: usize| {
+        let mut raw = Raw::to(pagewell.admin());
+        raw.send(if at.is_multiple_of(2) { "" } else { head });
+        raw
+    };
+    // They have the place for whoever comes as well.
+    let all: Vec<_> = (0..=CONNECTIONS).map(silent).collect();
+    let mut new: Vec<_> = (0..4).map(|_| Raw::to(pagewell.admin())).collect();
+    for raw in &mut new {
+        raw.send(HEALTH);
+        assert_eq!(raw.answer().status, 200);
+    }
+    let mut answered = 0;
+    for (at, mut raw) in all.into_iter().enumerate() {
+        raw.send(if at.is_multiple_of(2) { &last } else { rest });
+        answered += usize::from(raw.rest().starts_with("HTTP/1.1 200"));
+    }
+    let left = CONNECTIONS - new.len()..=CONNECTIONS;
+    assert!(left.contains(&answered), "one has gone for each that came, at most: {answered}");
 }
 
 #[test]

@@ -12,10 +12,9 @@
 
 #[path = "differential/http2.rs"]
 mod http2;
-#[path = "common/random.rs"]
-mod random;
 
 use bytes::Bytes;
+use harness::Random;
 use http_body_util::{BodyExt, Full};
 use pagewell::clock::Clock;
 use pagewell::config::raw::{File, OneOrMany};
@@ -26,7 +25,6 @@ use pagewell::origin::Besides;
 use pagewell::phase::Phase;
 use pagewell::request_head::{Framing, Inspection, inspect};
 use pagewell::server::Server;
-use random::Random;
 use site_rules::Peer;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

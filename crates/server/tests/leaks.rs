@@ -13,9 +13,8 @@
 
 mod common;
 
-use common::random::Random;
 use common::{before_origin, client, counter};
-use harness::{Client, Pagewell, Request};
+use harness::{Client, Pagewell, Random, Request};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,8 +1,8 @@
 //! What the store counts for pages against the real heap: not less than they take, and hardly more.
 //!
 //! Pages are made as an origin's responses come: every value of a field is a piece of a buffer that was read
-//! from its connection, and none of those buffers may be held by a page. One test only: the allocator counts
-//! for the whole process.
+//! from its connection, and none of those buffers may be held by a page. What is remembered of pages to explain
+//! them is beside the store, and has a bound of its own. One test only: the allocator counts for the whole process.
 
 use bytes::Bytes;
 use counting_allocator::{Counting, held_bytes};
@@ -12,12 +12,18 @@ use http_cache::codings::Coding;
 use http_cache::{Policy, RequestFacts, Stored, Timestamp, storable};
 use page_store::{Limits, Site, Store};
 use pagewell::page::{NewPage, StoredPage, dependencies};
+use pagewell::target::Target;
+use pagewell::why::memory::entries_for;
+use pagewell::why::{Content, Outcome, Rendered, Why};
 
 const PAGES: usize = 4000;
 const READ_BYTES: usize = 8 << 10;
 const CONTENT_BYTES: usize = 2042;
 /// What a page of a few fields takes beyond its content and its header lines, its address in it.
 const BEYOND_BYTES: usize = 300;
+
+/// What is remembered of a page that was stored and not dropped.
+const REMEMBERED_BYTES: usize = 80;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -69,6 +75,26 @@ fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize)
     (real / PAGES, (store.stats().bytes.total() - counted) / PAGES)
 }
 
+/// What a site with so much memory for pages remembers of each.
+fn remembered_bytes(memory_bytes: usize) -> usize {
+    let target = Target::of_key(b"http://example.org/").expect("a key");
+    let before = held_bytes();
+    let why = Why::new(memory_bytes, 0);
+    let pages = entries_for(memory_bytes);
+    for n in 0..2 * pages as u64 {
+        why.rendered(Rendered {
+            key: format!("http://example.org/n/{n}/").as_bytes(),
+            target: &target,
+            times: (n, n + 1),
+            status: Some(200),
+            cookies: Vec::new(),
+            outcome: Outcome::Stored(Content { variant: 0, hash: n }),
+            is_new: true,
+        });
+    }
+    (held_bytes() - before) / pages
+}
+
 #[test]
 fn pages_are_counted_with_what_they_take() {
     let few = [
@@ -107,4 +133,7 @@ fn pages_are_counted_with_what_they_take() {
             assert!(beyond <= BEYOND_BYTES, "{beyond} bytes beyond content and header lines");
         }
     }
+    let remembered = remembered_bytes(1 << 30);
+    println!("remembered: {remembered} bytes held");
+    assert!(remembered <= REMEMBERED_BYTES, "{remembered} bytes are remembered of each page");
 }

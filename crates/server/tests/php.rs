@@ -6,9 +6,8 @@
 
 mod common;
 
-use common::random::Random;
 use common::{Raw, Site, cache_status, client, counter, is_hit, until};
-use harness::{FcgiWrap, PrivateDir, Request};
+use harness::{FcgiWrap, PrivateDir, Random, Request};
 use http_cache::CookieName;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;

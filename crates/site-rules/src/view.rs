@@ -80,20 +80,12 @@ impl<'a> RequestView<'a> {
 }
 
 fn decode(path: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut at = 0;
-    while at < path.len() {
-        let digits = path.get(at + 1..at + 3).and_then(|two| str::from_utf8(two).ok());
-        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) if path[at] == b'%' => {
-                decoded.push(byte);
-                at += 3;
-            }
-            _ => {
-                decoded.push(path[at]);
-                at += 1;
-            }
-        }
+    let digit = |at: usize| char::from(*path.get(at)?).to_digit(16).map(|digit| digit as u8);
+    let (mut decoded, mut at) = (Vec::with_capacity(path.len()), 0);
+    while let Some(byte) = path.get(at) {
+        let escaped = (*byte == b'%').then(|| digit(at + 1).zip(digit(at + 2))).flatten();
+        decoded.push(escaped.map_or(*byte, |(high, low)| high << 4 | low));
+        at += if escaped.is_some() { 3 } else { 1 };
     }
     decoded
 }
@@ -163,6 +155,7 @@ mod tests {
             ("/%2e%2e/a", "/a"),
             ("/a%2Fb", "/a/b"),
             ("/%zz%4", "/%zz%4"),
+            ("/%+1%1+", "/%+1%1+"),
             ("/..", "/"),
         ] {
             let view = RequestView {

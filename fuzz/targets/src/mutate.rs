@@ -3,6 +3,7 @@
 //! Deterministic: the same seed and corpus make the same inputs in the same order. It looks at no
 //! coverage; who wants that uses libFuzzer on nightly with the same targets and corpora.
 
+use harness::Random;
 use std::path::{Path, PathBuf};
 
 /// Longest input that is made, in bytes.
@@ -42,18 +43,6 @@ const WORDS: [&[u8]; 30] = [
     b":80",
 ];
 
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound.max(1)
-    }
-}
-
 /// Makes inputs from a corpus.
 pub struct Inputs {
     corpus: Vec<Vec<u8>>,
@@ -73,7 +62,7 @@ impl Inputs {
         let corpus = names.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?;
         match corpus.is_empty() {
             true => Err(std::io::Error::other("the corpus is empty")),
-            false => Ok(Inputs { corpus, random: Random(seed.wrapping_mul(2) | 1) }),
+            false => Ok(Inputs { corpus, random: Random::new(seed.wrapping_mul(2)) }),
         }
     }
 

@@ -106,7 +106,7 @@ What is stored is bounded by `memory`. What is on its way is bounded by numbers:
 
 | | |
 |---|---|
-| The control interface | 16 MiB a call, within 30 seconds; 16 streams of `/v1/live`. |
+| The control interface | 16 MiB a call, within 30 seconds; 16 streams of `/v1/live`; 256 connections, of which the one that has been idle longest gives way to a new one. |
 | A request to purge | 10,000 tags; expressions of 2,048 bytes; 64 searches at a time. |
 | A page's tags | 1,000, of 1,024 bytes each, 128 KiB together; 16 fields in `Vary`. |
 | Header lines | 256, whatever `headers` says. |

@@ -11,6 +11,7 @@ mod explain;
 mod invalidate;
 mod live;
 mod metrics;
+mod places;
 mod ready;
 mod stats;
 
@@ -22,8 +23,9 @@ pub(crate) use invalidate::{path_and_query as named_page, prefix as named_prefix
 use live::Live;
 pub use live::STREAMS;
 use metrics::Format;
+use places::{CONNECTIONS, Call, Place, Places};
 
-use crate::body::{Content, ResponseBody};
+use crate::body::{Content, Failed, ResponseBody};
 use crate::in_hand;
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told};
@@ -32,23 +34,22 @@ use crate::site::Site;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
 /// The longest call: ten thousand tags of a kilobyte, and some.
 const CALL_BYTES: usize = 16 << 20;
-/// Calls at once.
-const CONNECTIONS: u32 = 256;
 /// How long a call may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
@@ -157,7 +158,9 @@ impl Control {
 /// Serves the control interface until told to stop, and the calls that are there then have been
 /// answered.
 pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+    // One is for whoever comes.
+    let most = CONNECTIONS + 1;
+    let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
     let control = Arc::new(Control { site, live: Arc::default(), stop: stop.clone() });
     let ended = accept_each(
         &listener,
@@ -165,11 +168,13 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
         || {},
         stop,
         |accepted, place| {
-            let control = control.clone();
+            let (control, own) = (control.clone(), connections.enter());
             async move {
                 match accepted {
-                    Accepted::Tcp(stream, (peer, _)) => connection(stream, control, peer).await,
-                    Accepted::Unix(stream) => connection(stream, control, None).await,
+                    Accepted::Tcp(stream, (peer, _)) => {
+                        connection(stream, control, own, peer).await;
+                    }
+                    Accepted::Unix(stream) => connection(stream, control, own, None).await,
                 }
                 drop(place);
             }
@@ -178,17 +183,18 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
     .await;
     listener.close(ended);
     // Every place is free when everybody has gone.
-    let _ = places.acquire_many(CONNECTIONS).await;
+    let _ = places.acquire_many(most as u32).await;
 }
 
 async fn connection(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     control: Arc<Control>,
+    place: Arc<Place>,
     peer: Option<SocketAddr>,
 ) {
     let mut stop = control.stop.clone();
     let service = service_fn(|request| {
-        let control = Arc::new(control.now());
+        let (control, call) = (Arc::new(control.now()), place.begin());
         async move {
             let mut response = answer(&control, request, peer).await;
             if control.stop.borrow().is_leaving() {
@@ -196,7 +202,7 @@ async fn connection(
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            Ok::<_, Infallible>(response)
+            Ok::<_, Infallible>(response.map(|body| InHand { body, _call: call }))
         }
     });
     let connection = http1::Builder::new()
@@ -206,6 +212,14 @@ async fn connection(
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,
+        () = place.told_to_go() => {
+            if !place.was_called() {
+                return;
+            }
+            // What has come meanwhile is answered.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
         () = told(&mut stop) => {
             // The call in hand is answered; another one is not waited for.
             connection.as_mut().graceful_shutdown();
@@ -214,6 +228,32 @@ async fn connection(
     };
     if let Err(error) = served {
         tracing::debug!(event = "connection-ended", %error);
+    }
+}
+
+/// What a call is answered with: it is in hand until that has been taken.
+struct InHand {
+    body: ResponseBody,
+    _call: Call,
+}
+
+impl Body for InHand {
+    type Data = Bytes;
+    type Error = Failed;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+    ) -> task::Poll<Option<Result<Frame<Bytes>, Failed>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -28,7 +28,7 @@ use crate::origin::Besides;
 use crate::site::Site;
 use crate::target::Target;
 use crate::why::changes::Named;
-use crate::why::memory::{Entry, LastDrop, LastRender};
+use crate::why::memory::{Entry, LastRender};
 use crate::why::remedies::remedy;
 use crate::why::{Outcome, shown};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -152,7 +152,7 @@ pub fn url(asked: &Asked) -> Value {
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
         "memcached": page::stored_by_memcached(site, &judged.target, now),
         "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),
-        "last_drop": entry.and_then(|entry| Some(last_drop(entry, entry.dropped.as_ref()?))),
+        "last_drop": entry.and_then(last_drop),
     })
 }
 
@@ -168,23 +168,24 @@ fn last_render(entry: &Entry, render: &LastRender) -> Value {
         "stored": reason.is_none(),
         "reason": reason,
         "remedy": reason.and_then(remedy),
-        "cookies": render.cookies,
+        "cookies": entry.cookies(),
         "renders": entry.renders,
         "not_stored": entry.not_stored,
     })
 }
 
-fn last_drop(entry: &Entry, dropped: &LastDrop) -> Value {
-    json!({
+fn last_drop(entry: &Entry) -> Option<Value> {
+    let (rare, dropped) = (entry.rare.as_ref()?, entry.dropped()?);
+    Some(json!({
         "change": dropped.change,
         "at_ms": dropped.at_ms,
         "how": if dropped.is_mark { "marked" } else { "dropped" },
         "by": dropped.by.json(),
         "name": dropped.name.as_deref().map(named),
         "unchanged": dropped.unchanged,
-        "drops": entry.drops,
-        "drops_unchanged": entry.drops_unchanged,
-    })
+        "drops": rare.drops,
+        "drops_unchanged": rare.drops_unchanged,
+    }))
 }
 
 fn named(named: &Named) -> Value {

@@ -88,7 +88,7 @@ fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
         matches!(render.outcome, Outcome::Stored(_)) && render.at_ms >= stored.response_time.0
     });
     let head_ms = stored.response_time.0.saturating_sub(stored.request_time().0);
-    own.map_or(head_ms, |render| render.took_ms)
+    own.map_or(head_ms, |render| render.took_ms.into())
 }
 
 /// The directories that a path lies below, the deepest first, the root left out.

@@ -109,7 +109,7 @@ fn render(judged: &Judged, now_ms: u64) -> String {
     if let Some((entry, last)) = last
         && let Outcome::NotStored(reason) = last.outcome
     {
-        return not_stored(entry, last, reason);
+        return not_stored(entry, reason);
     }
     if judged.variants > 0 {
         let fields: Vec<_> = judged.varies_by.iter().map(|name| format!("`{name}`")).collect();
@@ -124,13 +124,13 @@ fn render(judged: &Judged, now_ms: u64) -> String {
     }
 }
 
-fn not_stored(entry: &Entry, last: &LastRender, reason: &str) -> String {
+fn not_stored(entry: &Entry, reason: &str) -> String {
     let each = match (entry.not_stored, entry.renders) {
         (1, 1) => "its one render was not stored".to_owned(),
         (not, all) if not == all => format!("none of its {all} renders was stored"),
         (not, all) => format!("{not} of its {all} renders were not stored"),
     };
-    match (&last.cookies[..], reason) {
+    match (entry.cookies(), reason) {
         ([name, ..], "set-cookie") => {
             let often = if entry.not_stored == entry.renders { " on every response" } else { "" };
             format!(
@@ -145,7 +145,7 @@ fn not_stored(entry: &Entry, last: &LastRender, reason: &str) -> String {
 
 /// It was stored, and is not any more.
 fn gone(entry: &Entry, last: Option<&LastRender>, now_ms: u64) -> String {
-    let dropped = entry.dropped.as_ref().filter(|dropped| !dropped.is_mark);
+    let dropped = entry.dropped().filter(|dropped| !dropped.is_mark);
     let stored_ms = last.map_or(0, |last| last.at_ms);
     match dropped {
         Some(dropped) if dropped.at_ms >= stored_ms => {

@@ -3,13 +3,15 @@
 //!
 //! Found by a hash of its key, seeded so that nobody can choose keys that displace each other. Bounded by
 //! [`entries_for`]; where there is no room, one that was not written to lately is forgotten (a clock: each
-//! gets a second chance). An entry takes some 250 bytes and its texts.
+//! gets a second chance). An entry takes 75 bytes with its place, and some hundred more with its texts once its
+//! page was dropped or its response set a cookie ([`Rare`]).
 
 use super::cause::Cause;
 use super::changes::Named;
 use super::{Content, Outcome, Rendered};
-use std::collections::HashMap;
+use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -32,16 +34,22 @@ pub struct Entry {
     pub renders: u32,
     /// How many of these were not stored.
     pub not_stored: u32,
-    /// How many times it was dropped or marked.
-    pub drops: u32,
-    /// How many of these for nothing: the next render had the same content.
-    pub drops_unchanged: u32,
     /// The last render.
     pub render: Option<LastRender>,
+    /// What few have, or have after a while.
+    pub rare: Option<Box<Rare>>,
+}
+
+impl Entry {
     /// The last drop.
-    pub dropped: Option<LastDrop>,
-    /// Whether it was written to since the clock's hand has passed.
-    is_recent: bool,
+    pub fn dropped(&self) -> Option<&LastDrop> {
+        self.rare.as_ref()?.dropped.as_ref()
+    }
+
+    /// Names of cookies that the last render set.
+    pub fn cookies(&self) -> &[Box<str>] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.cookies)
+    }
 }
 
 /// How the last render of a page ended.
@@ -49,14 +57,23 @@ pub struct Entry {
 pub struct LastRender {
     /// When it ended, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How long it took, in milliseconds.
-    pub took_ms: u64,
+    /// How long it took, in milliseconds: seven weeks at most.
+    pub took_ms: u32,
     /// The status; none where there was no response.
-    pub status: Option<u16>,
+    pub status: Option<NonZeroU16>,
     /// What came of it.
     pub outcome: Outcome,
-    /// Names of cookies that it set.
-    pub cookies: Vec<Box<str>>,
+}
+
+/// What is remembered of a page that was dropped, or whose response set a cookie.
+#[derive(Clone, Debug, Default)]
+pub struct Rare {
+    /// How many times it was dropped or marked.
+    pub drops: u32,
+    /// How many of these for nothing: the next render had the same content.
+    pub drops_unchanged: u32,
+    dropped: Option<LastDrop>,
+    cookies: Box<[Box<str>]>,
 }
 
 /// What dropped or marked a page last.
@@ -91,10 +108,13 @@ pub enum Comparison {
 
 /// The memory.
 pub(super) struct Memory {
-    /// Where the entry of a hash is. A table of the entries themselves would be half empty: 2.7 MB of nothing.
-    places: HashMap<u64, u32>,
-    /// Each with its hash, around the clock.
+    /// Where the entry of a hash is. A table of the entries themselves would be half empty.
+    places: HashTable<u32>,
+    /// Each with its hash, around the clock. There is room for all from the first on: what is not written to takes
+    /// no memory, and no place is left behind by what has grown.
     entries: Vec<(u64, Entry)>,
+    /// Whether each was written to since the clock's hand has passed.
+    recent: Vec<bool>,
     /// The clock's hand: where room is looked for next.
     hand: usize,
     most: usize,
@@ -104,12 +124,13 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new(most: usize) -> Memory {
         let seed = RandomState::new().hash_one(0);
-        Memory { places: HashMap::new(), entries: Vec::new(), hand: 0, most: most.max(1), seed }
+        let (places, entries, recent) = (HashTable::new(), Vec::new(), Vec::new());
+        Memory { places, entries, recent, hand: 0, most: most.max(1), seed }
     }
 
     pub(super) fn get(&self, key: &[u8]) -> Option<Entry> {
-        let at = *self.places.get(&self.hash(key))?;
-        self.entries.get(at as usize).map(|(_, entry)| entry.clone())
+        let at = self.known(self.hash(key))?;
+        Some(self.entries[at].1.clone())
     }
 
     /// Takes in how a render ended; says what that shows of the drop before.
@@ -119,16 +140,19 @@ impl Memory {
         let (began_ms, at_ms) = rendered.times;
         entry.render = Some(LastRender {
             at_ms,
-            took_ms: at_ms.saturating_sub(began_ms),
-            status: rendered.status,
+            took_ms: u32::try_from(at_ms.saturating_sub(began_ms)).unwrap_or(u32::MAX),
+            status: rendered.status.and_then(NonZeroU16::new),
             outcome: rendered.outcome,
-            cookies: rendered.cookies,
         });
+        if entry.rare.is_some() || !rendered.cookies.is_empty() {
+            entry.rare.get_or_insert_default().cookies = rendered.cookies.into();
+        }
         let Outcome::Stored(content) = rendered.outcome else {
             entry.not_stored = entry.not_stored.saturating_add(1);
             return Comparison::None;
         };
-        let open = entry.dropped.as_mut().filter(|dropped| dropped.unchanged.is_none());
+        let Some(rare) = &mut entry.rare else { return Comparison::None };
+        let open = rare.dropped.as_mut().filter(|dropped| dropped.unchanged.is_none());
         let Some(dropped) = open else { return Comparison::None };
         match dropped.content {
             Some(old) if old.variant == content.variant => {
@@ -136,7 +160,7 @@ impl Memory {
                 if old != content {
                     return Comparison::Changed;
                 }
-                entry.drops_unchanged = entry.drops_unchanged.saturating_add(1);
+                rare.drops_unchanged = rare.drops_unchanged.saturating_add(1);
                 Comparison::Unchanged
             }
             _ => Comparison::None,
@@ -146,38 +170,53 @@ impl Memory {
     /// Takes in that a page was dropped or marked.
     pub(super) fn dropped(&mut self, key: &[u8], variant: u32, mut dropped: LastDrop) {
         let entry = self.entry(key);
-        entry.drops = entry.drops.saturating_add(1);
         dropped.content = match entry.render.as_ref().map(|render| render.outcome) {
             Some(Outcome::Stored(content)) if content.variant == variant => Some(content),
             _ => None,
         };
-        entry.dropped = Some(dropped);
+        let rare = entry.rare.get_or_insert_default();
+        rare.drops = rare.drops.saturating_add(1);
+        rare.dropped = Some(dropped);
     }
 
     fn entry(&mut self, key: &[u8]) -> &mut Entry {
         let hash = self.hash(key);
-        let known = self.places.get(&hash).copied();
+        let known = self.known(hash);
         let at = known.unwrap_or_else(|| self.place(hash));
-        let entry = &mut self.entries[at as usize].1;
-        entry.is_recent = known.is_some();
-        entry
+        self.recent[at] = known.is_some();
+        &mut self.entries[at].1
+    }
+
+    fn known(&self, hash: u64) -> Option<usize> {
+        let is_it = |at: &u32| self.entries[*at as usize].0 == hash;
+        self.places.find(hash, is_it).map(|at| *at as usize)
     }
 
     /// A place for an entry that is not there yet: a new one, or that of one that was not written to lately.
-    fn place(&mut self, hash: u64) -> u32 {
+    fn place(&mut self, hash: u64) -> usize {
         let new = (hash, Entry::default());
-        let at = if self.entries.len() < self.most {
+        let at = self.entries.len();
+        if at < self.most {
+            self.entries.reserve_exact(self.most - at);
+            self.recent.reserve_exact(self.most - at);
             self.entries.push(new);
-            self.entries.len() - 1
-        } else {
-            let at = self.forgettable();
-            let (old, _) = std::mem::replace(&mut self.entries[at], new);
-            self.places.remove(&old);
-            at
-        };
-        let at = u32::try_from(at).expect("there are some thousands at most");
-        self.places.insert(hash, at);
+            self.recent.push(false);
+            self.has_place(at);
+            return at;
+        }
+        let at = self.forgettable();
+        let old = self.entries[at].0;
+        let place = self.places.find_entry(old, |place| *place as usize == at);
+        place.expect("every entry has its place").remove();
+        self.entries[at] = new;
+        self.has_place(at);
         at
+    }
+
+    fn has_place(&mut self, at: usize) {
+        let place = u32::try_from(at).expect("there are some thousands at most");
+        let hash = |place: &u32| self.entries[*place as usize].0;
+        self.places.insert_unique(self.entries[at].0, place, hash);
     }
 
     /// The next that was not written to since the hand has passed. There are entries.
@@ -185,7 +224,7 @@ impl Memory {
         loop {
             let at = self.hand;
             self.hand = (at + 1) % self.entries.len();
-            if !std::mem::take(&mut self.entries[at].1.is_recent) {
+            if !std::mem::take(&mut self.recent[at]) {
                 return at;
             }
         }
@@ -202,13 +241,22 @@ mod tests {
     use crate::target::Target;
 
     fn render(memory: &mut Memory, key: &str, outcome: Outcome) -> Comparison {
+        render_with(memory, key, outcome, Vec::new())
+    }
+
+    fn render_with(
+        memory: &mut Memory,
+        key: &str,
+        outcome: Outcome,
+        cookies: Vec<Box<str>>,
+    ) -> Comparison {
         let target = Target::of_key(b"http://a/").expect("a key");
         memory.rendered(Rendered {
             key: key.as_bytes(),
             target: &target,
             times: (10, 15),
             status: Some(200),
-            cookies: Vec::new(),
+            cookies,
             outcome,
             is_new: true,
         })
@@ -240,7 +288,21 @@ mod tests {
         assert_eq!(render(&mut memory, "a", stored(2)), Comparison::None, "another variant went");
         let entry = memory.get(b"a").expect("remembered");
         assert_eq!((entry.renders, entry.not_stored), (6, 1));
-        assert_eq!((entry.drops, entry.drops_unchanged), (3, 1));
+        let rare = entry.rare.expect("it was dropped");
+        assert_eq!((rare.drops, rare.drops_unchanged), (3, 1));
+    }
+
+    #[test]
+    fn the_cookies_are_those_of_the_last_render() {
+        let mut memory = Memory::new(10);
+        render_with(&mut memory, "a", Outcome::NotStored("set-cookie"), vec!["id".into()]);
+        assert_eq!(memory.get(b"a").expect("remembered").cookies(), [Box::from("id")]);
+        assert!(memory.get(b"a").expect("remembered").dropped().is_none());
+        drop_page(&mut memory, "a", 0);
+        render(&mut memory, "a", stored(1));
+        let entry = memory.get(b"a").expect("remembered");
+        assert!(entry.cookies().is_empty());
+        assert_eq!(entry.dropped().map(|dropped| dropped.change), Some(1));
     }
 
     #[test]
@@ -251,6 +313,7 @@ mod tests {
             render(&mut memory, &at.to_string(), stored(at));
         }
         assert_eq!((memory.entries.len(), memory.places.len()), (64, 64));
+        assert_eq!(memory.recent.len(), 64);
         assert_eq!(memory.get(b"often").map(|entry| entry.renders), Some(10_000));
         assert!(memory.get(b"1").is_none());
     }

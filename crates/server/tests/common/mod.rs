@@ -9,7 +9,6 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
 mod played;
-pub mod random;
 mod raw;
 
 pub use played::{asked, asked_again, before_origin};

@@ -4,7 +4,7 @@
 //! each stream has to end in the same way, with the same answer, and the origin sees the same.
 
 use super::{BOUND, LINES, Side, TARGETS, number};
-use crate::random::Random;
+use harness::Random;
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind, write_number};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf};

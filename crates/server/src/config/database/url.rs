@@ -6,6 +6,8 @@
 //! whether anything is there.
 
 use super::{Account, DatabaseTls, Place, PositionBy, Trust};
+use crate::routes::percent_decoded;
+use std::borrow::Cow;
 
 /// What a database speaks, as its URL says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,21 +200,11 @@ fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
     }
 }
 
-/// Percent-encoded bytes as what they stand for (RFC 3986 section 2.1).
+/// Percent-encoded bytes as what they stand for.
 fn decoded(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is not percent-encoded as it should be");
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        bytes.push(u8::from_str_radix(digits.ok_or_else(wrong)?, 16).map_err(|_| wrong())?);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| wrong())
+    // Not shown: it may be the password.
+    let wrong = || "what is percent-encoded in it cannot be read; a % is written %25".to_owned();
+    percent_decoded(text).map(Cow::into_owned).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -304,8 +296,11 @@ mod tests {
             "mysql://a@b/n?sslmode=require",
             "postgres://a@/n",
             "mysql://%zz@b/n",
+            "mysql://%+f@b/n",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+        let said = read("mysql://a:secr%t@b/n").expect_err("no escape");
+        assert!(!said.contains("secr"), "{said}");
     }
 }

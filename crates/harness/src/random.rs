@@ -1,6 +1,10 @@
 //! Random cases from a seed: the same for the same seed, everywhere.
+//!
+//! For tests that want so many cases in a second that it matters what one costs. Not for secrets: whoever has seen
+//! a few knows all that follow.
 
 /// xorshift64*.
+#[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
