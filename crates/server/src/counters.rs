@@ -80,6 +80,7 @@ counters! {
     database_late: "Writes that were answered before it was known that their changes are applied.",
     stream_told: "Changes that the stream has taken, for the other machines.",
     stream_heard: "Changes that other machines, or somebody by hand, have told by the stream.",
+    stream_late: "Writes that were answered before every machine had applied what they changed.",
     snapshots_written: "Snapshots written.",
     snapshots_failed: "Snapshots that were not written; the one before stays.",
     snapshots_refused: "Snapshots that were there at the start and could not be used.",

@@ -210,7 +210,7 @@ async fn sent<IO: AsyncWrite + Unpin>(
 ) -> bool {
     // What is deleted here may be in the memory of other machines. The protocol has no word for late.
     if site.heard_by_others(told).await == Waited::Late {
-        site.counters.database_late.add();
+        site.counters.stream_late.add();
     }
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();

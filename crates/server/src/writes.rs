@@ -68,7 +68,11 @@ async fn write(
     };
     invalidate(&site, (&head.method, &target), response.status, &response.headers);
     let waits = visitor.besides.trace.as_ref().map(Trace::waits);
-    let waited = committed(&site).await.and(in_hand::end(&site, hand).await);
+    let committed = database::barrier(&site).await;
+    let waited = committed.and(in_hand::end(&site, hand).await);
+    if committed == Waited::Late {
+        site.counters.database_late.add();
+    }
     if let Some(waits) = waits.filter(|_| waited != Waited::No) {
         waits.ended(waited == Waited::Applied);
     }
@@ -77,15 +81,6 @@ async fn write(
     let target = site.shared(&target).unwrap_or(target);
     mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
     Ok((response, waited))
-}
-
-/// Waits until what the origin has committed so far is applied, where the database says what changed.
-async fn committed(site: &Arc<Site>) -> Waited {
-    let waited = database::barrier(site).await;
-    if waited == Waited::Late {
-        site.counters.database_late.add();
-    }
-    waited
 }
 
 /// Marks a visitor whose unsafe request went through, or may have, where a rule wants him passed on for a

@@ -109,6 +109,10 @@ pub fn read_stream(url: &str) -> Result<Read, String> {
     let (authority, number) = rest.split_once('/').unwrap_or((rest, ""));
     let (who, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
+    // What is shown of it must be no part of a password.
+    if number.contains('@') || !authority.contains('@') && query.contains('@') {
+        return Err("a password with / ? # or @ in it: write %2F %3F %23 %40 there".into());
+    }
     let number = if number.is_empty() { "0" } else { number };
     if number.parse::<u16>().is_err() {
         return Err(format!("/{number}: the database is a number; {form}"));
@@ -190,7 +194,7 @@ fn in_directory(directory: &str, place: &Place) -> Place {
 fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {
-            (name, port.parse().map_err(|_| format!("{port:?} is no port"))?)
+            (name, port.parse().map_err(|_| "the port is no number from 0 to 65535")?)
         }
         _ => (host, dialect.port()),
     };
@@ -273,6 +277,24 @@ mod tests {
             assert!(read_stream(wrong).is_err(), "{wrong}");
         }
         assert!(read("redis://a@b/0").is_err());
+    }
+
+    #[test]
+    fn no_error_shows_a_password() {
+        for url in [
+            "redis://:se/cret@a",
+            "redis://:se?cret@a",
+            "redis://me:se@x/cret@a",
+            "redis://:secret",
+            "redis://me:se%zzcret@a",
+        ] {
+            let said = read_stream(url).map(|_| ()).expect_err("refused");
+            assert!(!said.contains("se") || !said.contains("cret"), "{said}");
+        }
+        for url in ["mysql://me:se/cret@a/n", "mysql://me:se?cret@a/n", "mysql://me:secret/n"] {
+            let said = read(url).map(|_| ()).expect_err("refused");
+            assert!(!said.contains("cret"), "{said}");
+        }
     }
 
     #[test]

@@ -148,20 +148,24 @@ impl Others {
     /// Waits until every machine has applied what was put in after `before` and by now, within the bound: not
     /// at all where one has been waited for as long already. What is not even told by then is written down.
     pub async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Waited {
-        let waited = self.applied_since(before).await;
+        let (last, since) = {
+            let queue = self.queue();
+            (queue.last, queue.waits_since)
+        };
+        if last <= before {
+            return Waited::No;
+        }
+        let waited = self.applied(last, since).await;
         if waited != Waited::Applied {
             self.mark(snapshots);
         }
         waited
     }
 
-    async fn applied_since(&self, before: u64) -> Waited {
+    /// Waits until every machine has applied all up to this number, of which the first waits since then.
+    async fn applied(&self, last: u64, since: Option<Instant>) -> Waited {
         let bound = self.config.barrier;
-        let (last, since) = {
-            let queue = self.queue();
-            (queue.last, queue.waits_since)
-        };
-        if last <= before || bound.is_zero() {
+        if bound.is_zero() {
             return Waited::No;
         }
         let mut heard = self.heard.subscribe();
@@ -287,11 +291,11 @@ impl Others {
             // Where it may not, it stays.
             connection.receive(Duration::ZERO).await?;
         }
-        Ok(self.applied(&mut teller.sent, least))
+        Ok(self.take_in(&mut teller.sent, least))
     }
 
     /// Everybody has applied all up to here; none: there is nobody.
-    fn applied(&self, sent: &mut VecDeque<Sent>, least: Option<Id>) -> Moved {
+    fn take_in(&self, sent: &mut VecDeque<Sent>, least: Option<Id>) -> Moved {
         let mut last = None;
         while let Some(one) = sent.pop_front_if(|one| least.is_none_or(|least| one.id <= least)) {
             last = Some(one.number);
