@@ -271,7 +271,7 @@ fn short(amount: &Amount) -> Result<(), String> {
 /// Several machines: nothing is found, and it would have been found.
 fn short_machines(amount: &Amount) -> Result<(), String> {
     let all = Amount { seconds: SHORT_MACHINES_SECONDS, ..amount.clone() };
-    let all = Amount { writes_per_second: Rate::Max, ..all };
+    let all = Amount { writes_per_second: Rate::Max, seed: machines::fault::SHORT_SEED, ..all };
     let figures = machines::torture(&all, SHORT_MACHINES, WRONG_MAX)?;
     figures.verdict().inspect_err(|_| print!("{}", figures.table()))?;
     println!("{}", figures.line());

@@ -8,11 +8,13 @@ use crate::torture::chance::Chance;
 use std::collections::VecDeque;
 use std::fmt;
 
+/// A seed whose plan has ten of the faults within a few seconds.
+pub const SHORT_SEED: u64 = 547;
 /// One step in so many has two faults.
 const TWO_ONE_IN: usize = 3;
 /// The second begins by so many milliseconds later, at most.
 const DELAY_MS: usize = 1_000;
-/// Among several faults a kill comes in one round of so many: every write is late for some seconds after it.
+/// Among all faults a kill comes in one round of so many: every write is late for some seconds after it.
 const KILL_ONE_IN: usize = 3;
 /// The longest that a machine is stopped, in milliseconds: less than `lag_max`, beyond which the guide promises
 /// nothing.
@@ -45,6 +47,10 @@ pub enum Fault {
     Pick,
     /// What says how far each machine has read is deleted
     Forget,
+    /// The stream is begun anew with smaller ids, as where the server's clock was put back
+    Back,
+    /// The stream's server has no room for anything, for up to some seconds
+    Full,
     /// The stream's server is killed, and started again without what it had
     ServerKill,
     /// The stream's server hangs for up to some seconds
@@ -53,7 +59,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them; a fault's place in this list is its place in every count.
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 14] = [
         Fault::Kill,
         Fault::Stop,
         Fault::TakeOver,
@@ -64,6 +70,8 @@ impl Fault {
         Fault::Trim,
         Fault::Pick,
         Fault::Forget,
+        Fault::Back,
+        Fault::Full,
         Fault::ServerKill,
         Fault::ServerPause,
     ];
@@ -81,6 +89,8 @@ impl Fault {
             Fault::Trim => "trim",
             Fault::Pick => "pick",
             Fault::Forget => "forget",
+            Fault::Back => "back",
+            Fault::Full => "full",
             Fault::ServerKill => "server-kill",
             Fault::ServerPause => "server-pause",
         }
@@ -123,7 +133,7 @@ impl fmt::Display for Planned {
             Fault::Kill | Fault::Stop | Fault::Freeze => {
                 write!(f, "{name} of machine {machine} for {ms} ms")
             }
-            Fault::ServerKill => write!(f, "{name} for {ms} ms"),
+            Fault::ServerKill | Fault::Full => write!(f, "{name} for {ms} ms"),
             Fault::ServerPause if other_way => write!(f, "{name} by CLIENT PAUSE for {ms} ms"),
             Fault::ServerPause => write!(f, "{name} by a signal for {ms} ms"),
             _ if times == 1 => f.write_str(name),
@@ -177,7 +187,7 @@ impl Plan {
             if let Some(fault) = self.round.pop_front() {
                 return fault;
             }
-            let may_kill = self.chosen.len() == 1 || self.chance.one_in(KILL_ONE_IN);
+            let may_kill = self.chosen.len() < Fault::ALL.len() || self.chance.one_in(KILL_ONE_IN);
             let mut left = self.chosen.clone();
             left.retain(|fault| may_kill || *fault != Fault::Kill);
             while !left.is_empty() {
@@ -204,9 +214,13 @@ impl Plan {
             Fault::Kill | Fault::Stop => (1, self.chance.below(DOWN_MS)),
             Fault::TakeOver => (1, 0),
             Fault::Freeze => (1, 200 + self.chance.below(FREEZE_MS - 200)),
-            Fault::ServerKill | Fault::ServerPause => (1, 100 + self.chance.below(AWAY_MS - 100)),
+            Fault::Full | Fault::ServerKill | Fault::ServerPause => {
+                (1, 100 + self.chance.below(AWAY_MS - 100))
+            }
             Fault::Cut | Fault::Forget => (1 + self.chance.below(20), self.chance.below(60)),
-            Fault::Flush | Fault::Delete => (1 + self.chance.below(5), self.chance.below(100)),
+            Fault::Flush | Fault::Delete | Fault::Back => {
+                (1 + self.chance.below(5), self.chance.below(100))
+            }
             Fault::Trim | Fault::Pick => (1 + self.chance.below(100), self.chance.below(10)),
         };
         let (machine, other_way) = (self.chance.below(self.machines), self.chance.one_in(2));
@@ -249,6 +263,8 @@ mod tests {
             assert!(anew < 2, "{step:?}");
         }
         assert!(two.count() > 20);
+        let short = steps(SHORT_SEED, &[]).into_iter().flat_map(|step| step.faults);
+        assert!(short.take(10).all(|one| one.fault != Fault::ServerKill), "which takes long");
         let kills = steps(1, &[Fault::Kill]);
         assert!(kills.iter().all(|step| step.faults.len() == 1));
         assert_eq!(kills[0].faults[0].fault, Fault::Kill);

@@ -224,3 +224,66 @@ fn seconds(micros: u64) -> f64 {
 fn float(count: u64) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(arguments: &[&str]) -> Figures {
+        let all = [&["--machines", "3"], arguments].concat();
+        Figures {
+            amount: Amount::read(&all),
+            machines: 3,
+            seconds: 20.0,
+            first_wrong_seconds: None,
+            seen: Seen { answers: 100, hits: 90, ..Seen::default() },
+            silent: 0,
+            rows: vec![("none yet", 0, [3, 0, 0, 0], 0), ("cut", 2, [6, 2, 1, 0], 1)],
+            writes: [9, 2, 1, 0],
+            lost: 0,
+            counters: BTreeMap::new(),
+            wrong: Vec::new(),
+            failed: Vec::new(),
+            left: Vec::new(),
+            logs: None,
+        }
+    }
+
+    #[test]
+    fn nothing_wrong_passes_and_anything_wrong_does_not() {
+        assert_eq!(figures(&[]).verdict(), Ok(()));
+        let outdated = Seen { answers: 100, hits: 90, wrong: [1, 0, 0], ..Seen::default() };
+        let one = || vec!["it".to_owned()];
+        let wrong = [
+            Figures { seen: outdated, ..figures(&[]) },
+            Figures { silent: 1, ..figures(&[]) },
+            Figures { failed: one(), ..figures(&[]) },
+            Figures { left: one(), ..figures(&[]) },
+            Figures { writes: [0, 9, 0, 0], ..figures(&[]) },
+            Figures { seen: Seen::default(), ..figures(&[]) },
+        ];
+        assert!(wrong.iter().all(|figures| figures.verdict().is_err()));
+    }
+
+    #[test]
+    fn where_nobody_waits_outdated_answers_are_wanted() {
+        assert!(figures(&["--without-wait"]).verdict().is_err());
+        let seen = Seen { wrong: [1, 0, 0], ..Seen::default() };
+        let found = Figures { seen, ..figures(&["--without-wait"]) };
+        assert_eq!(found.verdict(), Ok(()));
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_fault_and_all_that_was_wrong() {
+        let left = vec!["machine 1: /page/3".to_owned()];
+        let table = Figures { left, ..figures(&[]) }.table();
+        let row = |name: &str| {
+            let row = table.lines().find(|line| line.trim_start().starts_with(name));
+            row.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap_or_default()
+        };
+        assert_eq!(row("cut "), "cut 2 6 2 25.0 % 1 0 1");
+        assert_eq!(row("not the newest"), "not the newest in the end 1");
+        assert!(table.contains("in the end, machine 1: /page/3"), "{table}");
+        assert!(figures(&[]).line().contains("9 writes in time, 2 late"));
+    }
+}

@@ -15,8 +15,6 @@ use std::time::Duration;
 
 /// The stream.
 pub const KEY: &str = "pagewell";
-/// What is beside it: how far each machine has read.
-const READ: [&str; 2] = ["pagewell/read", "pagewell:read"];
 /// Nothing goes wrong for so long at first.
 const CALM: Duration = Duration::from_millis(500);
 /// Where the stream's server is started anew, and then a machine, or the other way round, that many
@@ -25,6 +23,13 @@ const APART_MICROS: u64 = 6_000_000;
 /// How often a command is tried; the server may be away because of another fault.
 const TRIED: usize = 200;
 const AGAIN: Duration = Duration::from_millis(50);
+/// Deletes all that is beside the stream: how far each machine has read.
+const FORGET: &str = "for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '?*')) do \
+    redis.call('DEL', key) end return 1";
+/// An entry of an hour ahead, and then, if it is said at once, the stream is deleted: what is added next has a
+/// smaller id.
+const BACK: &str = "redis.call('XADD', KEYS[1], tostring(redis.call('TIME')[1] + 3600) .. '000-1', \
+    'tag', 'other') if ARGV[1] == '1' then redis.call('DEL', KEYS[1]) end return 1";
 /// Takes out every third of the last entries, others each time.
 const PICK: &str = "local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 20) \
     for at, entry in ipairs(last) do if (at + tonumber(ARGV[1])) % 3 == 0 then \
@@ -87,6 +92,19 @@ fn suffer(stand: &Stand, planned: Planned) {
             pause(time);
             server.signal(Signal::CONT);
         }
+        Fault::Full => {
+            command(stand, &["CONFIG", "SET", "maxmemory", "1"]);
+            pause(time);
+            command(stand, &["CONFIG", "SET", "maxmemory", "0"]);
+        }
+        Fault::Back => {
+            let at_once = if planned.other_way { "1" } else { "0" };
+            for _ in 0..planned.times {
+                command(stand, &["EVAL", BACK, "1", KEY, at_once]);
+                pause(time);
+                command(stand, &["DEL", KEY]);
+            }
+        }
         fault => {
             for time_no in 0..planned.times {
                 say(stand, fault, time_no);
@@ -105,7 +123,7 @@ fn say(stand: &Stand, fault: Fault, time_no: usize) {
         Fault::Delete => &["DEL", KEY],
         Fault::Trim => &["XTRIM", KEY, "MAXLEN", "0"],
         Fault::Pick => &["EVAL", PICK, "1", KEY, &round],
-        _ => &["DEL", READ[0], READ[1]],
+        _ => &["EVAL", FORGET, "1", KEY],
     };
     command(stand, words);
 }
