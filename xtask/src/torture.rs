@@ -3,13 +3,15 @@
 //! The real binary, before an origin that knows the truth ([`site`]); writers that change what pages
 //! are made from, in every way that there is ([`writer`]); readers that hold each answer against what
 //! had been acknowledged when they sent their request ([`reader`], [`judge`]). With faults the origin
-//! cuts answers and refuses, readers leave, and Pagewell is killed and started anew. Loopback only;
-//! ends by itself. The same run against a binary whose store does not check leases must find outdated
+//! cuts answers and refuses, readers leave, and Pagewell is killed and started anew. Or several of them
+//! tell each other what was changed ([`machines`]). Loopback only; ends by itself. The same run against a binary whose store does not check leases must find outdated
 //! answers: so it is known that it can.
 
 mod beside;
 pub mod chance;
+mod change;
 mod judge;
+mod machines;
 mod manner;
 mod origin;
 mod reader;
@@ -60,7 +62,11 @@ const SHORT: [(By, u64); 6] = [
 ];
 /// The same, for changes that are read from a database.
 const SHORT_ROWS_SECONDS: u64 = 4;
-/// For how long the short form looks for an outdated answer of a binary without its lease check, at most.
+/// The same for several machines, and how many.
+const SHORT_MACHINES_SECONDS: u64 = 10;
+const SHORT_MACHINES: usize = 3;
+/// For how long the short form looks for an outdated answer of a binary without its lease check, or of
+/// machines that do not wait for each other, at most.
 const SHORT_FOUND_SECONDS: u64 = 20;
 /// How many transactions a second are made in a database where an outdated page has to be found: so few
 /// that it stays until it is known to be outdated, and is asked for once more.
@@ -101,13 +107,24 @@ pub struct Amount {
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mariadb",
           conflicts_with_all = ["by", "beside", "short", "json"])]
     database: Option<Kind>,
+    /// So many Pagewells that tell each other by a stream of Redis, with faults of all kinds
+    #[arg(long, value_parser = machines(),
+          conflicts_with_all = ["by", "beside", "database", "faults", "short", "without_lease_check", "json"])]
+    machines: Option<usize>,
+    /// With `--machines`: these faults alone
+    #[arg(long, value_enum, requires = "machines")]
+    only: Vec<machines::fault::Fault>,
+    /// With `--machines`: writes are answered before the others have applied them; it must be found out
+    #[arg(long, requires = "machines")]
+    without_wait: bool,
     /// Cut and refuse at the origin, leave as a reader, kill Pagewell and start it anew
     #[arg(long)]
     faults: bool,
     /// Build and torture a binary that does not check leases; it must be found out
     #[arg(long)]
     without_lease_check: bool,
-    /// A few seconds by each way with faults, then without the lease check until that is found out
+    /// A few seconds by each way and with three machines, with faults; then without what keeps outdated
+    /// answers away, until that is found out
     #[arg(long, conflicts_with_all = ["seconds", "writes_per_second", "without_lease_check", "json", "by"])]
     short: bool,
     /// The seed of the site and of all draws
@@ -150,6 +167,13 @@ fn count(least: u64) -> impl clap::builder::TypedValueParser<Value = usize> {
     range.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
+/// As many machines as there may be.
+fn machines() -> impl clap::builder::TypedValueParser<Value = usize> {
+    use clap::builder::TypedValueParser;
+    let range = clap::value_parser!(u64).range(machines::MACHINES);
+    range.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
 /// Whether the binary under torture checks leases before it stores (rule 1 of `docs/freshness.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseCheck {
@@ -176,6 +200,11 @@ impl LeaseCheck {
 pub fn run(amount: &Amount) -> Result<(), String> {
     if amount.short {
         return short(amount);
+    }
+    if let Some(machines) = amount.machines {
+        let figures = machines::torture(amount, machines, WRONG_MAX)?;
+        print!("{}", figures.table());
+        return figures.verdict();
     }
     let lease_check =
         if amount.without_lease_check { LeaseCheck::LeftOut } else { LeaseCheck::Kept };
@@ -228,11 +257,29 @@ fn short(amount: &Amount) -> Result<(), String> {
     }
     let rows = Amount { seconds: SHORT_ROWS_SECONDS, faults: true, ..amount.clone() };
     println!("{}", rows::torture(&rows, Kind::Mariadb, LeaseCheck::Kept, WRONG_MAX)?);
+    short_machines(&amount)?;
     let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..amount };
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;
     figures.verdict()?;
     println!(
         "torture: without the lease check the first outdated answer came after {:.2} s",
+        figures.first_wrong_seconds.unwrap_or(figures.seconds)
+    );
+    Ok(())
+}
+
+/// Several machines: nothing is found, and it would have been found.
+fn short_machines(amount: &Amount) -> Result<(), String> {
+    let all = Amount { seconds: SHORT_MACHINES_SECONDS, ..amount.clone() };
+    let all = Amount { writes_per_second: Rate::Max, seed: machines::fault::SHORT_SEED, ..all };
+    let figures = machines::torture(&all, SHORT_MACHINES, WRONG_MAX)?;
+    figures.verdict().inspect_err(|_| print!("{}", figures.table()))?;
+    println!("{}", figures.line());
+    let other = Amount { seconds: SHORT_FOUND_SECONDS, without_wait: true, ..all };
+    let figures = machines::torture(&other, SHORT_MACHINES, 1)?;
+    figures.verdict()?;
+    println!(
+        "torture: without the wait the first outdated answer came after {:.2} s",
         figures.first_wrong_seconds.unwrap_or(figures.seconds)
     );
     Ok(())

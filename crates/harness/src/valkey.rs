@@ -6,6 +6,7 @@
 use crate::address::{Address, free_port};
 use crate::process::{Process, Stopped};
 use crate::{PrivateDir, StartError, StartReason, find};
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -67,9 +68,19 @@ impl Valkey {
         if wrong { Err(said + &String::from_utf8_lossy(&output.stderr)) } else { Ok(said) }
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
     /// Stops it.
     pub fn stop(&mut self) -> Stopped {
         self.process.stop()
+    }
+
+    /// Kills it as a crash would.
+    pub fn kill(&mut self) {
+        self.process.kill();
     }
 
     /// Starts it once more, where it was, without what it had.

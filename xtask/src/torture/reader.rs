@@ -1,4 +1,5 @@
-//! A reader: asks for pages over a kept connection, one after the other, as fast as they come.
+//! A reader: asks for pages over a kept connection, one after the other, as fast as they come
+//! unless the run has them take their time.
 //!
 //! Before each request he notes what has been acknowledged; whatever comes back is held against
 //! that. Mostly he wants the whole page; sometimes its head, a piece of it, or whether the one he has
@@ -13,6 +14,7 @@ use super::stamp::{Stamp, dotted};
 use harness::{Address, Client, ClientError, Histogram, Request, Response};
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::thread::sleep;
 use std::time::Duration;
 
 /// Every other request is for one of the most-read pages: one in so many.
@@ -85,7 +87,8 @@ enum Manner {
     LastPart,
 }
 
-struct Reader<'a> {
+/// A reader.
+pub struct Reader<'a> {
     run: &'a Run,
     chance: Chance,
     client: Client,
@@ -96,30 +99,45 @@ struct Reader<'a> {
 
 /// Reads until the run is over.
 pub fn read(run: &Run, number: usize) -> Seen {
-    let client = Client::new(run.pagewell).host(HOST).within(WITHIN);
-    let mut reader = Reader {
-        run,
-        chance: Chance::new(run.seed, 1 << 16 | number as u64),
-        client,
-        last_seen: HashMap::new(),
-        seen: Seen::default(),
-    };
+    let mut reader = Reader::new(run, number);
     while !run.is_over() {
         run.wait_up();
         reader.ask();
+        sleep(run.pause);
     }
     reader.seen
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// The reader of this number.
+    pub fn new(run: &'a Run, number: usize) -> Reader<'a> {
+        Reader {
+            run,
+            chance: Chance::new(run.seed, 1 << 16 | number as u64),
+            client: Client::new(run.pagewell).host(HOST).within(WITHIN),
+            last_seen: HashMap::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// What he has seen.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
     fn ask(&mut self) {
-        let run = self.run;
-        let pages = &run.site.pages;
+        let pages = &self.run.site.pages;
         let most_read = pages.len().div_ceil(MOST_READ);
         let among = if self.chance.one_in(2) { most_read } else { pages.len() };
         // The most-read are of every kind: one in ten of all.
         let stride = if among == most_read { MOST_READ + 1 } else { 1 };
-        let page = &pages[self.chance.below(among) * stride % pages.len()];
+        let number = self.chance.below(among) * stride % pages.len();
+        self.ask_for(&pages[number]);
+    }
+
+    /// Asks for this page, and judges the answer.
+    pub fn ask_for(&mut self, page: &Page) {
+        let run = self.run;
         let variant = page.variants()[self.chance.below(page.variants().len())];
         let known = self.last_seen.get(&(page.number, variant)).cloned();
         let manner = self.manner(known.is_some());
@@ -132,21 +150,7 @@ impl Reader<'_> {
         let sent_micros = run.micros();
         let response = match self.client.send(&request) {
             Ok(response) => response,
-            Err(ClientError::Connect(_)) => {
-                self.seen.unreached += 1;
-                return;
-            }
-            Err(error) => {
-                let Page { target, kind, .. } = page;
-                let what = format!("{target} ({kind:?}), asked {manner:?}: {error}");
-                self.seen.incomplete += 1;
-                match (error, run.faults) {
-                    (ClientError::TimedOut, _) => run.report_silence(|| what),
-                    (_, Faults::Off) => run.keep("incomplete", || what),
-                    (_, Faults::On) => {}
-                }
-                return;
-            }
+            Err(error) => return self.miss(page, manner, &error),
         };
         let took_micros = run.micros() - sent_micros;
         let is_head = manner == Manner::Head;
@@ -169,6 +173,22 @@ impl Reader<'_> {
                 self.seen.wrong[fault as usize] += 1;
                 run.report(fault, || describe(&question, manner, &response, stamp, took_micros));
             }
+        }
+    }
+
+    /// There was no whole answer.
+    fn miss(&mut self, page: &Page, manner: Manner, error: &ClientError) {
+        if matches!(error, ClientError::Connect(_)) {
+            self.seen.unreached += 1;
+            return;
+        }
+        let Page { target, kind, .. } = page;
+        let what = || format!("{target} ({kind:?}), asked {manner:?}: {error}");
+        self.seen.incomplete += 1;
+        match (error, self.run.faults) {
+            (ClientError::TimedOut, _) => self.run.report_silence(what),
+            (_, Faults::Off) => self.run.keep("incomplete", what),
+            (_, Faults::On) => {}
         }
     }
 

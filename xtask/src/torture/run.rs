@@ -17,6 +17,8 @@ use std::time::Duration;
 pub const HOST: &str = "torture.test";
 /// How many wrong answers of a name are kept with every detail.
 const KEPT: usize = 5;
+/// Of how many it is kept when they came.
+const MOMENTS: usize = 10_000;
 /// How often somebody who waits looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -32,14 +34,18 @@ pub struct Run {
     pub pagewell: SocketAddr,
     /// Where its control interface is.
     pub control: SocketAddr,
+    /// What readers do between two requests.
+    pub pause: Duration,
     clock: Stopwatch,
     until: Deadline,
     stop_after: Option<u64>,
     is_down: AtomicBool,
-    wrong: AtomicU64,
+    /// Of all runs that go on together.
+    wrong: Arc<AtomicU64>,
     silent: AtomicU64,
     first_wrong_micros: AtomicU64,
     kept: Mutex<Vec<Wrong>>,
+    outdated_at: Mutex<Vec<u64>>,
 }
 
 /// A wrong answer, or none, with all that is known of it.
@@ -69,15 +75,25 @@ impl Run {
             seed,
             pagewell: servers.0,
             control: servers.1,
+            pause: Duration::ZERO,
             clock: Stopwatch::start(),
             until: Deadline::after(time),
             stop_after,
             is_down: AtomicBool::new(false),
-            wrong: AtomicU64::new(0),
+            wrong: Arc::default(),
             silent: AtomicU64::new(0),
             first_wrong_micros: AtomicU64::new(u64::MAX),
             kept: Mutex::new(Vec::new()),
+            outdated_at: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Another run of the same site at the same time, with other servers; both are over at once.
+    pub fn beside(&self, servers: (SocketAddr, SocketAddr)) -> Run {
+        let site = self.site.clone();
+        let run = Run::new(site, self.faults, self.seed, servers, Duration::ZERO, self.stop_after);
+        let (clock, until, pause, wrong) = (self.clock, self.until, self.pause, self.wrong.clone());
+        Run { clock, until, pause, wrong, ..run }
     }
 
     /// Whether it is over.
@@ -96,9 +112,14 @@ impl Run {
         self.is_down.store(is_down, SeqCst);
     }
 
+    /// Whether Pagewell is gone.
+    pub fn is_down(&self) -> bool {
+        self.is_down.load(SeqCst)
+    }
+
     /// Waits as long as Pagewell is gone.
     pub fn wait_up(&self) {
-        while self.is_down.load(SeqCst) && !self.is_over() {
+        while self.is_down() && !self.is_over() {
             sleep(LOOK_EVERY);
         }
     }
@@ -113,8 +134,14 @@ impl Run {
 
     /// Counts a wrong answer, and keeps it.
     pub fn report(&self, fault: Fault, detail: impl FnOnce() -> String) {
-        self.first_wrong_micros.fetch_min(self.micros(), SeqCst);
+        let at_micros = self.micros();
+        self.first_wrong_micros.fetch_min(at_micros, SeqCst);
         self.wrong.fetch_add(1, SeqCst);
+        let mut outdated_at = self.outdated_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if fault == Fault::Outdated && outdated_at.len() < MOMENTS {
+            outdated_at.push(at_micros);
+        }
+        drop(outdated_at);
         self.keep(fault.as_str(), detail);
     }
 
@@ -144,6 +171,11 @@ impl Run {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// When the first outdated ones came, in microseconds since the start.
+    pub fn outdated_at(&self) -> Vec<u64> {
+        self.outdated_at.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// When the first came, in seconds since the start.
     #[allow(clippy::cast_precision_loss, reason = "microseconds of a run stay below 2^52")]
     pub fn first_wrong_seconds(&self) -> Option<f64> {
@@ -169,6 +201,9 @@ mod tests {
         }
         assert!(run.is_over());
         assert_eq!(run.first_wrong().len(), KEPT);
+        assert_eq!(run.outdated_at().len(), 12);
+        let other = run.beside((nowhere, nowhere));
+        assert!(other.is_over() && other.first_wrong().is_empty());
         assert_eq!(run.first_wrong()[0].detail, "0");
         assert!(run.first_wrong_seconds().is_some());
     }

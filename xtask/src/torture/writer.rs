@@ -5,11 +5,10 @@
 //! A call or a request to purge without one is made again until it has: the commit stands.
 
 use super::chance::Chance;
+use super::change::{Change, Told, Way};
 use super::manner::{Manner, Strength};
 use super::run::{HOST, Run};
-use super::site::tag;
 use harness::{Client, ClientError, Histogram, Request};
-use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How long an answer may take.
@@ -93,15 +92,6 @@ enum Answered {
     No,
 }
 
-/// Who is told of a change.
-#[derive(Debug, Clone, Copy)]
-enum Told {
-    /// The control interface.
-    Control,
-    /// The address where visitors are served.
-    Front,
-}
-
 /// Writes until the run is over, as one of `writers`.
 pub fn write(run: &Run, number: usize, writers: usize, rate: Rate) -> Done {
     let mut writer = Writer {
@@ -139,74 +129,11 @@ impl Writer<'_> {
     }
 
     fn change_by(&mut self, manner: Manner) -> Answered {
-        let site = &self.run.site;
-        let item = self.chance.below(site.items);
-        let several = [item, self.chance.below(site.items), self.chance.below(site.items)];
-        let items = if self.chance.one_in(8) { &several[..] } else { &several[..1] };
-        let tags: Vec<String> = items.iter().map(|item| tag(*item)).collect();
-        let page = &site.pages[self.chance.below(site.pages.len())];
-        let own = [page.own()];
-        let path = page.target.split('?').next().unwrap_or_default();
-        let purge = |target: &str| Request::new("PURGE", target);
-        match manner {
-            Manner::Through | Manner::Get => self.through(manner, items),
-            Manner::Target => self.target(page.number),
-            Manner::Tags => self.call(items, json!({ "tags": tags })),
-            Manner::HardTags => {
-                let call = api(&json!({ "tags": tags }));
-                self.tell(items, Strength::Hard, Told::Control, &[call])
-            }
-            Manner::Urls => self.call(&[item], json!({ "urls": site.pages_with(item) })),
-            Manner::OwnUrl => self.call(&own, json!({ "urls": [page.target] })),
-            Manner::Prefix => self.call(&own, json!({ "prefixes": [path] })),
-            Manner::All => self.call(&several, json!({ "all": true })),
-            Manner::PurgeUrls => {
-                let purges: Vec<Request> = site.pages_with(item).into_iter().map(purge).collect();
-                self.purge(&[item], &purges)
-            }
-            Manner::PurgeOwn => self.purge(&own, &[purge(&page.target)]),
-            Manner::PurgeTags => {
-                self.purge(items, &[purge("/").header("Surrogate-Key", &tags.join(" "))])
-            }
-            Manner::PurgeAll => self.purge(&several, &[purge("/.*")]),
-            Manner::BanTags => {
-                let request = by_expression(&tags, self.chance.one_in(2));
-                self.purge(items, &[request])
-            }
-            Manner::Keys => {
-                let keys = Request::new("PURGEKEYS", "/").header("xkey-purge", &tags.join(" "));
-                self.purge(items, &[keys])
-            }
-            Manner::TagsMethod => {
-                let tags = Request::new("PURGETAGS", "/").header("X-Cache-Tags", &tags.join(","));
-                self.purge(items, &[tags])
-            }
-            Manner::BanUrl => {
-                let pattern = format!("^{path}(\\?|$)");
-                self.purge(&own, &[Request::new("BAN", "/").header("X-Url", &pattern)])
-            }
+        let Change { cells, way } = Change::draw(&self.run.site, manner, &mut self.chance);
+        match way {
+            Way::Through(request) => self.write(&request),
+            Way::Tell(whom, strength, requests) => self.tell(&cells, strength, whom, &requests),
         }
-    }
-
-    /// A POST, or a GET as scheduled tasks send it, whose response names the items.
-    fn through(&mut self, manner: Manner, items: &[usize]) -> Answered {
-        let items: Vec<String> = items.iter().map(usize::to_string).collect();
-        let target = format!("/write?items={}", items.join(","));
-        if manner == Manner::Get {
-            // Two that change the same at once are two.
-            let draw = self.chance.below(usize::MAX);
-            return self.write(&Request::get(&format!("{target}&draw={draw}")));
-        }
-        self.write(&Request::form(&target, "text=new"))
-    }
-
-    /// By the page's own target, or from elsewhere with a Location that names it.
-    fn target(&mut self, page: usize) -> Answered {
-        let target = match self.chance.one_in(2) {
-            true => self.run.site.pages[page].target.clone(),
-            false => format!("/write?page={page}"),
-        };
-        self.write(&Request::form(&target, "text=new"))
     }
 
     fn write(&mut self, request: &Request) -> Answered {
@@ -230,23 +157,6 @@ impl Writer<'_> {
             self.run.site.acknowledge(cell, version, Strength::Hard, at_micros);
         }
         Answered::Yes
-    }
-
-    /// A call of the control interface, as strong as the mode has it.
-    fn call(&mut self, cells: &[usize], mut what: Value) -> Answered {
-        let strength = match self.run.site.by {
-            super::By::Soft => {
-                what["soft"] = Value::Bool(true);
-                Strength::Soft
-            }
-            _ => Strength::Hard,
-        };
-        self.tell(cells, strength, Told::Control, &[api(&what)])
-    }
-
-    /// Requests to where visitors are served.
-    fn purge(&mut self, cells: &[usize], requests: &[Request]) -> Answered {
-        self.tell(cells, Strength::Hard, Told::Front, requests)
     }
 
     /// Commits, then sends each request until it is answered.
@@ -297,21 +207,6 @@ impl Writer<'_> {
     }
 }
 
-fn api(what: &Value) -> Request {
-    let call = Request::new("POST", "/v1/invalidate").header("Content-Type", "application/json");
-    call.content(what.to_string().as_bytes())
-}
-
-/// In the words of Drupal's purger, or of FOSHttpCache's.
-fn by_expression(tags: &[String], as_drupal: bool) -> Request {
-    let request = Request::new("BAN", "/");
-    if as_drupal {
-        return request.header("Cache-Tags", &tags.join("|"));
-    }
-    let escaped: Vec<String> = tags.iter().map(|tag| tag.replace(':', "\\:")).collect();
-    request.header("X-Cache-Tags", &format!("(^|,)({})(,|$)", escaped.join("|")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,14 +217,5 @@ mod tests {
         assert_eq!("390".parse(), Ok(Rate::PerSecond(390)));
         assert!("0".parse::<Rate>().is_err() && "5.5".parse::<Rate>().is_err());
         assert_eq!(Rate::PerSecond(5).to_string(), "5");
-    }
-
-    #[test]
-    fn tags_are_banned_as_programs_do() {
-        let tags = [String::from("item:1"), String::from("item:2")];
-        let drupal = String::from_utf8(by_expression(&tags, true).to_bytes(HOST)).expect("text");
-        assert!(drupal.contains("Cache-Tags: item:1|item:2\r\n"));
-        let fos = String::from_utf8(by_expression(&tags, false).to_bytes(HOST)).expect("text");
-        assert!(fos.contains("X-Cache-Tags: (^|,)(item\\:1|item\\:2)(,|$)\r\n"));
     }
 }
