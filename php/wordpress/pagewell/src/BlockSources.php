@@ -46,7 +46,8 @@ final class BlockSources
         $isWide = !empty($asked['meta_key']) || !empty($asked['meta_value']) || str_contains($order, 'modified');
         $titles = self::$titlesFollow && !$isWide && !str_contains($order, 'comment');
         self::$titlesFollow = false;
-        Page::uses(($isWide ? 'every:' : ($titles ? 'names:' : 'texts:')) . $type, ...(str_contains($order, 'comment') ? ['comments'] : []));
+        // Which there are, and in which order, says nothing of their texts.
+        Page::uses(($isWide ? 'every:' : 'names:') . $type, ...(str_contains($order, 'comment') ? ['comments'] : []));
         foreach ((array) $posts as $post) {
             $titles ? Page::usesName((int) ($post->ID ?? 0)) : Page::usesText((int) ($post->ID ?? 0));
         }

@@ -108,7 +108,7 @@ final class Offer
         Queries::finish();
         $shown = get_queried_object();
         if ($shown instanceof \WP_Post) {
-            Page::usesPost($shown->ID);
+            Page::usesText($shown->ID);
         } elseif ($shown instanceof \WP_User) {
             Page::uses("user:$shown->ID");
         } elseif ($shown instanceof \WP_Term) {

@@ -20,7 +20,8 @@ final class Options
 {
     /** Options that few pages are made with, by kind. */
     public const FEW = [
-        'commenting' => ['comment_registration', 'require_name_email', 'show_comments_cookies_opt_in', 'close_comments_for_old_posts', 'close_comments_days_old'],
+        'commenting' => ['comment_registration', 'require_name_email', 'show_comments_cookies_opt_in'],
+        'closing' => ['close_comments_for_old_posts', 'close_comments_days_old'],
         'comments' => ['thread_comments', 'thread_comments_depth', 'page_comments', 'default_comments_page', 'comment_order'],
         'feeds' => ['posts_per_rss', 'rss_use_excerpt'],
         'registration' => ['users_can_register'],

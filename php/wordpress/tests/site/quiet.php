@@ -15,6 +15,8 @@ add_shortcode('work', fn () => 'Ada: ' . get_user_meta(get_user_by('login', 'ada
 
 add_shortcode('depth', fn () => 'Depth: ' . get_post_meta(get_the_ID(), 'depth', true));
 
+add_shortcode('register', fn () => 'Join us: ' . wp_register('', '', false));
+
 add_action('init', function () {
     get_option('with_harbour') && add_rewrite_rule('^harbour/?$', 'index.php?pagename=about', 'top');
 });
