@@ -12,6 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
+use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\TestCase;
@@ -22,6 +23,7 @@ final class WordPressPagesTest extends TestCase
         '/', '/feed/', '/comments/feed/', '/ferry/', '/gull/', '/tern/', '/about/', '/about/team/', '/lamp/', '/new/',
         '/category/ships/', '/category/birds/', '/category/fish/', '/category/fish/feed/', '/tag/quay/', '/?category_name=ships,birds', '/?s=ferry&cat=-1',
         '/author/ada/', '/author/ada/feed/', '/2026/03/03/', '/?orderby=title', '/wp-sitemap-taxonomies-category-1.xml', '/wp-sitemap-users-1.xml',
+        '/link/', '/latest/', '/editors/', '/work/', '/picture/', '/gallery/', '/depth/', '/harbour/', '/author/eve/', '/?author=2', '/quay/', '/tag/quay/feed/',
     ];
 
     /** What happens, and how: as a command of wp-cli or a job would do it. */
@@ -45,6 +47,33 @@ final class WordPressPagesTest extends TestCase
         'and brought back' => 'wp_untrash_post($GLOBALS["wpdb"]->get_var("SELECT ID FROM wp_posts WHERE post_status = \'trash\'")); wp_publish_post($GLOBALS["wpdb"]->get_var("SELECT ID FROM wp_posts WHERE post_title = \'A new buoy\' AND post_type = \'post\'"));',
         'many are imported' => 'wp_defer_term_counting(true); wp_suspend_cache_invalidation(true); for ($n = 1; $n < 4; $n++) { wp_set_post_categories(wp_insert_post(["post_title" => "Old $n", "post_status" => "publish", "post_date" => "2025-01-0$n 08:00:00"]), [$ships]); } wp_suspend_cache_invalidation(false); wp_defer_term_counting(false);',
         'an author leaves, his posts stay' => 'wp_delete_user($ada, 1);',
+        'what belongs to a post is written past everything, but for its copies' => '$GLOBALS["wpdb"]->update("wp_posts", ["post_title" => "Tug boats", "post_date" => "2026-03-09 12:00:00"], ["ID" => $find("tug")]); clean_post_cache($find("tug"));',
+        'a post becomes a page' => 'set_post_type($find("tern"), "page");',
+        'and is one again, with another text' => 'wp_update_post(["ID" => $find("tern", "page"), "post_type" => "post", "post_content" => "Of terns."]);',
+        'a post loses a tag' => 'wp_remove_object_terms($find("new"), "quay", "post_tag");',
+        'how many posts a tag has is counted anew' => '$GLOBALS["wpdb"]->update("wp_term_taxonomy", ["count" => 9], ["taxonomy" => "post_tag"]); wp_update_term_count_now([get_term_by("slug", "quay", "post_tag")->term_taxonomy_id], "post_tag");',
+        'another is on top, by the option' => 'update_option("sticky_posts", [$find("gull")]);',
+        'and none' => 'delete_option("sticky_posts");',
+        'a page takes the address of a post' => 'wp_insert_post(["post_title" => "The ferry", "post_name" => "ferry", "post_type" => "page", "post_status" => "publish"]);',
+        'and gives it back' => 'wp_delete_post($find("ferry", "page"), true);',
+        'a page that is linked to is a draft' => 'wp_update_post(["ID" => $find("about/team", "page"), "post_status" => "draft"]);',
+        'and is published' => '$id = $GLOBALS["wpdb"]->get_var("SELECT ID FROM wp_posts WHERE post_title = \'Team\' AND post_type = \'page\'"); wp_publish_post($id);',
+        'the post of the latest comment goes' => 'wp_insert_comment(["comment_post_ID" => $find("new"), "comment_author" => "Zoe", "comment_content" => "Latest", "comment_approved" => 1]); wp_trash_post($find("new"));',
+        'and comes back' => '$id = $GLOBALS["wpdb"]->get_var("SELECT ID FROM wp_posts WHERE post_status = \'trash\'"); wp_untrash_post($id); wp_publish_post($id);',
+        'an old comment comes' => 'wp_insert_comment(["comment_post_ID" => $find("new"), "comment_author" => "Old", "comment_content" => "Old", "comment_approved" => 1, "comment_date" => "2020-01-01 10:00:00"]);',
+        'and becomes the latest' => 'wp_update_comment(["comment_ID" => $GLOBALS["wpdb"]->get_var("SELECT comment_ID FROM wp_comments WHERE comment_author = \'Old\'"), "comment_date" => "2030-01-01 10:00:00"]);',
+        'one is written past everything, and counted' => '$GLOBALS["wpdb"]->insert("wp_comments", ["comment_post_ID" => $find("new"), "comment_author" => "Past", "comment_content" => "Past", "comment_approved" => "1", "comment_date" => "2031-01-01 10:00:00", "comment_date_gmt" => "2031-01-01 10:00:00"]); wp_cache_set_comments_last_changed(); wp_update_comment_count($find("new"));',
+        'a user has another role' => '(new WP_User(get_user_by("login", "eve")->ID))->set_role("editor");',
+        'a user has another meta' => 'update_user_meta($ada, "work", "pilot");',
+        'a post has another custom field' => 'update_post_meta($find("depth", "page"), "depth", "4 m");',
+        'and another, with its text as it was' => 'wp_update_post(["ID" => $find("depth", "page"), "meta_input" => ["depth" => "5 m"]]);',
+        'a picture is another one' => '$id = $find("quay", "attachment"); wp_update_attachment_metadata($id, ["width" => 40, "height" => 30, "file" => "quay.png"]); update_post_meta($id, "_wp_attached_file", "quay-2.png");',
+        'pictures are elsewhere' => 'update_option("upload_url_path", "http://pictures.test");',
+        'addresses are read in another way' => 'update_option("with_harbour", 1); add_rewrite_rule("^harbour/?$", "index.php?pagename=about", "top"); flush_rewrite_rules();',
+        'one has to sign in to comment' => 'update_option("comment_registration", 1);',
+        'feeds are short' => 'update_option("rss_use_excerpt", 1);',
+        'a category is empty' => 'wp_insert_term("Crabs", "category");',
+        'many have a name that is called that way' => 'wp_update_user(["ID" => $ada, "user_email" => "ada-k@blog.test"]);',
         'a category goes' => 'wp_delete_term($ships, "category");',
     ];
 
@@ -56,6 +85,8 @@ final class WordPressPagesTest extends TestCase
 
     private static ?RealPagewell $pagewell = null;
 
+    private static ?BlogPages $pages = null;
+
     public static function setUpBeforeClass(): void
     {
         self::$blog = RealWordPress::settled();
@@ -65,27 +96,32 @@ final class WordPressPagesTest extends TestCase
         self::$blog->command('foreach (["about", "gull"] as $name) { $shown = get_page_by_path($name, OBJECT, ["post", "page"]); wp_update_post(["ID" => $shown->ID, "post_content" => ' . var_export($footer, true) . ']); }'
             . ' wp_insert_post(["post_title" => "Team", "post_name" => "team", "post_content" => "[authors]", "post_type" => "page", "post_status" => "publish", "post_parent" => get_page_by_path("about")->ID]);'
             . ' wp_insert_comment(["comment_post_ID" => get_page_by_path("ferry", OBJECT, "post")->ID, "comment_author" => "Joe", "comment_author_email" => "joe@blog.test", "comment_content" => "First", "comment_approved" => 1]);'
+            . ' foreach (["link" => "<!-- wp:navigation-link {\"label\":\"Team\",\"type\":\"page\",\"kind\":\"post-type\",\"id\":" . get_page_by_path("about/team")->ID . "} /-->", "latest" => "<!-- wp:latest-comments {\"commentsToShow\":2} /-->", "editors" => "[editors]", "work" => "[work]", "depth" => "[depth]"] as $name => $content) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => $content, "post_type" => "page", "post_status" => "publish"]); }'
+            . ' $picture = wp_insert_attachment(["post_title" => "Quay", "post_name" => "quay", "post_mime_type" => "image/png", "post_status" => "inherit"], "quay.png"); wp_update_attachment_metadata($picture, ["width" => 30, "height" => 20, "file" => "quay.png"]);'
+            . ' wp_insert_post(["post_title" => "picture", "post_name" => "picture", "post_content" => wp_get_attachment_image($picture, "full"), "post_type" => "page", "post_status" => "publish"]);'
+            . ' wp_insert_post(["post_title" => "gallery", "post_name" => "gallery", "post_content" => "[gallery ids=$picture size=full]", "post_type" => "page", "post_status" => "publish"]);'
             . ' update_option("posts_per_page", 4);');
+        self::$pages = new BlogPages(self::$pagewell);
     }
 
     public static function tearDownAfterClass(): void
     {
         self::$pagewell?->stop();
         self::$blog?->stop();
-        self::$pagewell = self::$blog = null;
+        self::$pagewell = self::$pages = self::$blog = null;
     }
 
     public function testAfterEachChangeAllPagesAreAsWordPressMakesThem(): void
     {
-        array_map($this->ask(...), self::PAGES);
+        array_map(self::$pages->ask(...), self::PAGES);
         foreach (self::CHANGES as $happens => $script) {
             self::$blog->command(self::NAMES . $script);
             foreach (self::PAGES as $path) {
-                [$shown, $made] = $this->ask($path);
+                [$shown, $made] = self::$pages->ask($path);
                 // What is made now is as new as can be.
                 if (!str_contains($made, 'stored')) {
-                    $this->ask($path, 'PURGE');
-                    [$anew, $made] = $this->ask($path);
+                    self::$pages->ask($path, 'PURGE');
+                    [$anew, $made] = self::$pages->ask($path);
                     self::assertSame($anew, $shown, "$path is old after: $happens");
                 }
                 // The way from an old address is not kept.
@@ -99,15 +135,5 @@ final class WordPressPagesTest extends TestCase
         $edits = "\$_REQUEST['action'] = 'edit-theme-plugin-file'; do_action('admin_init');";
         self::assertSame('"site"', self::$blog->post("wp_set_current_user(1); $edits")[1]);
         self::assertSame('', self::$blog->post($edits)[1]);
-    }
-
-    /** @return array{string, string} status and content; what Pagewell did */
-    private function ask(string $path, string $method = 'GET'): array
-    {
-        $options = ['method' => $method, 'header' => 'Host: blog.test', 'timeout' => 20, 'ignore_errors' => true, 'follow_location' => 0];
-        $content = (string) file_get_contents(self::$pagewell->address() . $path, false, stream_context_create(['http' => $options]));
-        // Numbers that WordPress counts blocks with, from the start of each request.
-        $content = (string) preg_replace('/((?:wp-block|wp-container|wp-elements|search-form)[a-z_-]*?)-?[0-9]+\b/', '$1', $content);
-        return ["$http_response_header[0]\n$content", implode(preg_grep('/^cache-status:/i', $http_response_header))];
     }
 }

@@ -3,7 +3,8 @@
 /**
  * What a comment changes for visitors: only those that are approved, or were, are seen.
  *
- * So what waits for moderation, or is spam from the start, leaves every page in memory.
+ * So what waits for moderation, or is spam from the start, leaves every page in memory; and what
+ * happens to an old comment leaves those that show the latest ones.
  */
 
 declare(strict_types=1);
@@ -13,25 +14,28 @@ namespace Pagewell\WordPress;
 /** Listens to comments. */
 final class CommentEvents
 {
+    /** @var array<int, int> by post: how often its comments were counted anew, less how often a comment came or went */
+    private static array $counted = [];
+
     public static function written(int $id, \WP_Comment $comment): void
     {
-        self::ifSeen($comment);
+        self::ifSeen($comment) && self::pair((int) $comment->comment_post_ID, -1);
     }
 
     /** Approved, held, thrown away, brought back, marked as spam, deleted. */
     public static function turned(string $new, string $old, \WP_Comment $comment): void
     {
         if ($new !== $old && ($new === 'approved' || $old === 'approved')) {
-            self::changed((int) $comment->comment_post_ID);
+            self::changed((int) $comment->comment_post_ID, $comment->comment_date_gmt);
+            self::pair((int) $comment->comment_post_ID, -1);
         }
     }
 
-    /** About to be written, maybe to another post; of that one `edited` speaks. */
+    /** About to be written, maybe to another post or with another date; of those `edited` speaks. */
     public static function moved(mixed $after, mixed $before): void
     {
-        $post = (int) ($before['comment_post_ID'] ?? 0);
-        if (is_array($after) && $post !== (int) ($after['comment_post_ID'] ?? $post) && ($before['comment_approved'] ?? '') === '1') {
-            self::changed($post);
+        if (is_array($after) && ($before['comment_approved'] ?? '') === '1') {
+            self::changed((int) ($before['comment_post_ID'] ?? 0), (string) ($before['comment_date_gmt'] ?? ''));
         }
     }
 
@@ -40,11 +44,23 @@ final class CommentEvents
         self::ifSeen(get_comment($id));
     }
 
+    /** Which comment it was, WordPress says before or afterwards; whoever writes past it does not say at all. */
     public static function counted(int $post, mixed $new, mixed $old): void
     {
+        Strays::explained($post);
         if ((int) $new !== (int) $old) {
-            self::changed($post);
+            Changes::add("comments:$post", 'comments');
+            self::pair($post, 1);
         }
+    }
+
+    /** The request ends. */
+    public static function end(): void
+    {
+        if (array_filter(self::$counted, static fn (int $unsaid): bool => $unsaid > 0) !== []) {
+            Changes::add(...Tags::latestWith(0));
+        }
+        self::$counted = [];
     }
 
     public static function metaWritten(mixed $ids, int $id, string $key): void
@@ -54,15 +70,44 @@ final class CommentEvents
         }
     }
 
-    private static function ifSeen(mixed $comment): void
+    private static function ifSeen(mixed $comment): bool
     {
-        if ($comment instanceof \WP_Comment && $comment->comment_approved === '1') {
-            self::changed((int) $comment->comment_post_ID);
+        $isSeen = $comment instanceof \WP_Comment && $comment->comment_approved === '1';
+        if ($isSeen) {
+            self::changed((int) $comment->comment_post_ID, $comment->comment_date_gmt);
+        }
+        return $isSeen;
+    }
+
+    private static function pair(int $post, int $step): void
+    {
+        self::$counted[$post] = (self::$counted[$post] ?? 0) + $step;
+    }
+
+    /** One of this date, of which visitors saw something, or see it now. */
+    private static function changed(int $post, string $date): void
+    {
+        Changes::add("comments:$post", 'comments', ...Tags::latestWith(self::later($date)));
+    }
+
+    /** All of a post, that is published now, or was. */
+    public static function turnedWith(int $post): void
+    {
+        global $wpdb;
+        if ($wpdb->get_var($wpdb->prepare("SELECT 1 FROM $wpdb->comments WHERE comment_post_ID = %d LIMIT 1", $post)) !== null) {
+            Changes::add("comments:$post", 'comments', ...Tags::latestWith(0));
         }
     }
 
-    private static function changed(int $post): void
+    /** How many that everybody sees are later, as far as it counts. */
+    private static function later(string $date): int
     {
-        Changes::add("comments:$post", 'comments');
+        global $wpdb;
+        $later = $wpdb->prepare(
+            "SELECT 1 FROM $wpdb->comments AS c JOIN $wpdb->posts AS p ON p.ID = c.comment_post_ID"
+            . " WHERE c.comment_approved = '1' AND p.post_status = 'publish' AND c.comment_date_gmt > %s LIMIT 100",
+            $date
+        );
+        return (int) $wpdb->get_var("SELECT COUNT(*) FROM ($later) AS later");
     }
 }

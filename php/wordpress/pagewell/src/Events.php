@@ -19,30 +19,33 @@ final class Events
 {
     /** Hook → number of arguments, function. */
     public const TABLE = [
-        // A post appears, disappears, or is written: post:ID, and the lists it is in, was in, or moves in.
+        // A post appears, disappears, or is written: post:ID, text:ID, and the lists it is in, was in, or moves in.
         'transition_post_status' => [3, [PostEvents::class, 'turned']],
         'post_updated' => [3, [PostEvents::class, 'updated']],
         'attachment_updated' => [3, [PostEvents::class, 'updated']],
         'add_attachment' => [1, [PostEvents::class, 'appeared']],
         'before_delete_post' => [2, [PostEvents::class, 'deleted']],
         'delete_attachment' => [2, [PostEvents::class, 'deleted']],
-        // Its terms: post:ID, in:TERM, terms:TAXONOMY. Its meta: post:ID. Sticky: list:post.
+        // Its terms: text:ID, in:TERM, terms:TAXONOMY. Its meta: post:ID. Sticky: list:post.
         'set_object_terms' => [6, [PostEvents::class, 'termsSet']],
+        'deleted_term_relationships' => [3, [PostEvents::class, 'termsTaken']],
         'added_post_meta' => [3, [PostEvents::class, 'metaWritten']],
         'updated_post_meta' => [3, [PostEvents::class, 'metaWritten']],
         'deleted_post_meta' => [3, [PostEvents::class, 'metaWritten']],
         'post_stuck' => [1, [PostEvents::class, 'stuck']],
         'post_unstuck' => [1, [PostEvents::class, 'stuck']],
-        // Terms: term:ID, terms:TAXONOMY, in:TERM and those above.
+        // Terms: term:ID, terms:TAXONOMY, filled:TAXONOMY, in:TERM and those above.
         'created_term' => [3, [TermEvents::class, 'created']],
         'edit_terms' => [2, [TermEvents::class, 'edited']],
         'edited_term' => [3, [TermEvents::class, 'editedTerm']],
         'pre_delete_term' => [2, [TermEvents::class, 'edited']],
         'delete_term' => [5, [TermEvents::class, 'deleted']],
+        'edit_term_taxonomy' => [2, [TermEvents::class, 'beforeCount']],
+        'edited_term_taxonomy' => [2, [TermEvents::class, 'counted']],
         'added_term_meta' => [2, [TermEvents::class, 'metaWritten']],
         'updated_term_meta' => [2, [TermEvents::class, 'metaWritten']],
         'deleted_term_meta' => [2, [TermEvents::class, 'metaWritten']],
-        // Comments that are approved, or were: comments:POST, comments.
+        // Comments that are approved, or were: comments:POST, comments, latest:NUMBER.
         'wp_insert_comment' => [2, [CommentEvents::class, 'written']],
         'transition_comment_status' => [3, [CommentEvents::class, 'turned']],
         'wp_update_comment_data' => [2, [CommentEvents::class, 'moved']],
@@ -51,7 +54,7 @@ final class Events
         'added_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
         'updated_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
         'deleted_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
-        // Users: user:ID, users, by:ID.
+        // Users, their meta, their roles: user:ID, users, by:ID.
         'user_register' => [1, [SiteEvents::class, 'userWritten']],
         'profile_update' => [2, [SiteEvents::class, 'profileUpdated']],
         'added_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
@@ -65,10 +68,10 @@ final class Events
         'wp_update_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
         'wp_delete_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
         'wp_update_nav_menu_item' => [1, [SiteEvents::class, 'menuWritten']],
-        // Everything: site.
-        'added_option' => [1, [SiteEvents::class, 'optionWritten']],
-        'updated_option' => [1, [SiteEvents::class, 'optionWritten']],
-        'deleted_option' => [1, [SiteEvents::class, 'optionWritten']],
+        // Options: site, and what a few of them change besides. Everything: site.
+        'added_option' => [2, [Options::class, 'added']],
+        'updated_option' => [3, [Options::class, 'updated']],
+        'delete_option' => [1, [Options::class, 'deleted']],
         'switch_theme' => [0, [SiteEvents::class, 'siteChanged']],
         'customize_save_after' => [0, [SiteEvents::class, 'siteChanged']],
         'permalink_structure_changed' => [0, [SiteEvents::class, 'siteChanged']],
@@ -83,6 +86,11 @@ final class Events
         'update_site_option' => [1, [SiteEvents::class, 'networkOptionWritten']],
         'wp_update_site' => [2, [SiteEvents::class, 'blogWritten']],
         'wp_delete_site' => [1, [SiteEvents::class, 'blogWritten']],
+        // What nothing says more of until the request ends.
+        'clean_post_cache' => [2, [Strays::class, 'cleaned']],
+        'deleted_post' => [1, [Strays::class, 'deleted']],
+        'deleted_user' => [2, [Strays::class, 'inherited']],
+        'shutdown' => [0, [self::class, 'end']],
         // What another plugin names itself: do_action('pagewell_changed', 'post:4').
         'pagewell_changed' => [100, [Changes::class, 'add']],
     ];
@@ -93,6 +101,13 @@ final class Events
         foreach (self::TABLE as $hook => [$arguments, $function]) {
             add_action($hook, static fn (mixed ...$given) => self::hear($hook, $function, $given), 10, $arguments);
         }
+    }
+
+    /** Before what is left is told (Changes), and once only. */
+    public static function end(): void
+    {
+        CommentEvents::end();
+        Strays::end();
     }
 
     /** @return mixed what it was given first, for some of the hooks are filters */

@@ -73,12 +73,12 @@ final class Offer
         return $seconds;
     }
 
-    /** WordPress sends the visitor to the page's right address: which that is depends on any post. */
+    /** WordPress sends the visitor to the right address of what it has found, or of a post that is called similarly. */
     public static function redirects(mixed $url): mixed
     {
         if (is_string($url) && $url !== '') {
             self::$canonical = true;
-            Page::uses('every', Tags::NOWHERE);
+            Page::uses(...self::missing(), ...(is_404() ? ['list'] : []));
         }
         return $url;
     }
@@ -108,15 +108,13 @@ final class Offer
         Queries::finish();
         $shown = get_queried_object();
         if ($shown instanceof \WP_Post) {
-            Page::usesPost($shown->ID);
+            Page::usesText($shown->ID);
         } elseif ($shown instanceof \WP_User) {
             Page::uses("user:$shown->ID");
         } elseif ($shown instanceof \WP_Term) {
             Page::uses("term:$shown->term_id");
         }
-        if (is_404()) {
-            Page::uses(Tags::NOWHERE);
-        }
+        Page::uses(...self::missing());
         if (is_404() || is_search()) {
             Page::freshFor(self::PASSING_SECONDS);
         }
@@ -124,6 +122,18 @@ final class Offer
             self::endBeforeSchedule();
         }
         Page::freshFor((int) apply_filters('pagewell_lifetime', Page::lifetimeSeconds()));
+    }
+
+    /**
+     * What would have to come to be for there to be something here.
+     *
+     * @return list<string>
+     */
+    private static function missing(): array
+    {
+        // Of nobody, WordPress shows the posts that have no author.
+        $isOfNobody = (string) get_query_var('author') . get_query_var('author_name') !== '' && !get_queried_object() instanceof \WP_User;
+        return [...(is_404() ? [Tags::NOWHERE] : []), ...($isOfNobody ? ['users'] : [])];
     }
 
     /** A post that is to appear at a set time is published by whatever PHP runs next: something must. */

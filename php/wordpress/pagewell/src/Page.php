@@ -3,7 +3,7 @@
 /**
  * What the page being rendered is made from, and for how long it holds at most.
  *
- * Collects only. Ids of one type are bounded: from IDS_MAX on, `every:TYPE` (or `names:TYPE`)
+ * Collects only. Ids of one type are bounded: from IDS_MAX on, `texts:TYPE` (`every:`, `names:`)
  * stands for all of them. When there are more names than Pagewell takes, the page is not offered (Offer):
  * a list that was cut would miss a change.
  */
@@ -46,10 +46,16 @@ final class Page
         }
     }
 
-    /** The page is made from this post. */
+    /** The page is made from this post, and from custom fields of it. */
     public static function usesPost(int $id): void
     {
         self::usesOne($id, 'post', 'every');
+    }
+
+    /** The page is made from this post, as WordPress shows it by itself. */
+    public static function usesText(int $id): void
+    {
+        self::usesOne($id, 'text', 'texts');
     }
 
     /** The page shows the title or the address of this post, and nothing else of it. */
@@ -84,14 +90,16 @@ final class Page
      */
     public static function tags(): array
     {
-        return array_map('strval', array_keys(self::$tags));
+        // A post with its custom fields is more than the post without them.
+        $isNeeded = static fn (string $tag): bool => !isset(self::$tags[(string) preg_replace('~^(\d+/)?text:~', '$1post:', $tag, 1, $found)]) || $found === 0;
+        return array_values(array_filter(array_map('strval', array_keys(self::$tags)), $isNeeded));
     }
 
     /** Whether some list of posts is part of the page. */
     public static function hasList(): bool
     {
         foreach (self::$tags as $tag => $_) {
-            if (preg_match('~^(\d+/)?(list|every|names|in|by|date|nowhere|beside)(:|$)~', (string) $tag)) {
+            if (preg_match('~^(\d+/)?(list|texts|every|names|in|by|date|nowhere|beside)(:|$)~', (string) $tag)) {
                 return true;
             }
         }

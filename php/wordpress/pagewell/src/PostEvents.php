@@ -3,10 +3,12 @@
 /**
  * What a write to a post changes for visitors.
  *
- *     the post itself (text, meta, terms …)        post:ID, every:TYPE
+ *     its meta                                     post:ID, every:TYPE; text:ID where WordPress shows it by itself
+ *     the post itself (text, terms …)              besides text:ID, texts:TYPE
  *     its title                                    besides name:ID, names:TYPE
- *     which posts there are, their order, terms    besides both, and list:TYPE, by:AUTHOR, date:…, in:TERM and
- *                                                  those above it, beside:NEIGHBOUR, nowhere
+ *     which posts there are, their order, terms    besides all, and list:TYPE, by:AUTHOR, date:…, in:TERM and
+ *                                                  those above it, beside:NEIGHBOUR, called:NAME, nowhere;
+ *                                                  its comments, if they come or go with it
  *
  * As visitors saw it before and see it after: a draft that stays one changes nothing.
  */
@@ -24,12 +26,16 @@ final class PostEvents
     /** Meta that no page shows: bookkeeping of the editor, of the trash, and of known counters of views. */
     private const SILENT_META = '/^(_edit_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
 
+    /** Columns that say when a post was written last, and what else no list asks for. */
+    private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
+
     /** The most neighbours of one date that are named one by one. */
     private const NEIGHBOURS_MAX = 50;
 
     /** Its status has turned; a new post comes from `new`. */
     public static function turned(string $new, string $old, \WP_Post $post): void
     {
+        Strays::explained($post->ID);
         if ($new !== $old) {
             $before = clone $post;
             $before->post_status = $old;
@@ -43,6 +49,7 @@ final class PostEvents
 
     public static function updated(int $id, \WP_Post $after, \WP_Post $before): void
     {
+        Strays::explained($id);
         self::changed($after, $before);
         if ($after->post_status === 'future' && $before->post_status === 'future') {
             Changes::add("list:$after->post_type", 'list');
@@ -51,6 +58,7 @@ final class PostEvents
 
     public static function appeared(int $id): void
     {
+        Strays::explained($id);
         self::changed(get_post($id), null);
     }
 
@@ -67,14 +75,19 @@ final class PostEvents
      */
     public static function termsSet(int $id, mixed $terms, array $after, string $taxonomy, bool $append, array $before): void
     {
-        $post = get_post($id);
         $after = array_map('intval', $append ? [...$before, ...$after] : $after);
         $before = array_map('intval', $before);
-        $changed = [...array_diff($after, $before), ...array_diff($before, $after)];
-        if ($changed === [] || !self::isSeen($post) || !Tags::isTaxonomy($taxonomy)) {
+        self::termsTaken($id, [...array_diff($after, $before), ...array_diff($before, $after)], $taxonomy);
+    }
+
+    /** @param array<int|string> $changed ids as of term_taxonomy; the post is not in them any more, or has come to them */
+    public static function termsTaken(int $id, array $changed, string $taxonomy): void
+    {
+        $post = $changed === [] || !Tags::isTaxonomy($taxonomy) ? null : get_post($id);
+        if (!self::isSeen($post)) {
             return;
         }
-        Changes::add("post:$id", "every:$post->post_type", 'every', "terms:$taxonomy", ...TermEvents::containing($changed, $taxonomy));
+        Changes::add(...Tags::post($id, $post->post_type), ...Tags::termsOf($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
         if ($post->post_type !== 'post' || str_contains((string) get_option('permalink_structure'), '%category%')) {
             // A post's address may be made of its terms.
             Changes::add("name:$id", "names:$post->post_type");
@@ -86,30 +99,36 @@ final class PostEvents
         $silent = preg_match(self::SILENT_META, $key) || in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true);
         $post = $silent ? null : get_post($post);
         if (self::isSeen($post)) {
-            Changes::add("post:$post->ID", "every:$post->post_type", 'every');
+            $shown = Tags::isShownMeta($key) ? ["text:$post->ID"] : [];
+            Changes::add("post:$post->ID", "every:$post->post_type", 'every', ...$shown);
         }
     }
 
     public static function stuck(int $id): void
     {
-        Changes::add("post:$id", 'list:post', 'list', 'every:post', 'every');
+        Changes::add('list:post', 'list', ...Tags::post($id, 'post'));
     }
 
     /** A post as it was, and as it is; null where it is not. */
     private static function changed(?\WP_Post $after, ?\WP_Post $before): void
     {
-        $type = ($after ?? $before)->post_type ?? '';
-        if (!self::isSeen($after) && !self::isSeen($before)) {
-            return;
+        $types = array_filter([$after?->post_type, $before?->post_type]);
+        if (self::isSeen($after) || self::isSeen($before)) {
+            array_map(static fn (string $type) => self::changedAs($type, $after, $before), array_unique($types));
         }
+    }
+
+    /** Of a post that becomes one of another type, both change. */
+    private static function changedAs(string $type, ?\WP_Post $after, ?\WP_Post $before): void
+    {
         if (Tags::isTheme($type)) {
             Changes::add(Tags::SITE);
         } elseif ($type === 'nav_menu_item') {
             SiteEvents::menuItemTurned(($after ?? $before)->ID);
         } elseif (Tags::isData($type)) {
             $id = ($after ?? $before)->ID;
-            Changes::add("post:$id", "every:$type", 'every');
             $lists = self::listsChange($after, $before);
+            Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every']));
             if ($lists || $after?->post_title !== $before?->post_title) {
                 Changes::add("name:$id", "names:$type");
             }
@@ -118,7 +137,16 @@ final class PostEvents
                 self::place($after);
                 self::place($before);
             }
+            if (self::isSeen($after) !== self::isSeen($before) || $after?->post_password !== $before?->post_password) {
+                CommentEvents::turnedWith($id);
+            }
         }
+    }
+
+    private static function textChanges(?\WP_Post $after, ?\WP_Post $before): bool
+    {
+        $columns = static fn (?\WP_Post $post): array => array_map(strval(...), array_diff_key(array_filter((array) $post, is_scalar(...)), array_flip(self::PASSING)));
+        return $columns($after) !== $columns($before);
     }
 
     private static function listsChange(?\WP_Post $after, ?\WP_Post $before): bool
@@ -140,11 +168,11 @@ final class PostEvents
         if (!self::isSeen($post)) {
             return;
         }
-        Changes::add("by:$post->post_author", ...Tags::dates($post->post_date));
+        Changes::add("by:$post->post_author", "called:$post->post_name", ...Tags::dates($post->post_date));
         foreach (get_object_taxonomies($post->post_type) as $taxonomy) {
             $terms = Tags::isTaxonomy($taxonomy) ? wp_get_object_terms($post->ID, $taxonomy, ['fields' => 'tt_ids']) : [];
             if (is_array($terms) && $terms !== []) {
-                Changes::add("terms:$taxonomy", ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
+                Changes::add(...Tags::termsOf($taxonomy), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
             }
         }
         foreach (self::neighbours($post) as $neighbour) {

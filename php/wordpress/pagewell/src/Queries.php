@@ -5,8 +5,9 @@
  * it could have found.
  *
  * The second is told as narrowly as is certain: an archive by its term, author or date; what is
- * ordered by date by the list of its types; everything else (a search, an order by title, a
- * condition on meta or on several terms) by anything about any post of these types.
+ * ordered by date by the list of its types; a search, an order by title, a condition on several
+ * terms by what the posts of these types say; everything else (an order by meta or by when posts were
+ * written last, a plugin that writes SQL of its own) by anything about any of them.
  *
  * Queries are remembered when they begin and read when the page is done, because most of them
  * (get_posts) run without WordPress's filters for results.
@@ -22,8 +23,14 @@ final class Queries
     /** Orders that only depend on what counts as a change of the list. */
     private const PLAIN_ORDERS = ['', 'none', 'id', 'date', 'post_date', 'author', 'post_author', 'type', 'post_type', 'parent', 'post_parent', 'menu_order'];
 
-    /** Conditions on anything about a post. */
-    private const WIDE = ['s', 'meta_key', 'meta_value', 'meta_query', 'title', 'exact', 'post_mime_type', 'ping_status', 'comment_status'];
+    /** Conditions on what a post says, and on other columns of its. */
+    private const OF_TEXTS = ['s', 'title', 'exact', 'post_mime_type', 'ping_status', 'comment_status'];
+
+    /** Orders that depend on these besides. */
+    private const TEXT_ORDERS = ['title', 'post_title', 'name', 'post_name', 'relevance', 'comment_count'];
+
+    /** Conditions on custom fields. */
+    private const OF_META = ['meta_key', 'meta_value', 'meta_value_num', 'meta_query'];
 
     /** Conditions on terms. */
     private const TERMS = [
@@ -41,7 +48,7 @@ final class Queries
      */
     public static function remember(mixed $posts, \WP_Query $query): mixed
     {
-        foreach (self::couldFind($query) as $tag) {
+        foreach (self::couldFind($query, $posts !== null) as $tag) {
             Page::uses($tag);
         }
         self::$remembered[] = $query;
@@ -65,8 +72,9 @@ final class Queries
         foreach (self::$remembered as $query) {
             $posts = $query->posts ?? [];
             self::harvest($posts);
-            if ($query->is_singular() && $posts === []) {
-                Page::uses(Tags::NOWHERE);
+            if ($query->is_singular()) {
+                // Another post of the same name may come before this one.
+                Page::uses($posts === [] ? Tags::NOWHERE : 'called:' . ($posts[0]->post_name ?? ''));
             }
             if ($query->is_comment_feed()) {
                 $post = $query->is_singular() ? (int) ($posts[0]->ID ?? 0) : 0;
@@ -80,30 +88,35 @@ final class Queries
     private static function harvest(array $posts): void
     {
         foreach ($posts as $post) {
-            Page::usesPost((int) (is_object($post) ? $post->ID ?? 0 : $post));
+            Page::usesText((int) (is_object($post) ? $post->ID ?? 0 : $post));
         }
     }
 
     /** @return list<string> */
-    private static function couldFind(\WP_Query $query): array
+    private static function couldFind(\WP_Query $query, bool $isAnswered): array
     {
         $vars = $query->query_vars;
         if ($query->is_singular() || $query->is_comment_feed()) {
             // What it finds is named in the end, and that it found nothing as well.
             return [];
         }
-        if (!empty($vars['post__in'])) {
-            return array_map(static fn ($id): string => 'post:' . (int) $id, array_slice((array) $vars['post__in'], 0, Page::TAGS_MAX));
-        }
         $types = self::types($query);
+        if ($isAnswered) {
+            // Another plugin has found them, by whatever it knows of them.
+            return self::each('every', $types);
+        }
+        if (!empty($vars['post__in'])) {
+            $what = self::asksForMeta($query) ? 'post:' : 'text:';
+            return array_map(static fn ($id): string => $what . (int) $id, array_slice((array) $vars['post__in'], 0, Page::TAGS_MAX));
+        }
         if ($types === []) {
             return [];
         }
-        if (self::isPlain($vars)) {
+        if (!self::asksForMeta($query) && self::isPlain($vars)) {
             return self::archive($query) ?? self::each('list', $types);
         }
         $tags = self::byTerms($query);
-        return str_contains(self::order($vars), 'comment_count') ? [...$tags, 'comments'] : $tags;
+        return in_array('comment_count', self::orders($vars), true) ? [...$tags, 'comments'] : $tags;
     }
 
     /**
@@ -136,7 +149,7 @@ final class Queries
     }
 
     /**
-     * Anything about any post; and where it asks for terms, what is below them, and what they are called.
+     * What posts say, or anything about them; and where it asks for terms, what is below them, and what they are called.
      *
      * @return list<string>
      */
@@ -149,7 +162,19 @@ final class Queries
                 $taxonomies[$value] = "terms:$value";
             }
         });
-        return [...self::each('every', self::types($query)), ...array_values($taxonomies)];
+        $isOfTexts = !self::asksForMeta($query) && array_diff(self::orders($query->query_vars), self::PLAIN_ORDERS, self::TEXT_ORDERS) === [];
+        return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...array_values($taxonomies)];
+    }
+
+    /**
+     * Whether it depends on custom fields, or on when posts were written last: by what it asks for, and by its
+     * SQL, into which plugins write, too.
+     */
+    private static function asksForMeta(\WP_Query $query): bool
+    {
+        global $wpdb;
+        $sql = (string) ($query->request ?? '');
+        return array_filter(array_intersect_key($query->query_vars, array_flip(self::OF_META))) !== [] || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified');
     }
 
     /** @param array<string, mixed> $vars */
@@ -168,18 +193,18 @@ final class Queries
     /** @param array<string, mixed> $vars */
     private static function isPlain(array $vars): bool
     {
-        if (array_filter(array_intersect_key($vars, array_flip(self::WIDE)))) {
-            return false;
-        }
-        $orders = preg_split('/[\s,]+/', self::order($vars)) ?: [];
-        return array_diff($orders, self::PLAIN_ORDERS) === [] && !str_contains((string) wp_json_encode($vars['date_query'] ?? ''), 'modified');
+        return !array_filter(array_intersect_key($vars, array_flip(self::OF_TEXTS))) && array_diff(self::orders($vars), self::PLAIN_ORDERS) === [];
     }
 
-    /** @param array<string, mixed> $vars */
-    private static function order(array $vars): string
+    /**
+     * @param array<string, mixed> $vars
+     *
+     * @return list<string>
+     */
+    private static function orders(array $vars): array
     {
         $order = $vars['orderby'] ?? '';
-        return strtolower(is_array($order) ? implode(' ', array_keys($order)) : (string) $order);
+        return preg_split('/[\s,]+/', strtolower(is_array($order) ? implode(' ', array_keys($order)) : (string) $order)) ?: [];
     }
 
     /** @return list<string> types of posts; the one name '*' for any */

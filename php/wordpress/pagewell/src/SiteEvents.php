@@ -1,11 +1,8 @@
 <?php
 
 /**
- * What is shown beside the posts: users, menus, and what every page is made with (options, theme,
- * widgets, plugins), which is the one name `site`.
- *
- * Of the options those count that WordPress's own settings are, those of the theme and of
- * widgets, and whatever is saved on a page of settings; the many that plugins keep notes in do not.
+ * What is shown beside the posts: users, menus, and what every page is made with (theme, plugins),
+ * which is the one name `site`. Options are in Options.
  */
 
 declare(strict_types=1);
@@ -15,19 +12,12 @@ namespace Pagewell\WordPress;
 /** Listens to everything that is no post, term or comment. */
 final class SiteEvents
 {
-    /** Options that pages are made with, by the page of settings that they are on. */
-    private const OPTIONS = [
-        'blogname', 'blogdescription', 'siteurl', 'home', 'timezone_string', 'gmt_offset', 'date_format', 'time_format', 'start_of_week', 'WPLANG', 'users_can_register', 'site_icon', 'site_logo',
-        'use_smilies', 'default_post_format', 'blog_charset', 'html_type',
-        'show_on_front', 'page_on_front', 'page_for_posts', 'posts_per_page', 'posts_per_rss', 'rss_use_excerpt', 'blog_public',
-        'require_name_email', 'comment_registration', 'close_comments_for_old_posts', 'close_comments_days_old', 'show_comments_cookies_opt_in', 'thread_comments', 'thread_comments_depth', 'page_comments', 'comments_per_page', 'default_comments_page', 'comment_order', 'show_avatars', 'avatar_rating', 'avatar_default',
-        'thumbnail_size_w', 'thumbnail_size_h', 'medium_size_w', 'medium_size_h', 'medium_large_size_w', 'medium_large_size_h', 'large_size_w', 'large_size_h', 'image_default_size',
-        'permalink_structure', 'category_base', 'tag_base', 'wp_page_for_privacy_policy',
-        'stylesheet', 'template', 'sidebars_widgets', 'nav_menu_options', 'active_plugins', 'link_manager_enabled',
-    ];
-
-    /** Meta of users that pages show. */
-    private const USER_META = ['first_name', 'last_name', 'nickname', 'description'];
+    /** Meta of users that no page shows: bookkeeping of WordPress and of its administration, and of who was here when. */
+    private const SILENT_USER_META = '/^(session_tokens|_application_passwords|default_password_nag|_new_email|use_ssl|rich_editing|syntax_highlighting|comment_shortcuts|admin_color|locale'
+        . '|show_admin_bar_front|show_welcome_panel|dismissed_wp_pointers|community-events-location|nav_menu_recently_edited|primary_blog|source_domain|enable_custom_fields'
+        . '|(closedpostboxes|metaboxhidden|meta-box-order|screen_layout)_.*|manage.*columnshidden|.*_per_page'
+        . '|.*_?(user-settings|user-settings-time|user_level|dashboard_quick_press_last_post_id|media_library_mode|persisted_preferences)'
+        . '|_woocommerce_(persistent_cart.*|load_saved_cart_after_login)|.*last[_-]?(login|active|activity|seen|update)s?)$/i';
 
     /** Options of a network that pages of its blogs are made with. */
     private const NETWORK_OPTIONS = ['site_name', 'registration', 'WPLANG', 'active_sitewide_plugins'];
@@ -80,22 +70,6 @@ final class SiteEvents
         }
     }
 
-    public static function optionWritten(string $option): void
-    {
-        if (str_starts_with($option, 'pagewell_')) {
-            return;
-        }
-        $counts = in_array($option, self::OPTIONS, true)
-            || str_starts_with($option, 'widget_')
-            || str_starts_with($option, 'theme_mods_')
-            // A page of settings, of WordPress or a plugin, is being saved.
-            || ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_')
-            || in_array($option, (array) apply_filters('pagewell_options', []), true);
-        if ($counts) {
-            Changes::add(Tags::SITE);
-        }
-    }
-
     public static function menuWritten(mixed $menu): void
     {
         Changes::add('menu:' . (int) $menu, 'menus');
@@ -110,7 +84,7 @@ final class SiteEvents
 
     public static function userWritten(int $user): void
     {
-        Changes::add("user:$user", 'users', Tags::NOWHERE);
+        Changes::add("user:$user", 'users');
     }
 
     public static function profileUpdated(int $user, \WP_User $before): void
@@ -124,9 +98,10 @@ final class SiteEvents
         }
     }
 
+    /** Whatever a theme shows of a user besides his name, and his roles, by which lists of users ask. */
     public static function userMetaWritten(mixed $ids, int $user, string $key): void
     {
-        if (in_array($key, [...self::USER_META, ...array_keys(wp_get_user_contact_methods())], true)) {
+        if (!preg_match(self::SILENT_USER_META, $key) && !in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true)) {
             self::userWritten($user);
         }
     }
@@ -141,6 +116,9 @@ final class SiteEvents
     public static function userDeleted(int $user, mixed $heir): void
     {
         self::userWritten($user);
-        Changes::add("by:$user", ...($heir === null ? [] : ['by:' . (int) $heir]));
+        Changes::add("by:$user", ...($heir === null ? [] : ['by:' . (int) $heir, 'list', 'texts', 'every']));
+        foreach ($heir === null ? [] : array_filter(get_post_types(), Tags::isData(...)) as $type) {
+            Changes::add("list:$type", "texts:$type", "every:$type");
+        }
     }
 }

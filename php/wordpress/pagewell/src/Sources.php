@@ -22,9 +22,9 @@ final class Sources
         'posts_pre_query' => [2, [Queries::class, 'remember']],
         'the_posts' => [1, [Queries::class, 'found']],
         'the_post' => [1, [self::class, 'post']],
-        'wp_list_pages_excludes' => [1, [self::class, 'titlesFollow']],
-        'pre_render_block' => [2, [self::class, 'blockFollows']],
-        'get_pages' => [2, [self::class, 'pages']],
+        'wp_list_pages_excludes' => [1, [BlockSources::class, 'titlesFollow']],
+        'register_block_type_args' => [2, [BlockSources::class, 'registered']],
+        'get_pages' => [2, [BlockSources::class, 'pages']],
         'the_title' => [2, [self::class, 'title']],
         'post_link' => [2, [self::class, 'link']],
         'page_link' => [2, [self::class, 'link']],
@@ -34,7 +34,7 @@ final class Sources
         'get_the_excerpt' => [2, [self::class, 'postSecond']],
         'post_content' => [2, [self::class, 'postSecond']],
         'post_excerpt' => [2, [self::class, 'postSecond']],
-        'get_post_metadata' => [2, [self::class, 'postSecond']],
+        'get_post_metadata' => [3, [self::class, 'meta']],
         'wp_get_attachment_url' => [2, [self::class, 'postSecond']],
         'wp_get_attachment_image_src' => [2, [self::class, 'postSecond']],
         'wp_get_attachment_metadata' => [2, [self::class, 'postSecond']],
@@ -43,7 +43,7 @@ final class Sources
         'getarchives_where' => [2, [self::class, 'archives']],
         'get_feed_build_date' => [1, [self::class, 'feedDate']],
         'get_calendar' => [1, [self::class, 'calendar']],
-        'render_block' => [2, [self::class, 'block']],
+        'render_block' => [2, [BlockSources::class, 'block']],
         // Terms, users, comments, menus.
         'get_term' => [1, [TermSources::class, 'term']],
         'get_terms' => [3, [TermSources::class, 'terms']],
@@ -56,19 +56,22 @@ final class Sources
         'author_link' => [2, [self::class, 'userSecond']],
         'pre_user_query' => [1, [self::class, 'users']],
         'wp_list_authors_args' => [1, [self::class, 'authors']],
-        'pre_get_comments' => [1, [self::class, 'comments']],
-        'get_comments_number' => [2, [self::class, 'commentsSecond']],
+        'pre_get_comments' => [1, [CommentSources::class, 'comments']],
+        'get_comments_number' => [2, [CommentSources::class, 'commentsSecond']],
         'wp_get_nav_menu_items' => [2, [self::class, 'menu']],
         'wp_nav_menu_args' => [1, [self::class, 'menus']],
     ];
 
-    private static bool $titlesFollow = false;
-
-    /** Registers the table, and the action by which themes and plugins name what else they read. */
+    /** Registers the table, those of options that few pages read, and the action by which themes and plugins name what else they read. */
     public static function listen(): void
     {
         foreach (self::TABLE as $hook => [$arguments, $function]) {
             add_filter($hook, $function, PHP_INT_MAX, $arguments);
+        }
+        foreach (Options::FEW as $kind => $options) {
+            foreach ($options as $option) {
+                add_filter("pre_option_$option", static fn (mixed $value): mixed => self::setting($value, $kind), PHP_INT_MAX);
+            }
         }
         add_action('pagewell_uses', Page::uses(...), 10, 100);
     }
@@ -76,38 +79,9 @@ final class Sources
     /** A post in a loop is shown with its author. */
     public static function post(mixed $post): mixed
     {
-        Page::usesPost((int) ($post->ID ?? 0));
+        Page::usesText((int) ($post->ID ?? 0));
         Page::uses('user:' . (int) ($post->post_author ?? 0));
         return $post;
-    }
-
-    /** A list of pages follows, of which only titles and addresses are shown. */
-    public static function titlesFollow(mixed $excluded): mixed
-    {
-        self::$titlesFollow = true;
-        return $excluded;
-    }
-
-    public static function blockFollows(mixed $content, mixed $block): mixed
-    {
-        if (is_array($block) && ($block['blockName'] ?? '') === 'core/page-list') {
-            self::$titlesFollow = true;
-        }
-        return $content;
-    }
-
-    /** @param mixed $posts of get_pages(), which asks the database past WP_Query */
-    public static function pages(mixed $posts, mixed $asked): mixed
-    {
-        $asked = (array) $asked;
-        $order = (string) ($asked['sort_column'] ?? '');
-        $titles = self::$titlesFollow && empty($asked['meta_key']) && !str_contains($order, 'modified') && !str_contains($order, 'comment');
-        self::$titlesFollow = false;
-        Page::uses(($titles ? 'names:' : 'every:') . ($asked['post_type'] ?? 'page'));
-        foreach ((array) $posts as $post) {
-            $titles ? Page::usesName((int) ($post->ID ?? 0)) : Page::usesPost((int) ($post->ID ?? 0));
-        }
-        return $posts;
     }
 
     public static function title(mixed $title, mixed $post = 0): mixed
@@ -118,8 +92,21 @@ final class Sources
 
     public static function postSecond(mixed $shown, mixed $post = 0): mixed
     {
-        Page::usesPost((int) (is_object($post) ? $post->ID ?? 0 : $post));
+        Page::usesText((int) (is_object($post) ? $post->ID ?? 0 : $post));
         return $shown;
+    }
+
+    /** Without a key all are read. */
+    public static function meta(mixed $shown, mixed $post, mixed $key = ''): mixed
+    {
+        Tags::isShownMeta((string) $key) ? Page::usesText((int) $post) : Page::usesPost((int) $post);
+        return $shown;
+    }
+
+    private static function setting(mixed $value, string $kind): mixed
+    {
+        Page::uses("settings:$kind");
+        return $value;
     }
 
     /** An address is made of the names of all pages above, too. */
@@ -137,7 +124,7 @@ final class Sources
     public static function neighbour(mixed $where, mixed $inTerm, mixed $excluded, mixed $taxonomy, mixed $post): mixed
     {
         if ($post instanceof \WP_Post) {
-            Page::uses($inTerm || !empty($excluded) ? "every:$post->post_type" : "beside:$post->ID");
+            Page::uses($inTerm || !empty($excluded) ? "texts:$post->post_type" : "beside:$post->ID");
         }
         return $where;
     }
@@ -165,15 +152,6 @@ final class Sources
         return $calendar;
     }
 
-    /** A block that several posts share is a post of its own. */
-    public static function block(mixed $content, mixed $block): mixed
-    {
-        if (is_array($block) && ($block['blockName'] ?? '') === 'core/block') {
-            Page::usesPost((int) ($block['attrs']['ref'] ?? 0));
-        }
-        return $content;
-    }
-
     /** Whoever is looked up has his meta read, for his roles. */
     public static function userSecond(mixed $shown, mixed $user): mixed
     {
@@ -197,19 +175,6 @@ final class Sources
     {
         Page::uses('users', 'list:post');
         return $asked;
-    }
-
-    public static function comments(mixed $query): mixed
-    {
-        $post = (int) ($query->query_vars['post_id'] ?? 0);
-        Page::uses($post > 0 ? "comments:$post" : 'comments');
-        return $query;
-    }
-
-    public static function commentsSecond(mixed $count, mixed $post): mixed
-    {
-        Page::uses('comments:' . (int) $post);
-        return $count;
     }
 
     public static function menu(mixed $items, mixed $menu): mixed

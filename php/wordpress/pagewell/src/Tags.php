@@ -4,16 +4,21 @@
  * How WordPress's data is named. A page and a change meet when they share a name.
  *
  *     site                 what every page shows: theme, widgets, settings
- *     post:4               a post (page, product, picture …) itself
+ *     post:4               a post (page, product, picture …) itself, its custom fields included
+ *     text:4               the same without custom fields, as whoever asks for none of them shows it
  *     name:4 · names:page  a post's title and address, as menus and links show them; all of a type's
  *     list:post · list     which posts of a type (of any type) there are, and in which order by date
- *     every:post · every   the same, and anything about any of them: for searches and other orders
+ *     texts:post · texts   the same, and what any of them says: for searches and orders by title
+ *     every:post · every   the same, and anything about any of them, custom fields included
  *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
+ *     called:tern          which posts have this at the end of their address
  *     beside:4             which posts come right before and after post 4
- *     term:7 · terms:category  a term; which terms a taxonomy has
+ *     term:7               a term
+ *     terms:category · filled:category  which terms a taxonomy has; which of them posts are in
  *     user:3 · users       an author; which users there are
- *     comments:4 · comments    the comments of a post; all comments
+ *     comments:4 · comments · latest:10  the comments of a post; all comments; the ten latest
  *     menu:2 · menus       a menu; which menus there are
+ *     settings:comments    settings that few pages are made with (Options)
  *     nowhere              which addresses there are no pages for
  *
  * In a network of several blogs each name begins with the blog's number, `2/post:4`; but for what
@@ -41,6 +46,12 @@ final class Tags
 
     /** Taxonomies whose terms are no data of pages. */
     private const SILENT_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
+
+    /** Meta of posts that WordPress shows by itself: their pictures, and which template they have. */
+    private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes'];
+
+    /** How many of the latest comments have a name. */
+    private const LATEST = [5, 10, 25, 100];
 
     private function __construct()
     {
@@ -113,6 +124,41 @@ final class Tags
     public static function isTaxonomy(string $taxonomy): bool
     {
         return !in_array($taxonomy, self::SILENT_TAXONOMIES, true);
+    }
+
+    /** Whether WordPress shows this meta of a post by itself, in lists as well. */
+    public static function isShownMeta(string $key): bool
+    {
+        return in_array($key, self::SHOWN_META, true);
+    }
+
+    /**
+     * Everything about a post that lists may depend on, but for which of them it is in.
+     *
+     * @return list<string>
+     */
+    public static function post(int $id, string $type): array
+    {
+        return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every'];
+    }
+
+    /** @return list<string> the lists of a taxonomy's terms */
+    public static function termsOf(string $taxonomy): array
+    {
+        return ["terms:$taxonomy", "filled:$taxonomy"];
+    }
+
+    /** The latest so many comments, or some more; null when there is no name for so many. */
+    public static function latest(int $number): ?string
+    {
+        $enough = array_filter(self::LATEST, static fn (int $named): bool => $named >= $number);
+        return $number < 1 || $enough === [] ? null : 'latest:' . min($enough);
+    }
+
+    /** @return list<string> the lists of latest comments in which there is one that has so many after it */
+    public static function latestWith(int $later): array
+    {
+        return array_values(array_map(static fn (int $named): string => "latest:$named", array_filter(self::LATEST, static fn (int $named): bool => $named > $later)));
     }
 
     /**

@@ -15,10 +15,14 @@ namespace Pagewell\WordPress;
 /** Listens to terms. */
 final class TermEvents
 {
+    /** @var array<int, int> by term_taxonomy_id */
+    private static array $counts = [];
+
+    /** Nothing is in it yet: it is in the lists that show empty ones. */
     public static function created(int $term, int $place, string $taxonomy): void
     {
         if (Tags::isTaxonomy($taxonomy)) {
-            Changes::add("terms:$taxonomy", Tags::NOWHERE);
+            Changes::add("terms:$taxonomy");
         }
     }
 
@@ -27,7 +31,7 @@ final class TermEvents
     {
         $found = get_term($term, $taxonomy);
         if (Tags::isTaxonomy($taxonomy) && $found instanceof \WP_Term) {
-            Changes::add("term:$term", "terms:$taxonomy", Tags::NOWHERE, ...self::containing([$found->term_taxonomy_id], $taxonomy));
+            Changes::add("term:$term", ...Tags::termsOf($taxonomy), ...self::containing([$found->term_taxonomy_id], $taxonomy));
         }
     }
 
@@ -44,19 +48,40 @@ final class TermEvents
             return;
         }
         foreach ((array) $posts as $post) {
-            Changes::add('post:' . (int) $post, 'name:' . (int) $post);
+            Changes::add('post:' . (int) $post, 'text:' . (int) $post, 'name:' . (int) $post);
         }
-        Changes::add('every');
+        Changes::add('every', 'texts');
         foreach (get_taxonomy($taxonomy)->object_type ?? [] as $type) {
-            Changes::add("every:$type", "names:$type");
+            Changes::add("every:$type", "texts:$type", "names:$type");
         }
+    }
+
+    /** How many are in it is about to be written. */
+    public static function beforeCount(int $place, string $taxonomy): void
+    {
+        self::$counts[$place] = self::count($place);
+    }
+
+    /** Written: whoever shows how many, or hides empty ones, shows something else now. */
+    public static function counted(int $place, string $taxonomy): void
+    {
+        if (Tags::isTaxonomy($taxonomy) && (self::$counts[$place] ?? null) !== self::count($place)) {
+            Changes::add(...Tags::termsOf($taxonomy));
+        }
+    }
+
+    private static function count(int $place): int
+    {
+        global $wpdb;
+        return (int) $wpdb->get_var($wpdb->prepare("SELECT count FROM $wpdb->term_taxonomy WHERE term_taxonomy_id = %d", $place));
     }
 
     public static function metaWritten(mixed $ids, int $term): void
     {
         $found = get_term($term);
         if ($found instanceof \WP_Term && Tags::isTaxonomy($found->taxonomy)) {
-            Changes::add("term:$term", "terms:$found->taxonomy");
+            $isEmpty = self::count($found->term_taxonomy_id) === 0 && get_term_children($term, $found->taxonomy) === [];
+            Changes::add("term:$term", ...($isEmpty ? ["terms:$found->taxonomy"] : Tags::termsOf($found->taxonomy)));
         }
     }
 

@@ -29,7 +29,7 @@ final class TermSources
             self::term($term);
         }
         if (!is_array($asked) || empty($asked['object_ids'])) {
-            self::listOf((array) $taxonomies);
+            self::listOf((array) $taxonomies, is_array($asked) && !empty($asked['hide_empty']));
         }
         return $terms;
     }
@@ -39,16 +39,16 @@ final class TermSources
     {
         $asked = (array) ($query->query_vars ?? []);
         if (empty($asked['object_ids']) && empty($asked['include']) && empty($asked['slug']) && empty($asked['name']) && empty($asked['term_taxonomy_id'])) {
-            self::listOf((array) ($asked['taxonomy'] ?? []));
+            self::listOf((array) ($asked['taxonomy'] ?? []), !empty($asked['hide_empty']));
         }
         return $query;
     }
 
     /** @param array<mixed> $taxonomies */
-    private static function listOf(array $taxonomies): void
+    private static function listOf(array $taxonomies, bool $isOfFilled): void
     {
         foreach (array_filter(array_filter($taxonomies, is_string(...)), Tags::isTaxonomy(...)) as $taxonomy) {
-            Page::uses("terms:$taxonomy");
+            Page::uses($isOfFilled ? "filled:$taxonomy" : "terms:$taxonomy");
         }
     }
 }

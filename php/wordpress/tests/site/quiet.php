@@ -9,6 +9,18 @@ add_filter('comment_flood_filter', '__return_false', PHP_INT_MAX);
 
 add_shortcode('authors', fn () => wp_list_authors(['echo' => false, 'optioncount' => true, 'exclude_admin' => false]));
 
+add_shortcode('editors', fn () => implode(', ', wp_list_pluck(get_users(['role' => 'editor']), 'display_name')));
+
+add_shortcode('work', fn () => 'Ada: ' . get_user_meta(get_user_by('login', 'ada')->ID ?? 0, 'work', true));
+
+add_shortcode('depth', fn () => 'Depth: ' . get_post_meta(get_the_ID(), 'depth', true));
+
+add_shortcode('register', fn () => 'Join us: ' . wp_register('', '', false));
+
+add_action('init', function () {
+    get_option('with_harbour') && add_rewrite_rule('^harbour/?$', 'index.php?pagename=about', 'top');
+});
+
 function wp_mail(): bool
 {
     return true;

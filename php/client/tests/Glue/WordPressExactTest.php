@@ -1,0 +1,107 @@
+<?php
+
+/**
+ * What happens to a blog leaves the pages in memory that do not show it.
+ *
+ * The block theme has a list of all pages on each page, so that what is too wide is seen at once. That
+ * nothing old is left is shown elsewhere (WordPressPagesTest).
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\Tests\Support\BlogPages;
+use Pagewell\Tests\Support\RealPagewell;
+use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\TestCase;
+
+final class WordPressExactTest extends TestCase
+{
+    private const POSTS = ['/ferry/', '/gull/', '/tug/', '/tern/', '/buoy/'];
+
+    private const PAGES = [
+        ...self::POSTS, '/', '/feed/', '/comments/feed/', '/category/ships/', '/category/birds/', '/author/ada/', '/2026/03/', '/?s=ferry', '/?p=6',
+        '/about/', '/about/team/', '/depth/', '/picture/', '/latest/', '/join/', '/all/', '/nothing/', '/category/crabs/', '/author/eve/',
+    ];
+
+    /** Where posts are listed, with what they say. */
+    private const LISTS = ['/', '/feed/', '/2026/03/', '/?s=ferry'];
+
+    private static ?RealWordPress $blog = null;
+
+    private static ?RealPagewell $pagewell = null;
+
+    private static ?BlogPages $pages = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$blog = RealWordPress::settled();
+        self::$blog->command('switch_theme("twentytwentythree"); delete_option("theme_switched"); require_once ABSPATH . "wp-admin/includes/image.php";'
+            . ' $picture = wp_insert_attachment(["post_title" => "Quay", "post_mime_type" => "image/png", "post_status" => "inherit"], "quay.png"); wp_update_attachment_metadata($picture, ["width" => 30, "height" => 20, "file" => "quay.png"]);'
+            . ' $parent = get_page_by_path("about")->ID; $all = "<!-- wp:categories {\"showEmpty\":true} /-->";'
+            . ' foreach (["team" => "", "depth" => "[depth]", "picture" => "[gallery ids=$picture size=full]", "latest" => "<!-- wp:latest-comments {\"commentsToShow\":5} /-->", "join" => "[register]", "all" => $all] as $name => $content) {'
+            . ' wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => $content, "post_type" => "page", "post_status" => "publish", "comment_status" => "closed", "post_parent" => $name === "team" ? $parent : 0]); }'
+            . ' for ($n = 1; $n < 7; $n++) { wp_insert_comment(["comment_post_ID" => get_page_by_path("tug", OBJECT, "post")->ID, "comment_author" => "Joe", "comment_content" => "No. $n", "comment_approved" => 1, "comment_date" => "2026-05-0$n 12:00:00"]); }');
+        self::$blog->command('flush_rewrite_rules();');
+        self::$pagewell = self::$blog->behind();
+        self::$pages = new BlogPages(self::$pagewell);
+        // What WordPress writes with its first page in this theme cannot be told from there, and is told with what comes next.
+        self::$pages->ask('/');
+        self::$blog->command('do_action("pagewell_changed", "site");');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$pagewell?->stop();
+        self::$blog?->stop();
+        self::$pagewell = self::$pages = self::$blog = null;
+    }
+
+    /**
+     * @dataProvider changes
+     *
+     * @param list<string> $dropped
+     */
+    public function testOnlyWhatMayShowItIsDropped(string $script, array $dropped): void
+    {
+        array_map(self::$pages->ask(...), self::PAGES);
+        self::assertSame([], self::dropped(), 'all pages are kept');
+        self::$blog->command('require_once ABSPATH . "wp-admin/includes/admin.php"; $find = fn ($path, $type = "post") => get_page_by_path($path, OBJECT, $type)->ID; ' . $script);
+        sort($dropped);
+        self::assertSame($dropped, self::dropped(), self::$blog->command(RealWordPress::JOURNAL . 'echo json_encode(Journal::lately()[0]);'));
+    }
+
+    /** @return iterable<string, array{string, list<string>}> */
+    public static function changes(): iterable
+    {
+        // Feeds look through all custom fields for enclosures.
+        yield 'a custom field that no page asks for' => ['update_post_meta($find("ferry"), "colour", "red");', ['/feed/']];
+        yield 'of a page that is in the navigation' => ['update_post_meta($find("about", "page"), "colour", "red");', []];
+        yield 'a custom field that its page asks for' => ['update_post_meta($find("depth", "page"), "depth", "4 m");', ['/depth/']];
+        yield 'a custom field, and the post is saved' => ['wp_update_post(["ID" => $find("gull"), "meta_input" => ["colour" => "white"]]);', ['/gull/', '/category/birds/', '/author/ada/', '/', '/feed/', '/2026/03/']];
+        yield 'a picture is turned' => ['wp_update_attachment_metadata($find("quay", "attachment"), ["width" => 20, "height" => 30, "file" => "quay-r.png"]); update_attached_file($find("quay", "attachment"), "quay-r.png");', ['/picture/']];
+        yield 'the text of a page' => ['wp_update_post(["ID" => $find("about", "page"), "post_content" => "Who we were."]);', ['/about/', '/?s=ferry']];
+        yield 'the text of a post' => ['wp_update_post(["ID" => $find("gull"), "post_content" => "It flew."]);', ['/gull/', '/category/birds/', '/author/ada/', '/category/crabs/', ...self::LISTS]];
+        yield 'an old comment' => ['wp_insert_comment(["comment_post_ID" => $find("gull"), "comment_author" => "Zoe", "comment_content" => "Old", "comment_approved" => 1, "comment_date" => "2026-04-01 12:00:00"]);', ['/gull/', '/feed/', '/comments/feed/']];
+        yield 'another that goes' => ['wp_delete_comment(get_comments(["post_id" => $find("gull")])[0]->comment_ID, true);', ['/gull/', '/feed/', '/comments/feed/']];
+        yield 'a new comment' => ['wp_insert_comment(["comment_post_ID" => $find("gull"), "comment_author" => "Zoe", "comment_content" => "New", "comment_approved" => 1]);', ['/gull/', '/feed/', '/comments/feed/', '/latest/']];
+        yield 'a category without posts' => ['wp_insert_term("Crabs", "category");', ['/category/crabs/', '/all/']];
+        yield 'its meta' => ['update_term_meta(get_term_by("slug", "crabs", "category")->term_id, "colour", "red");', ['/category/crabs/', '/all/']];
+        yield 'a user' => ['wp_insert_user(["user_login" => "eve", "user_pass" => "secret-of-eve", "user_email" => "eve@blog.test", "role" => "subscriber"]);', ['/author/eve/']];
+        yield 'who may register' => ['update_option("users_can_register", 1);', ['/join/']];
+        yield 'who may comment' => ['update_option("comment_registration", 1);', self::POSTS];
+        yield 'how feeds are' => ['update_option("rss_use_excerpt", 1);', ['/feed/', '/comments/feed/']];
+        yield 'what a menu adds by itself' => ['update_option("nav_menu_options", ["auto_add" => [1]]);', []];
+        yield 'with what format a post begins' => ['update_option("default_post_format", "aside");', []];
+        yield 'the same rules for addresses' => ['flush_rewrite_rules();', []];
+    }
+
+    /** @return list<string> the pages that did not come from memory; they are stored again */
+    private static function dropped(): array
+    {
+        $dropped = array_values(array_filter(self::PAGES, static fn (string $path): bool => !self::$pages->isKept($path)));
+        sort($dropped);
+        return $dropped;
+    }
+}

@@ -1,0 +1,37 @@
+<?php
+
+/**
+ * The pages of a RealWordPress behind Pagewell, as visitors get them, to be compared with each other.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Support;
+
+final class BlogPages
+{
+    public function __construct(private readonly RealPagewell $pagewell)
+    {
+    }
+
+    /** @return array{string, string} status and content; what Pagewell did */
+    public function ask(string $path, string $method = 'GET'): array
+    {
+        $options = ['method' => $method, 'header' => 'Host: blog.test', 'timeout' => 20, 'ignore_errors' => true, 'follow_location' => 0];
+        $content = (string) file_get_contents($this->pagewell->address() . $path, false, stream_context_create(['http' => $options]));
+        return [$http_response_header[0] . "\n" . self::norm($content), implode(preg_grep('/^cache-status:/i', $http_response_header))];
+    }
+
+    /** Whether it comes from memory; otherwise it is made, and stored if it may be. */
+    public function isKept(string $path): bool
+    {
+        return str_contains($this->ask($path)[1], 'hit');
+    }
+
+    /** Without what differs each time: numbers that WordPress counts blocks with, from the start of each request, and which server has the avatars. */
+    private static function norm(string $content): string
+    {
+        $content = (string) preg_replace('/((?:wp-block|wp-container|wp-elements|search-form)[a-z_-]*?)-?[0-9]+\b/', '$1', $content);
+        return (string) preg_replace('~//(?:[0-9]|www|secure)\.gravatar\.~', '//gravatar.', $content);
+    }
+}

@@ -1,0 +1,112 @@
+<?php
+
+/**
+ * What an option changes that was written.
+ *
+ *     WordPress's own settings, theme, widgets          site: every page
+ *     those of comments, feeds, registration            settings:KIND: whoever reads them (Sources)
+ *     whatever is saved on a page of settings           site
+ *     posts on top                                      these posts, and lists
+ *     the rules by which addresses are read             site, when they are other rules
+ *     roles                                             users
+ *
+ * The many that plugins keep notes in change nothing.
+ */
+
+namespace Pagewell\WordPress;
+
+/** Listens to options. */
+final class Options
+{
+    /** Options that few pages are made with, by kind. */
+    public const FEW = [
+        'commenting' => ['comment_registration', 'require_name_email', 'show_comments_cookies_opt_in'],
+        'closing' => ['close_comments_for_old_posts', 'close_comments_days_old'],
+        'comments' => ['thread_comments', 'thread_comments_depth', 'page_comments', 'default_comments_page', 'comment_order'],
+        'feeds' => ['posts_per_rss', 'rss_use_excerpt'],
+        'registration' => ['users_can_register'],
+    ];
+
+    /** Options that pages are made with, by the page of settings that they are on, and those that are on none. */
+    private const SITE = [
+        'blogname', 'blogdescription', 'siteurl', 'home', 'admin_email', 'timezone_string', 'gmt_offset', 'date_format', 'time_format', 'start_of_week', 'WPLANG', 'site_icon', 'site_logo',
+        'use_smilies', 'default_category', 'blog_charset', 'html_type',
+        'show_on_front', 'page_on_front', 'page_for_posts', 'posts_per_page', 'blog_public',
+        'comments_per_page', 'show_avatars', 'avatar_rating', 'avatar_default',
+        'thumbnail_size_w', 'thumbnail_size_h', 'medium_size_w', 'medium_size_h', 'medium_large_size_w', 'medium_large_size_h', 'large_size_w', 'large_size_h', 'image_default_size', 'image_default_align', 'image_default_link_type',
+        'upload_path', 'upload_url_path',
+        'permalink_structure', 'category_base', 'tag_base', 'wp_page_for_privacy_policy',
+        'stylesheet', 'stylesheet_root', 'template', 'template_root', 'sidebars_widgets', 'active_plugins',
+        'link_manager_enabled', 'links_updated_date_format', 'links_recently_updated_prepend', 'links_recently_updated_append', 'links_recently_updated_time',
+        'https_migration_required', 'hack_file', 'db_version',
+    ];
+
+    /** The rules for addresses as they were when this process first wrote them; false: it has not. */
+    private static mixed $rules = false;
+
+    public static function added(string $option, mixed $after = null): void
+    {
+        self::written($option, null, $after);
+    }
+
+    public static function updated(string $option, mixed $before = null, mixed $after = null): void
+    {
+        self::written($option, $before, $after);
+    }
+
+    /** About to be deleted. */
+    public static function deleted(string $option): void
+    {
+        self::written($option, get_option($option, null), null);
+    }
+
+    private static function written(string $option, mixed $before, mixed $after): void
+    {
+        foreach (self::FEW as $kind => $names) {
+            if (in_array($option, $names, true)) {
+                Changes::add("settings:$kind");
+                return;
+            }
+        }
+        match (true) {
+            $option === 'sticky_posts' => self::stuck((array) $before, (array) $after),
+            $option === 'rewrite_rules' => self::routed($before, $after),
+            str_ends_with($option, 'user_roles') => Changes::add('users'),
+            self::isOfSite($option) => Changes::add(Tags::SITE),
+            default => null,
+        };
+    }
+
+    private static function isOfSite(string $option): bool
+    {
+        return match (true) {
+            str_starts_with($option, 'pagewell_') => false,
+            in_array($option, self::SITE, true), str_starts_with($option, 'widget_'), str_starts_with($option, 'theme_mods_') => true,
+            // A page of settings, of WordPress or a plugin, is being saved.
+            ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') => true,
+            default => in_array($option, (array) apply_filters('pagewell_options', []), true),
+        };
+    }
+
+    /**
+     * @param array<mixed> $before
+     * @param array<mixed> $after
+     */
+    private static function stuck(array $before, array $after): void
+    {
+        [$before, $after] = [array_map('intval', $before), array_map('intval', $after)];
+        array_map(PostEvents::stuck(...), array_filter([...array_diff($after, $before), ...array_diff($before, $after)]));
+    }
+
+    /** Plugins empty the rules and make them anew, mostly the same ones; what was before they were emptied by somebody else is not known. */
+    private static function routed(mixed $before, mixed $after): void
+    {
+        if (self::$rules === false) {
+            self::$rules = $before;
+        }
+        if (!empty($after) && $after !== self::$rules) {
+            self::$rules = $after;
+            SiteEvents::siteChanged();
+        }
+    }
+}
