@@ -97,6 +97,30 @@ final class WordPressExactTest extends TestCase
         yield 'the same rules for addresses' => ['flush_rewrite_rules();', []];
     }
 
+    public function testOfASettingsPageCountsWhatPagesMayShow(): void
+    {
+        $saved = fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];
+        self::assertSame(['"site"', '"site"', '"settings:commenting"', ''], array_map($saved, ['of_a_plugin', 'upload_path', 'comment_registration', 'comment_moderation']));
+    }
+
+    public function testNoRuleForAddressesIsNewWhenAllAreMadeAnew(): void
+    {
+        self::$blog->post('flush_rewrite_rules();');
+        self::assertSame('', self::$blog->post('flush_rewrite_rules();')[1]);
+        self::assertSame('"site"', self::$blog->post("add_rewrite_rule('^port/?$', 'index.php?pagename=about', 'top'); flush_rewrite_rules();")[1]);
+        // What they were before somebody emptied them is not known.
+        self::$blog->command("update_option('rewrite_rules', '');");
+        self::assertSame('"site"', self::$blog->post('flush_rewrite_rules();')[1]);
+    }
+
+    public function testBookkeepingOfUsersIsNotShown(): void
+    {
+        $written = fn (string $key): string => self::$blog->post("update_user_meta(1, '$key', bin2hex(random_bytes(4)));")[1];
+        self::assertSame(array_fill(0, 6, ''), array_map($written, ['session_tokens', 'wp_user-settings', 'wp_dashboard_quick_press_last_post_id', 'edit_post_per_page', 'metaboxhidden_post', 'last_login']));
+        self::assertSame(array_fill(0, 3, '"user:1", "users"'), array_map($written, ['description', 'work', 'editor_of']));
+        self::assertSame('', self::$blog->post("add_filter('pagewell_ignored_meta', fn () => ['work']); update_user_meta(1, 'work', 'x');")[1]);
+    }
+
     /** @return list<string> the pages that did not come from memory; they are stored again */
     private static function dropped(): array
     {

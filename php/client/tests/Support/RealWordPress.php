@@ -179,6 +179,13 @@ final class RealWordPress
         $this->environment['PAGEWELL_CONTROL'] = $address;
     }
 
+    /** From here on its object cache is outside of the process. */
+    public function cacheObjects(RealMemcached $memcached): void
+    {
+        $this->environment['WP_MEMCACHED'] = $memcached->socket();
+        copy(__DIR__ . '/../../../wordpress/tests/site/object-cache.php', "{$this->directory}/site/wp-content/object-cache.php");
+    }
+
     private function layOut(string $plugin): void
     {
         $site = "{$this->directory}/site";

@@ -5,7 +5,7 @@
  *
  *     WordPress's own settings, theme, widgets          site: every page
  *     those of comments, feeds, registration            settings:KIND: whoever reads them (Sources)
- *     whatever is saved on a page of settings           site
+ *     whatever else is saved on a page of settings      site
  *     posts on top                                      these posts, and lists
  *     the rules by which addresses are read             site, when they are other rules
  *     roles                                             users
@@ -39,6 +39,13 @@ final class Options
         'stylesheet', 'stylesheet_root', 'template', 'template_root', 'sidebars_widgets', 'active_plugins',
         'link_manager_enabled', 'links_updated_date_format', 'links_recently_updated_prepend', 'links_recently_updated_append', 'links_recently_updated_time',
         'https_migration_required', 'hack_file', 'db_version',
+    ];
+
+    /** Options on WordPress's own pages of settings that no page shows. */
+    private const SILENT = [
+        'new_admin_email', 'default_role', 'default_post_format', 'default_email_category', 'default_link_category', 'ping_sites', 'mailserver_url', 'mailserver_port', 'mailserver_login', 'mailserver_pass',
+        'default_pingback_flag', 'default_ping_status', 'default_comment_status', 'comments_notify', 'moderation_notify', 'comment_moderation', 'comment_previously_approved', 'comment_max_links', 'moderation_keys', 'disallowed_keys',
+        'uploads_use_yearmonth_folders', 'thumbnail_crop',
     ];
 
     /** The rules for addresses as they were when this process first wrote them; false: it has not. */
@@ -83,7 +90,7 @@ final class Options
             str_starts_with($option, 'pagewell_') => false,
             in_array($option, self::SITE, true), str_starts_with($option, 'widget_'), str_starts_with($option, 'theme_mods_') => true,
             // A page of settings, of WordPress or a plugin, is being saved.
-            ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') => true,
+            ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') && !in_array($option, self::SILENT, true) => true,
             default => in_array($option, (array) apply_filters('pagewell_options', []), true),
         };
     }

@@ -11,7 +11,7 @@ add_shortcode('authors', fn () => wp_list_authors(['echo' => false, 'optioncount
 
 add_shortcode('editors', fn () => implode(', ', wp_list_pluck(get_users(['role' => 'editor']), 'display_name')));
 
-add_shortcode('work', fn () => 'Ada: ' . get_user_meta(get_user_by('login', 'ada')->ID ?? 0, 'work', true));
+add_shortcode('trade', fn () => 'Ada: ' . get_user_meta(get_user_by('login', 'ada')->ID ?? 0, 'trade', true));
 
 add_shortcode('depth', fn () => 'Depth: ' . get_post_meta(get_the_ID(), 'depth', true));
 

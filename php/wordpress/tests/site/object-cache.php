@@ -1,0 +1,183 @@
+<?php
+
+/**
+ * An object cache outside of the process, as a site with one has it in wp-content/object-cache.php:
+ * in memcached, with what was read before kept for the running request.
+ *
+ * Where memcached is, WP_MEMCACHED says: a Unix socket.
+ */
+
+final class TestObjectCache
+{
+    public static self $one;
+
+    private Memcached $store;
+
+    /** @var array<string, mixed> */
+    private array $read = [];
+
+    /** @var array<string, true> */
+    private array $passing = [];
+
+    /** @var array<string, true> */
+    private array $shared = [];
+
+    public function __construct()
+    {
+        $this->store = new Memcached();
+        $this->store->addServer(getenv('WP_MEMCACHED'), 0);
+    }
+
+    public function groups(array $groups, bool $arePassing): void
+    {
+        $arePassing ? $this->passing += array_fill_keys($groups, true) : $this->shared += array_fill_keys($groups, true);
+    }
+
+    public function get(mixed $key, string $group, bool $force, ?bool &$found): mixed
+    {
+        $name = $this->name($key, $group);
+        if (($force || !array_key_exists($name, $this->read)) && !isset($this->passing[$group])) {
+            $value = $this->store->get($name);
+            if ($this->store->getResultCode() === Memcached::RES_SUCCESS) {
+                $this->read[$name] = $value;
+            }
+        }
+        $found = array_key_exists($name, $this->read);
+        $value = $this->read[$name] ?? false;
+        return is_object($value) ? clone $value : $value;
+    }
+
+    /** @param string $how add, set or replace */
+    public function put(string $how, mixed $key, mixed $value, string $group, int $seconds): bool
+    {
+        if ($how === 'add' && wp_suspend_cache_addition()) {
+            return false;
+        }
+        $this->get($key, $group, false, $found);
+        if ($how !== 'set' && $found !== ($how === 'replace')) {
+            return false;
+        }
+        $name = $this->name($key, $group);
+        $value = is_object($value) ? clone $value : $value;
+        $done = isset($this->passing[$group]) || $this->store->$how($name, $value, $seconds);
+        unset($this->read[$name]);
+        $done && $this->read[$name] = $value;
+        return $done;
+    }
+
+    public function delete(mixed $key, string $group): bool
+    {
+        $name = $this->name($key, $group);
+        $had = array_key_exists($name, $this->read);
+        unset($this->read[$name]);
+        return isset($this->passing[$group]) ? $had : $this->store->delete($name);
+    }
+
+    public function step(mixed $key, int $step, string $group): mixed
+    {
+        $value = $this->get($key, $group, false, $found);
+        $next = max(0, (int) $value + $step);
+        return $found && $this->put('set', $key, $next, $group, 0) ? $next : false;
+    }
+
+    public function flush(bool $all): bool
+    {
+        $this->read = [];
+        return !$all || $this->store->flush();
+    }
+
+    private function name(mixed $key, string $group): string
+    {
+        $blog = isset($this->shared[$group]) || !function_exists('get_current_blog_id') ? 0 : get_current_blog_id();
+        return sha1("$blog\n$group\n$key");
+    }
+}
+
+function wp_cache_init(): void
+{
+    $GLOBALS['wp_object_cache'] = TestObjectCache::$one = new TestObjectCache();
+}
+
+function wp_cache_get($key, $group = '', $force = false, &$found = null)
+{
+    return TestObjectCache::$one->get($key, $group ?: 'default', $force, $found);
+}
+
+function wp_cache_get_multiple($keys, $group = '', $force = false)
+{
+    return array_combine($keys, array_map(static fn ($key) => wp_cache_get($key, $group, $force), $keys));
+}
+
+function wp_cache_add($key, $value, $group = '', $seconds = 0)
+{
+    return TestObjectCache::$one->put('add', $key, $value, $group ?: 'default', (int) $seconds);
+}
+
+function wp_cache_set($key, $value, $group = '', $seconds = 0)
+{
+    return TestObjectCache::$one->put('set', $key, $value, $group ?: 'default', (int) $seconds);
+}
+
+function wp_cache_replace($key, $value, $group = '', $seconds = 0)
+{
+    return TestObjectCache::$one->put('replace', $key, $value, $group ?: 'default', (int) $seconds);
+}
+
+function wp_cache_add_multiple(array $values, $group = '', $seconds = 0)
+{
+    return array_combine(array_keys($values), array_map(static fn ($key) => wp_cache_add($key, $values[$key], $group, $seconds), array_keys($values)));
+}
+
+function wp_cache_set_multiple(array $values, $group = '', $seconds = 0)
+{
+    return array_combine(array_keys($values), array_map(static fn ($key) => wp_cache_set($key, $values[$key], $group, $seconds), array_keys($values)));
+}
+
+function wp_cache_delete($key, $group = '')
+{
+    return TestObjectCache::$one->delete($key, $group ?: 'default');
+}
+
+function wp_cache_delete_multiple(array $keys, $group = '')
+{
+    return array_combine($keys, array_map(static fn ($key) => wp_cache_delete($key, $group), $keys));
+}
+
+function wp_cache_incr($key, $step = 1, $group = '')
+{
+    return TestObjectCache::$one->step($key, (int) $step, $group ?: 'default');
+}
+
+function wp_cache_decr($key, $step = 1, $group = '')
+{
+    return TestObjectCache::$one->step($key, -(int) $step, $group ?: 'default');
+}
+
+function wp_cache_flush()
+{
+    return TestObjectCache::$one->flush(true);
+}
+
+function wp_cache_flush_runtime()
+{
+    return TestObjectCache::$one->flush(false);
+}
+
+function wp_cache_add_global_groups($groups): void
+{
+    TestObjectCache::$one->groups((array) $groups, false);
+}
+
+function wp_cache_add_non_persistent_groups($groups): void
+{
+    TestObjectCache::$one->groups((array) $groups, true);
+}
+
+function wp_cache_switch_to_blog($blog): void
+{
+}
+
+function wp_cache_close()
+{
+    return true;
+}
