@@ -34,6 +34,8 @@ pub struct Figures {
     rows: Vec<(&'static str, u64, Counts, u64)>,
     writes: Counts,
     lost: u64,
+    /// The longest time without a write in time through a machine, in words.
+    longest: String,
     counters: BTreeMap<String, u64>,
     wrong: Vec<String>,
     failed: Vec<String>,
@@ -64,6 +66,7 @@ impl Figures {
             rows: rows.collect(),
             writes: tally.all(),
             lost: late.sum(),
+            longest: longest(stand),
             counters: end::counters(stand),
             wrong: wrong(stand),
             failed: stand.failed(),
@@ -138,6 +141,11 @@ impl Figures {
                  {outdated:>10}"
             );
         }
+        let _ = writeln!(
+            text,
+            "  longest time in which all writes through a machine were late: {}",
+            self.longest
+        );
         for wrong in &self.wrong {
             let _ = writeln!(text, "\n  {wrong}");
         }
@@ -180,6 +188,14 @@ impl Figures {
         }
         text
     }
+}
+
+/// But for what a kill explains.
+fn longest(stand: &Stand) -> String {
+    let Some((machine, stretch)) = stand.tally.longest_late() else { return "none".to_owned() };
+    let (took, from) = (seconds(stretch.to - stretch.from), seconds(stretch.from));
+    let before = stand.tally.before(stretch.from);
+    format!("{took:.1} s, machine {machine}, from {from:.1} s after the start on ({before})")
 }
 
 /// The first wrong answers of each machine, in words.
@@ -241,6 +257,7 @@ mod tests {
             rows: vec![("none yet", 0, [3, 0, 0, 0], 0), ("cut", 2, [6, 2, 1, 0], 1)],
             writes: [9, 2, 1, 0],
             lost: 0,
+            longest: "none".to_owned(),
             counters: BTreeMap::new(),
             wrong: Vec::new(),
             failed: Vec::new(),

@@ -4,9 +4,10 @@
 //! in vain for as long as it might have answered from memory: such writes are counted by themselves.
 
 use super::fault::{Fault, Planned};
+use super::locked;
 use harness::Stopwatch;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
 
 /// Before the first fault; the faults; after a kill.
 const CAUSES: usize = Fault::ALL.len() + 2;
@@ -31,6 +32,45 @@ pub enum Outcome {
 /// The outcomes of writes by their cause, in the order of [`Outcome`].
 pub type Counts = [u64; 4];
 
+/// A time in which every write through a machine was late, in microseconds since the start of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// From the answer to the first of them.
+    pub from: u64,
+    /// To the answer to the last.
+    pub to: u64,
+}
+
+impl Stretch {
+    fn micros(self) -> u64 {
+        self.to - self.from
+    }
+}
+
+/// The stretch that goes on through a machine, and the longest there was.
+#[derive(Debug, Default)]
+struct Stretches {
+    now: Option<Stretch>,
+    longest: Stretch,
+}
+
+impl Stretches {
+    /// A write was answered, or not; it may be late because of a kill.
+    fn answered(&mut self, outcome: Outcome, is_shadowed: bool, at: u64) {
+        match outcome {
+            Outcome::Late if !is_shadowed => {
+                let now = Stretch { from: self.now.map_or(at, |now| now.from), to: at };
+                self.now = Some(now);
+                if now.micros() > self.longest.micros() {
+                    self.longest = now;
+                }
+            }
+            Outcome::Late | Outcome::InTime => self.now = None,
+            Outcome::ByHand | Outcome::Unanswered => {}
+        }
+    }
+}
+
 /// The counts of a run.
 pub struct Tally {
     clock: Stopwatch,
@@ -39,6 +79,7 @@ pub struct Tally {
     begun: Mutex<Vec<(u64, Planned)>>,
     /// Until when writes through each machine are late because of a kill, in microseconds.
     shadows: Vec<AtomicU64>,
+    stretches: Vec<Mutex<Stretches>>,
     killed: AtomicU64,
     shadow_micros: u64,
 }
@@ -52,6 +93,7 @@ impl Tally {
             writes: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
             begun: Mutex::default(),
             shadows: (0..machines).map(|_| AtomicU64::new(0)).collect(),
+            stretches: (0..machines).map(|_| Mutex::default()).collect(),
             killed: AtomicU64::new(0),
             shadow_micros,
         }
@@ -65,7 +107,7 @@ impl Tally {
     /// This begins.
     pub fn begin(&self, planned: Planned) {
         self.now.store(planned.fault as usize, SeqCst);
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = locked(&self.begun);
         if begun.len() < BEGUN {
             begun.push((self.micros(), planned));
         }
@@ -95,11 +137,19 @@ impl Tally {
         let is_shadowed = self.micros() < self.shadows[machine].load(SeqCst);
         let cause = if is_shadowed { KILLED } else { self.now.load(SeqCst) };
         self.writes[cause][outcome as usize].fetch_add(1, SeqCst);
+        locked(&self.stretches[machine]).answered(outcome, is_shadowed, self.micros());
+    }
+
+    /// The longest time in which every write through a machine was late, but for what a kill explains; and
+    /// which machine.
+    pub fn longest_late(&self) -> Option<(usize, Stretch)> {
+        let longest = self.stretches.iter().map(|one| locked(one).longest).enumerate();
+        longest.max_by_key(|(_, one)| one.micros()).filter(|(_, one)| one.micros() > 0)
     }
 
     /// The outcomes by their cause, where there was any: its name, how often it was, what became of writes.
     pub fn by_cause(&self) -> Vec<(&'static str, u64, Counts)> {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = locked(&self.begun);
         let row = |cause: usize| {
             let counts = std::array::from_fn(|at| self.writes[cause][at].load(SeqCst));
             let (name, times) = match Fault::ALL.get(cause) {
@@ -124,13 +174,13 @@ impl Tally {
 
     /// Which fault was the last before this moment.
     pub fn fault_at(&self, micros: u64) -> Option<Fault> {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = locked(&self.begun);
         begun.iter().rev().find(|(at, _)| *at <= micros).map(|(_, planned)| planned.fault)
     }
 
     /// In words, the last two faults that had begun by this moment, and how long before.
     pub fn before(&self, micros: u64) -> String {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = locked(&self.begun);
         let past = begun.iter().rev().filter(|(at, _)| *at <= micros).take(2);
         let words =
             past.map(|(at, planned)| format!("{planned}, {} ms before", (micros - at) / 1000));
@@ -168,6 +218,28 @@ mod tests {
         assert!(words.starts_with("kill of machine") && words.contains("; cut"), "{words}");
         let other = Tally::new(1, 0);
         assert_eq!((other.fault_at(now), other.before(now)), (None, "no fault before".to_owned()));
+    }
+
+    #[test]
+    fn the_longest_time_without_a_write_in_time() {
+        let mut stretches = Stretches::default();
+        for (at, outcome, is_shadowed) in [
+            (10, Outcome::Late, false),
+            (20, Outcome::ByHand, false),
+            (30, Outcome::Late, false),
+            (40, Outcome::InTime, false),
+            (50, Outcome::Late, false),
+            (60, Outcome::Late, false),
+            (90, Outcome::Late, true),
+            (95, Outcome::Late, false),
+        ] {
+            stretches.answered(outcome, is_shadowed, at);
+        }
+        assert_eq!(stretches.longest, Stretch { from: 10, to: 30 });
+        let tally = Tally::new(2, 0);
+        assert_eq!(tally.longest_late(), None);
+        *locked(&tally.stretches[1]) = stretches;
+        assert_eq!(tally.longest_late(), Some((1, Stretch { from: 10, to: 30 })));
     }
 
     #[test]
