@@ -89,12 +89,26 @@ final class WordPressExactTest extends TestCase
         yield 'a category without posts' => ['wp_insert_term("Crabs", "category");', ['/category/crabs/', '/all/']];
         yield 'its meta' => ['update_term_meta(get_term_by("slug", "crabs", "category")->term_id, "colour", "red");', ['/category/crabs/', '/all/']];
         yield 'a user' => ['wp_insert_user(["user_login" => "eve", "user_pass" => "secret-of-eve", "user_email" => "eve@blog.test", "role" => "subscriber"]);', ['/author/eve/']];
+        yield 'what is written when WordPress has ended' => ['$id = $find("depth", "page"); register_shutdown_function(fn () => register_shutdown_function(fn () => update_post_meta($id, "depth", "9 m")));', ['/depth/']];
+        yield 'past WordPress, when it has ended' => ['$id = $find("gull"); register_shutdown_function(function () use ($id) { $GLOBALS["wpdb"]->update("wp_posts", ["post_content" => "Gone."], ["ID" => $id]); clean_post_cache($id); });', self::ofGull()];
         yield 'who may register' => ['update_option("users_can_register", 1);', ['/join/']];
         yield 'who may comment' => ['update_option("comment_registration", 1);', self::POSTS];
         yield 'how feeds are' => ['update_option("rss_use_excerpt", 1);', ['/feed/', '/comments/feed/']];
         yield 'what a menu adds by itself' => ['update_option("nav_menu_options", ["auto_add" => [1]]);', []];
         yield 'with what format a post begins' => ['update_option("default_post_format", "aside");', []];
         yield 'the same rules for addresses' => ['flush_rewrite_rules();', []];
+    }
+
+    public function testAPageThatWasSomebodysInPartIsNotKept(): void
+    {
+        self::$blog->command('foreach (["taste" => "[taste]", "as-admin" => "[as-admin]"] as $name => $content) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => $content, "post_type" => "page", "post_status" => "publish"]); }');
+        [$shown, $why] = self::$pages->ask('/taste/', 'GET', 'Cookie: taste=salt');
+        self::assertStringContainsString('You like salt', $shown);
+        self::assertStringContainsString('refusal: visitors-cookie', $why);
+        [$shown, $why] = self::$pages->ask('/as-admin/');
+        self::assertStringContainsString('Hello, admin', $shown);
+        self::assertStringContainsString('refusal: signed-in', $why);
+        self::assertStringContainsString('You like nothing', self::$pages->ask('/taste/')[0]);
     }
 
     public function testOfASettingsPageCountsWhatPagesMayShow(): void
@@ -119,6 +133,12 @@ final class WordPressExactTest extends TestCase
         self::assertSame(array_fill(0, 6, ''), array_map($written, ['session_tokens', 'wp_user-settings', 'wp_dashboard_quick_press_last_post_id', 'edit_post_per_page', 'metaboxhidden_post', 'last_login']));
         self::assertSame(array_fill(0, 3, '"user:1", "users"'), array_map($written, ['description', 'work', 'editor_of']));
         self::assertSame('', self::$blog->post("add_filter('pagewell_ignored_meta', fn () => ['work']); update_user_meta(1, 'work', 'x');")[1]);
+    }
+
+    /** @return list<string> whatever shows the post, or might if it were another one */
+    private static function ofGull(): array
+    {
+        return ['/gull/', '/category/birds/', '/author/ada/', '/all/', '/latest/', '/comments/feed/', '/nothing/', ...self::LISTS];
     }
 
     /** @return list<string> the pages that did not come from memory; they are stored again */

@@ -14,12 +14,12 @@ final class BlogPages
     {
     }
 
-    /** @return array{string, string} status and content; what Pagewell did */
-    public function ask(string $path, string $method = 'GET'): array
+    /** @return array{string, string} status and content; what Pagewell did, and why the plugin did not want it kept */
+    public function ask(string $path, string $method = 'GET', string ...$fields): array
     {
-        $options = ['method' => $method, 'header' => 'Host: blog.test', 'timeout' => 20, 'ignore_errors' => true, 'follow_location' => 0];
+        $options = ['method' => $method, 'header' => ['Host: blog.test', ...$fields], 'timeout' => 20, 'ignore_errors' => true, 'follow_location' => 0];
         $content = (string) file_get_contents($this->pagewell->address() . $path, false, stream_context_create(['http' => $options]));
-        return [$http_response_header[0] . "\n" . self::norm($content), implode(preg_grep('/^cache-status:/i', $http_response_header))];
+        return [$http_response_header[0] . "\n" . self::norm($content), implode(preg_grep('/^(cache-status|x-pagewell-refusal):/i', $http_response_header))];
     }
 
     /** Whether it comes from memory; otherwise it is made, and stored if it may be. */

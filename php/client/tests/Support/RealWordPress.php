@@ -180,7 +180,7 @@ final class RealWordPress
     }
 
     /** From here on its object cache is outside of the process. */
-    public function cacheObjects(RealMemcached $memcached): void
+    public function cacheOutside(RealMemcached $memcached): void
     {
         $this->environment['WP_MEMCACHED'] = $memcached->socket();
         copy(__DIR__ . '/../../../wordpress/tests/site/object-cache.php', "{$this->directory}/site/wp-content/object-cache.php");

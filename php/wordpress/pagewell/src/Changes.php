@@ -13,6 +13,7 @@
  *     Pagewell does not answer                               kept (Journal), told with the next ones
  *
  * A change is put on the answer at once: whatever goes wrong afterwards, the answer still says it.
+ * What is changed when WordPress has ended is told when PHP has run all that was registered before.
  * Nothing here throws, and nothing keeps a page or a write from being done.
  */
 
@@ -44,6 +45,9 @@ final class Changes
     /** @var array<string, true> to be told as the request ends */
     private static array $waiting = [];
 
+    /** WordPress has ended; what PHP runs after it may still write. */
+    private static bool $isOver = false;
+
     /** Listens to WordPress, and tells when the request ends. */
     public static function listen(): void
     {
@@ -51,7 +55,7 @@ final class Changes
         // Before the output is sent, if there is still something that holds it; and once more for
         // what other plugins write while the request ends.
         add_action('shutdown', self::tell(...), PHP_INT_MIN);
-        add_action('shutdown', self::tell(...), PHP_INT_MAX);
+        add_action('shutdown', self::last(...), PHP_INT_MAX);
         add_action('pagewell_retry', static fn () => self::retry(0));
         add_action('admin_init', static fn () => self::retry(self::RETRY_SECONDS));
     }
@@ -74,6 +78,23 @@ final class Changes
             }
         }
         self::$waiting = self::bounded(self::$waiting);
+        self::comes();
+    }
+
+    /** Something is to be told, or will be said as the request ends. */
+    public static function comes(): void
+    {
+        if (self::$isOver) {
+            self::$isOver = false;
+            register_shutdown_function(self::last(...));
+        }
+    }
+
+    private static function last(): void
+    {
+        Events::end();
+        self::tell();
+        self::$isOver = true;
     }
 
     /** What of another host could not be told waits for the control interface. */

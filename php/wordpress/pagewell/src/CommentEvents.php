@@ -51,6 +51,7 @@ final class CommentEvents
         if ((int) $new !== (int) $old) {
             Changes::add("comments:$post", 'comments');
             self::pair($post, 1);
+            Changes::comes();
         }
     }
 

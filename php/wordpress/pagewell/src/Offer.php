@@ -28,12 +28,15 @@ final class Offer
 
     private static bool $byDevice = false;
 
+    private static bool $signedIn = false;
+
     /** Begins to collect: on a GET that may end in a page. */
     public static function begin(): void
     {
         Sources::listen();
         add_filter('nonce_user_logged_out', [self::class, 'nonceOf'], PHP_INT_MAX);
         add_filter('nonce_life', [self::class, 'nonceFor'], PHP_INT_MAX);
+        add_action('set_current_user', [self::class, 'signs'], PHP_INT_MAX);
         add_filter('wp_is_mobile', [self::class, 'byDevice'], PHP_INT_MAX);
         add_filter('redirect_canonical', [self::class, 'redirects'], PHP_INT_MAX);
         add_action('parse_request', [self::class, 'forgetConditions']);
@@ -57,6 +60,12 @@ final class Offer
     {
         self::$visitorsNonce = self::$visitorsNonce || (string) $visitor !== '0';
         return $visitor;
+    }
+
+    /** Somebody is the visitor from here on; part of the page may be his although nobody is in the end. */
+    public static function signs(): void
+    {
+        self::$signedIn = self::$signedIn || is_user_logged_in();
     }
 
     /** The page is another one for phones: one copy for all will not do, unless Pagewell keeps one for each kind. */
@@ -91,7 +100,7 @@ final class Offer
             try {
                 self::finish();
                 $done = ($phase & PHP_OUTPUT_HANDLER_FINAL) !== 0;
-                self::offer(Refusal::of($done, self::$canonical, self::$visitorsNonce, self::$byDevice));
+                self::offer(Refusal::of($done, self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
             } catch (\Throwable $fault) {
                 // The page is the visitor's all the same.
                 self::offer(Refusal::Failed);

@@ -61,10 +61,10 @@ final class Options
         self::written($option, $before, $after);
     }
 
-    /** About to be deleted. */
+    /** About to be deleted. Only of these it counts what they were, and transients are deleted all the time. */
     public static function deleted(string $option): void
     {
-        self::written($option, get_option($option, null), null);
+        self::written($option, in_array($option, ['sticky_posts', 'rewrite_rules'], true) ? get_option($option, null) : null, null);
     }
 
     private static function written(string $option, mixed $before, mixed $after): void

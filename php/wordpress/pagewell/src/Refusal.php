@@ -69,11 +69,11 @@ enum Refusal: string
     private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
 
     /** Why the page as it stands is not to be stored; null when it may be. */
-    public static function of(bool $done, bool $canonical, bool $visitorsNonce, bool $byDevice): ?self
+    public static function of(bool $done, bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?self
     {
         return match (true) {
             self::hasFailed() => self::Failed,
-            is_user_logged_in() => self::SignedIn,
+            $signedIn || is_user_logged_in() => self::SignedIn,
             isset($_SERVER['HTTP_AUTHORIZATION']) || isset($_SERVER['PHP_AUTH_USER']) => self::Authorization,
             self::hasVisitorsCookie() => self::VisitorsCookie,
             is_preview() || is_customize_preview() || isset($_GET['preview']) => self::Preview,
@@ -100,7 +100,9 @@ enum Refusal: string
 
     private static function hasVisitorsCookie(): bool
     {
-        return array_diff(array_map('strval', array_keys($_COOKIE)), self::HARMLESS_COOKIES) !== [];
+        // Whoever has read one may have taken it out of $_COOKIE since.
+        $sent = array_map(static fn (string $cookie): string => trim(explode('=', $cookie, 2)[0]), explode(';', (string) ($_SERVER['HTTP_COOKIE'] ?? '')));
+        return array_diff([...array_map('strval', array_keys($_COOKIE)), ...$sent], self::HARMLESS_COOKIES, ['']) !== [];
     }
 
     private static function asksForPassword(): bool

@@ -26,6 +26,7 @@ final class Strays
         $isGone = isset(self::$gone[get_current_blog_id() . "/$id"]);
         if (!$isGone && $post instanceof \WP_Post && Tags::isData($post->post_type) && is_post_type_viewable($post->post_type)) {
             self::$posts[get_current_blog_id() . "/$id"] ??= clone $post;
+            Changes::comes();
         }
     }
 

@@ -7,7 +7,7 @@
  * Where memcached is, WP_MEMCACHED says: a Unix socket.
  */
 
-final class TestObjectCache
+final class OutsideCache
 {
     public static self $one;
 
@@ -95,12 +95,12 @@ final class TestObjectCache
 
 function wp_cache_init(): void
 {
-    $GLOBALS['wp_object_cache'] = TestObjectCache::$one = new TestObjectCache();
+    $GLOBALS['wp_object_cache'] = OutsideCache::$one = new OutsideCache();
 }
 
 function wp_cache_get($key, $group = '', $force = false, &$found = null)
 {
-    return TestObjectCache::$one->get($key, $group ?: 'default', $force, $found);
+    return OutsideCache::$one->get($key, $group ?: 'default', $force, $found);
 }
 
 function wp_cache_get_multiple($keys, $group = '', $force = false)
@@ -110,17 +110,17 @@ function wp_cache_get_multiple($keys, $group = '', $force = false)
 
 function wp_cache_add($key, $value, $group = '', $seconds = 0)
 {
-    return TestObjectCache::$one->put('add', $key, $value, $group ?: 'default', (int) $seconds);
+    return OutsideCache::$one->put('add', $key, $value, $group ?: 'default', (int) $seconds);
 }
 
 function wp_cache_set($key, $value, $group = '', $seconds = 0)
 {
-    return TestObjectCache::$one->put('set', $key, $value, $group ?: 'default', (int) $seconds);
+    return OutsideCache::$one->put('set', $key, $value, $group ?: 'default', (int) $seconds);
 }
 
 function wp_cache_replace($key, $value, $group = '', $seconds = 0)
 {
-    return TestObjectCache::$one->put('replace', $key, $value, $group ?: 'default', (int) $seconds);
+    return OutsideCache::$one->put('replace', $key, $value, $group ?: 'default', (int) $seconds);
 }
 
 function wp_cache_add_multiple(array $values, $group = '', $seconds = 0)
@@ -135,7 +135,7 @@ function wp_cache_set_multiple(array $values, $group = '', $seconds = 0)
 
 function wp_cache_delete($key, $group = '')
 {
-    return TestObjectCache::$one->delete($key, $group ?: 'default');
+    return OutsideCache::$one->delete($key, $group ?: 'default');
 }
 
 function wp_cache_delete_multiple(array $keys, $group = '')
@@ -145,32 +145,32 @@ function wp_cache_delete_multiple(array $keys, $group = '')
 
 function wp_cache_incr($key, $step = 1, $group = '')
 {
-    return TestObjectCache::$one->step($key, (int) $step, $group ?: 'default');
+    return OutsideCache::$one->step($key, (int) $step, $group ?: 'default');
 }
 
 function wp_cache_decr($key, $step = 1, $group = '')
 {
-    return TestObjectCache::$one->step($key, -(int) $step, $group ?: 'default');
+    return OutsideCache::$one->step($key, -(int) $step, $group ?: 'default');
 }
 
 function wp_cache_flush()
 {
-    return TestObjectCache::$one->flush(true);
+    return OutsideCache::$one->flush(true);
 }
 
 function wp_cache_flush_runtime()
 {
-    return TestObjectCache::$one->flush(false);
+    return OutsideCache::$one->flush(false);
 }
 
 function wp_cache_add_global_groups($groups): void
 {
-    TestObjectCache::$one->groups((array) $groups, false);
+    OutsideCache::$one->groups((array) $groups, false);
 }
 
 function wp_cache_add_non_persistent_groups($groups): void
 {
-    TestObjectCache::$one->groups((array) $groups, true);
+    OutsideCache::$one->groups((array) $groups, true);
 }
 
 function wp_cache_switch_to_blog($blog): void

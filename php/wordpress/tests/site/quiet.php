@@ -17,6 +17,19 @@ add_shortcode('depth', fn () => 'Depth: ' . get_post_meta(get_the_ID(), 'depth',
 
 add_shortcode('register', fn () => 'Join us: ' . wp_register('', '', false));
 
+add_shortcode('taste', function () {
+    $taste = $_COOKIE['taste'] ?? 'nothing';
+    unset($_COOKIE['taste']);
+    return "You like $taste";
+});
+
+add_shortcode('as-admin', function () {
+    wp_set_current_user(1);
+    $shown = 'Hello, ' . wp_get_current_user()->display_name;
+    wp_set_current_user(0);
+    return $shown;
+});
+
 add_action('init', function () {
     get_option('with_harbour') && add_rewrite_rule('^harbour/?$', 'index.php?pagename=about', 'top');
 });

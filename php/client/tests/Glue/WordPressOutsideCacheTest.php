@@ -11,7 +11,7 @@ namespace Pagewell\Tests\Glue;
 use Pagewell\Tests\Support\RealMemcached;
 use Pagewell\Tests\Support\RealWordPress;
 
-final class WordPressObjectCacheTest extends WordPressPagesTest
+final class WordPressOutsideCacheTest extends WordPressPagesTest
 {
     protected const TOGETHER = 4;
 
@@ -25,7 +25,7 @@ final class WordPressObjectCacheTest extends WordPressPagesTest
             self::markTestSkipped($missing);
         }
         self::$memcached = new RealMemcached();
-        $blog->cacheObjects(self::$memcached);
+        $blog->cacheOutside(self::$memcached);
         self::assertSame('1', $blog->command('wp_cache_set("seen", 1); echo (int) wp_using_ext_object_cache();'));
         self::assertSame('1', $blog->command('echo wp_cache_get("seen");'), 'another process sees it');
     }
