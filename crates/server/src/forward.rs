@@ -427,7 +427,10 @@ async fn pass_keeping(
                         }
                     }
                 }
-                (sent, _) => sent.map(|sent| sent.map(|response| (response, Waited::No))),
+                (sent, _) => sent.map(|sent| match sent {
+                    Ok(response) => Ok((response, Waited::No)),
+                    Err(unsent) => Err((unsent, Waited::No)),
+                }),
             }
         }
     };
@@ -436,7 +439,17 @@ async fn pass_keeping(
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None);
     };
     match sent {
-        Err(unsent) => failed(site, unsent, why.forward),
+        Err((unsent, waited)) => {
+            let mut answer = failed(site, unsent, why.forward);
+            if let Some(late) = waited.detail() {
+                // Why it has failed is in the page and in the log.
+                let mut status =
+                    CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
+                status.detail = Some(late);
+                answer.headers_mut().insert("cache-status", serve::status_value(&status));
+            }
+            answer
+        }
         Ok((response, waited)) => {
             let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);

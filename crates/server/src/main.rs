@@ -244,15 +244,19 @@ async fn run(
     }
     tracing::info!(event = "stopping");
     supervisor.tell(Tell::Stopping);
+    let door = server.site().now();
     tokio::select! {
         () = server.stop() => {
             // Until the end: stopping may take long.
             drop(watching);
-            Ok(())
+            return Ok(());
         }
-        _ = interrupted.recv() => Err("stopped at once, as asked twice".into()),
-        _ = terminated.recv() => Err("stopped at once, as asked twice".into()),
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
     }
+    // What is in hand has not ended because this process does.
+    door.all_or(None).for_each(|site| site.abandon());
+    Err("stopped at once, as asked twice".into())
 }
 
 /// Ends after another process has taken over: in good order, or at once when told to.

@@ -249,12 +249,17 @@ impl Server {
         // Nobody waits for what is not answered from memory any more.
         door.all_or(None).filter(|site| site.others.is_some()).for_each(|site| site.leave_alone());
         self.phase.send_replace(Phase::Stopping);
+        let mut leaves = Vec::new();
         for site in door.all_or(None) {
             database::ended(site).await;
             let own = site.clone();
-            tokio::spawn(async move { database::gone(&own).await });
+            leaves.push(tokio::spawn(async move { database::gone(&own).await }));
         }
         self.drain(&door).await;
+        for leave in leaves {
+            // A panic has been logged.
+            let _ = leave.await;
+        }
         door.all_or(None).for_each(|site| site.mark_untold());
         let ends = self.close(&door);
         for ((site, last), end) in door.all_or(None).zip(last).zip(&ends) {
@@ -277,13 +282,12 @@ impl Server {
         let door = self.site.now();
         self.drain(&door).await;
         self.phase.send_replace(Phase::Ended);
-        // Where the other machines were not told, the other process has to.
-        let all_told = untold(&door) == 0;
         // Those who have not asked for anything since are told so.
         let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
         // Without a word the other process drops every page when this one has ended, and its php-fpm with it.
         let ends = self.close(&door);
-        if all_told {
+        // Where the other machines were not told, the other process has to. Nothing is put in any more.
+        if untold(&door) == 0 {
             say_over(&door, &ends);
         }
         end(&self.site, self.writing, self.exporting, self.php).await;

@@ -403,6 +403,13 @@ impl Site {
         }
     }
 
+    /// The process ends now, with what it has in hand, as if it were killed: nothing is noted any more.
+    pub fn abandon(&self) {
+        if let Some(snapshots) = &self.snapshots {
+            snapshots.abandon();
+        }
+    }
+
     /// Writes down for the next process that something was in hand which may have changed anything.
     pub fn mark_unheard(&self) {
         if let (Some(_), Some(snapshots)) = (&self.others, &self.snapshots) {

@@ -33,7 +33,7 @@ pub async fn send(
     target: Target,
     visitor: &Visitor,
     head: http::request::Parts,
-) -> Result<Result<(OriginResponse, Waited), Unsent>, JoinError> {
+) -> Result<Result<(OriginResponse, Waited), (Unsent, Waited)>, JoinError> {
     heard::to_its_end(write(site.clone(), outgoing, target, visitor.clone(), head)).await
 }
 
@@ -43,7 +43,7 @@ async fn write(
     target: Target,
     visitor: Visitor,
     head: http::request::Parts,
-) -> Result<(OriginResponse, Waited), Unsent> {
+) -> Result<(OriginResponse, Waited), (Unsent, Waited)> {
     let hand = in_hand::begin(&site).await;
     let reached = outgoing.reached.clone();
     let sent = send_following(&site, &mut outgoing).await;
@@ -62,8 +62,7 @@ async fn write(
                     invalidate(&site, (&head.method, &target), failed, &nothing);
                 }
             }
-            in_hand::end(&site, hand).await;
-            return Err(unsent);
+            return Err((unsent, in_hand::end(&site, hand).await));
         }
     };
     invalidate(&site, (&head.method, &target), response.status, &response.headers);

@@ -20,22 +20,52 @@ pub fn hidden(key: &str, value: &str) -> String {
     if is_file {
         return value.into();
     }
-    match (value.find("://"), value.rfind('@')) {
-        (Some(begin), Some(end)) if end > begin => {
-            format!("{}{HIDDEN}{}", &value[..begin + 3], &value[end..])
+    match account(value) {
+        Account::At(begin, end) => format!("{}{HIDDEN}{}", &value[..begin], &value[end..]),
+        Account::Somewhere if last.ends_with("url") => HIDDEN.into(),
+        Account::None | Account::Somewhere => value.into(),
+    }
+}
+
+/// Where a name and a password stand in an address.
+enum Account {
+    /// Nowhere.
+    None,
+    /// From here to there.
+    At(usize, usize),
+    /// It is not written as it should be: perhaps somewhere.
+    Somewhere,
+}
+
+fn account(value: &str) -> Account {
+    let Some(begin) = value.find("://").map(|begin| begin + 3) else { return Account::Somewhere };
+    let (rest, query) = value[begin..].split_once('?').unwrap_or((&value[begin..], ""));
+    let host = rest.rsplit('@').next().unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+    let is_port = port.chars().all(|digit| digit.is_ascii_digit() || "/\"'] ".contains(digit));
+    let is_known = |pair: &str| {
+        ["socket=", "host=", "ssl", "position="].iter().any(|name| pair.starts_with(name))
+    };
+    let is_plain = query.is_empty() || query.split('&').all(is_known);
+    match rest.rfind('@').map(|end| begin + end) {
+        Some(end) if is_plain => Account::At(begin, end),
+        None if is_plain && (is_port || host.contains('/')) && !host.contains("//") => {
+            Account::None
         }
-        _ => value.into(),
+        _ => Account::Somewhere,
     }
 }
 
 /// A line of a file in which this key stands, as it may be shown: as long as it is, with stars for what is not.
+/// An address of which an error speaks may have its password anywhere.
 pub fn blotted(key: &str, line: &str) -> String {
-    let account = line.find("://").zip(line.rfind('@')).map(|(begin, end)| (begin + 3, end));
-    let value = line.find('=').map(|begin| (begin + 1, line.len()));
-    match if key.contains("php.env") { value } else { account } {
-        Some((begin, end)) if begin < end => {
-            let stars = "*".repeat(line[begin..end].chars().count());
-            format!("{}{stars}{}", &line[..begin], &line[end..])
+    let is_secret =
+        key.contains("php.env") || key.ends_with("database.url") || key.ends_with("stream.url");
+    let is_listed = key.starts_with("database[") || key.contains(".database[");
+    match line.find('=').map(|begin| begin + 1) {
+        Some(begin) if is_secret || is_listed && key.ends_with(".url") => {
+            let stars = "*".repeat(line[begin..].chars().count());
+            format!("{}{stars}", &line[..begin])
         }
         _ => line.into(),
     }

@@ -217,7 +217,7 @@ mod tests {
     fn no_error_shows_a_secret() {
         let file = "stream.url = \"redis://me:it@/a@host:x\"\n[php.env]\nKEY = \"abc\"\n";
         let url = with_place(file, "stream.url: no port");
-        assert!(url.contains("\n1 | stream.url = \"redis://********@host:x\"\n"), "{url}");
+        assert!(!url.contains("redis") && url.contains("\n1 | stream.url =****"), "{url}");
         let env = with_place(file, "php.env.KEY: no");
         assert!(env.contains("\n3 | KEY =******\n"), "{env}");
     }

@@ -404,13 +404,18 @@ async fn invalidate(
     call: Invalidate,
     peer: Option<SocketAddr>,
 ) -> Result<serde_json::Value, ControlError> {
-    let hands = in_hand::begin_all(door.all_or(None)).await;
-    let site = door.clone();
-    // Dropping a million pages takes a while: not where visitors are served.
-    let done =
-        tokio::task::spawn_blocking(move || (invalidate::invalidate(&site, &call, peer), hands));
-    let (told, hands) = done.await.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
-    let others = in_hand::end_all(door.all_or(None), hands).await;
+    let door = door.clone();
+    let carried_out = async move {
+        let hands = in_hand::begin_all(door.all_or(None)).await;
+        let site = door.clone();
+        // Dropping a million pages takes a while: not where visitors are served.
+        let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
+        let told = done.await;
+        let others = in_hand::end_all(door.all_or(None), hands).await;
+        told.map(|told| (told, others))
+    };
+    let done = tokio::spawn(carried_out).await.and_then(|done| done);
+    let (told, others) = done.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
     told.map(|mut told| {
         others.say_in(&mut told);
         told

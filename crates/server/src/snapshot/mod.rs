@@ -49,6 +49,9 @@ pub struct Snapshots {
     taken_up: AtomicBool,
     /// Whether an earlier process may have left something that the other machines were not told.
     left_untold: AtomicBool,
+    /// Whether there is something of the kind here, and it could not be written down: no journal may say that all
+    /// is well.
+    lacks_mark: AtomicBool,
 }
 
 impl Snapshots {
@@ -56,8 +59,8 @@ impl Snapshots {
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
         let (journal, writing) = (Mutex::new(None), Arc::default());
-        let [runs, loaded, unremoved, taken_up, left_untold] =
-            [(); 5].map(|()| AtomicBool::new(false));
+        let [runs, loaded, unremoved, taken_up, left_untold, lacks_mark] =
+            [(); 6].map(|()| AtomicBool::new(false));
         let in_hand = AtomicUsize::new(0);
         Snapshots {
             config,
@@ -70,6 +73,7 @@ impl Snapshots {
             unremoved,
             taken_up,
             left_untold,
+            lacks_mark,
         }
     }
 
@@ -84,7 +88,8 @@ impl Snapshots {
     pub fn mark_untold(&self) -> bool {
         let marked = self.files.mark_untold();
         if let Err(error) = &marked {
-            // A journal that is not whole says as much.
+            // Without a journal that is whole the next process takes it for so.
+            self.lacks_mark.store(true, Ordering::Release);
             self.forget(&mut self.journal(), "untold", error);
         }
         marked.is_ok()
@@ -92,7 +97,16 @@ impl Snapshots {
 
     /// They have been told everything; whether that is written down.
     pub fn unmark_untold(&self) -> bool {
-        self.files.unmark_untold().is_ok()
+        let unmarked = self.files.unmark_untold().is_ok();
+        if unmarked {
+            self.lacks_mark.store(false, Ordering::Release);
+        }
+        unmarked
+    }
+
+    /// Whether something is untold, and could not be written down.
+    pub fn lacks_mark(&self) -> bool {
+        self.lacks_mark.load(Ordering::Acquire)
     }
 
     /// Whether what was left is put in or given up.
@@ -173,6 +187,20 @@ impl Snapshots {
         let _writing = self.pause().await;
         *self.journal() = None;
         self.files.let_go();
+    }
+
+    /// Another process was to go on with what is there, and does not: nobody may.
+    pub fn take_back(&self) {
+        if let Err(error) = self.files.take_hold() {
+            // It is not noted here who has it; what is there is removed all the same.
+            tracing::warn!(event = "snapshot-not-written", reason = "lock", error);
+        }
+        self.start_over();
+    }
+
+    /// Notes nothing any more, not even that what is in hand has ended.
+    pub fn abandon(&self) {
+        *self.journal() = None;
     }
 
     /// Takes everything away, because pages mean something else from now on. The next snapshot is written

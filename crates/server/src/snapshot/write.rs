@@ -47,6 +47,8 @@ enum NotWritten {
     NotFollowed,
     /// What was left by an earlier process is not all put in yet.
     NotLoaded,
+    /// The other machines have not been told everything, and that cannot be written down.
+    Untold,
     /// Pagewell stops, or the time is up.
     Interrupted,
     /// A change could not be noted meanwhile.
@@ -60,6 +62,7 @@ impl NotWritten {
         match self {
             NotWritten::NotFollowed => "not-followed",
             NotWritten::NotLoaded => "not-loaded",
+            NotWritten::Untold => "untold",
             NotWritten::Interrupted => "interrupted",
             NotWritten::Journal => "journal",
             NotWritten::Io(_) => "file",
@@ -191,6 +194,9 @@ fn end(snapshots: &Snapshots) {
 fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
     if !snapshots.loaded.load(Ordering::Acquire) {
         return Err(NotWritten::NotLoaded);
+    }
+    if snapshots.lacks_mark() {
+        return Err(NotWritten::Untold);
     }
     snapshots.begin_running()?;
     let (positions, logs) = positions(site)?;

@@ -160,8 +160,10 @@ fn follow(
                 tracing::error!(event = "predecessor-lost", %error);
                 change(door.all_or(None), &[Target::Everything], Strength::Drop);
                 // Nor whether it had told the other machines.
-                door.all_or(None)
-                    .for_each(|site| site.tell_others(&[Target::Everything], Strength::Drop));
+                for site in door.all_or(None) {
+                    site.tell_others(&[Target::Everything], Strength::Drop);
+                    site.mark_untold();
+                }
                 return;
             }
         };

@@ -154,6 +154,11 @@ impl Doorway {
         let serves = is_free && matches!(tokio::time::timeout(BEGINNING, told).await, Ok(Ok(())));
         // It may have said so just now.
         let serves = serves || successor.give_up();
+        if !serves {
+            // What was left for the other one nobody may use: from here on it is not noted what changes.
+            let snapshots = sites.iter().filter_map(|site| site.snapshots.as_ref());
+            snapshots.for_each(|snapshots| snapshots.take_back());
+        }
         self.phase.send_replace(if serves { Phase::Left } else { Phase::Serving });
         serves
     }

@@ -10,12 +10,14 @@ use crate::database::source::Failed;
 use bytes::BytesMut;
 use std::io;
 use std::time::Duration;
-use valkey::{Replies, Reply, authenticate, command, select};
+use valkey::{Place as Reached, Replies, Reply, authenticate, command, extent, fields, select};
 
 /// How long connecting, or the answer to a command may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// What a reply takes at most: more than as many entries as are asked for do.
 const REPLY_BYTES: usize = 48 << 20;
+/// How much is shown of what the server says against a command.
+const ERROR_CHARACTERS: usize = 300;
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -72,6 +74,30 @@ impl Connection {
         }
     }
 
+    /// The next reply, to a command that asks for the fields of a hash.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask), or it is something else.
+    pub async fn fields(&mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Failed> {
+        let read = fields(good(self.receive(Duration::ZERO).await?)?);
+        let why = "a hash was asked for, and something else was answered";
+        read.ok_or_else(|| Failed::Said("bad-reply", why.into()))
+    }
+
+    /// The next reply, to a command that asks how far this stream has come.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask), or it is something else.
+    pub async fn extent(&mut self, key: &str) -> Result<Reached, Failed> {
+        let reply = self.receive(Duration::ZERO).await?;
+        if let Some(place) = extent(&reply) {
+            return Ok(place);
+        }
+        good(reply)?;
+        let why = format!("{key} is no stream, or the server is older than Redis 7.0");
+        Err(Failed::Said("old-server", why))
+    }
+
     /// Sends commands; each has a reply.
     ///
     /// # Errors
@@ -108,6 +134,9 @@ impl Connection {
 /// A reply that is no error.
 pub fn good(reply: Reply) -> Result<Reply, Failed> {
     let Reply::Error(text) = reply else { return Ok(reply) };
+    // It comes into logs and onto screens.
+    let shown = |character: char| if character.is_control() { ' ' } else { character };
+    let text: String = text.chars().take(ERROR_CHARACTERS).map(shown).collect();
     let name = match text.split(' ').next() {
         Some("NOAUTH" | "WRONGPASS") => "access-denied",
         Some("NOPERM") => "not-permitted",

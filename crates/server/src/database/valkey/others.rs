@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use valkey::{Added, Id, Reply, add, all_fields, fields};
+use valkey::{Added, Id, Reply, add, all_fields, ask_extent};
 
 /// How much may wait to be told.
 const WAITING_BYTES: usize = 16 << 20;
@@ -95,6 +95,20 @@ struct Teller {
     sent: VecDeque<Sent>,
     readers: Readers,
     is_away: bool,
+    /// Which start of the server it was told to last.
+    run: String,
+}
+
+impl Teller {
+    /// What not everybody has applied may have gone with the stream: it is told once more, as a change of
+    /// everything, which costs nothing: who has read that stream has dropped every page.
+    fn tell_all_again(&mut self) {
+        let Some((first, last)) = self.sent.front().zip(self.sent.back()) else { return };
+        let added = words::entry(&[Target::Everything], Strength::Drop);
+        let again = Waiting { number: last.number, added, since: first.since };
+        self.sent.clear();
+        self.batch.push_front(again);
+    }
 }
 
 /// A connection to the server, and which start of it that is (`run_id`).
@@ -189,7 +203,8 @@ impl Others {
     fn unmark(&self, snapshots: Option<&Snapshots>) {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
-        if queue.is_marked && self.told.load(Ordering::Acquire) == queue.last {
+        let is_marked = queue.is_marked || snapshots.lacks_mark();
+        if is_marked && self.told.load(Ordering::Acquire) == queue.last {
             queue.is_marked = !snapshots.unmark_untold();
         }
     }
@@ -260,36 +275,58 @@ impl Others {
     /// Sends what is to be sent, and looks who has applied it.
     async fn step(&self, teller: &mut Teller, site: &Site) -> Result<Moved, Failed> {
         let SharedStream { key, keep } = &self.stream;
-        let Server { connection, run } = match &mut teller.server {
-            Some(server) => server,
-            none => none.insert(Server::open(&self.config).await?),
-        };
-        let adding = teller.batch.iter().map(|one| add(key, *keep, &one.added));
-        let mut commands = adding.collect::<Vec<_>>().concat();
-        commands.append(&mut all_fields(&readers::hash(key)));
+        if teller.server.is_none() {
+            let server = Server::open(&self.config).await?;
+            if *server.run != *std::mem::replace(&mut teller.run, server.run.clone()) {
+                teller.tell_all_again();
+            }
+            teller.server = Some(server);
+        }
+        let Teller { server, batch, sent, readers, .. } = teller;
+        let Some(Server { connection, run }) = server else { return Ok(Moved::No) };
+        let looking = all_fields(&readers::hash(key));
+        let asked = Instant::now();
+        let mut commands = Vec::new();
+        if !batch.is_empty() {
+            // Before anything is added: what somebody has read by then does not count for it.
+            commands = [looking.clone(), ask_extent(key)].concat();
+            batch.iter().for_each(|one| commands.append(&mut add(key, *keep, &one.added)));
+        }
+        commands.extend_from_slice(&looking);
         connection.send(&commands).await?;
-        while !teller.batch.is_empty() {
+        let mut is_another = false;
+        if !batch.is_empty() {
+            let said = connection.fields().await?;
+            let last = connection.extent(key).await?.id;
+            readers.see(key, said, Some(last), asked);
+            is_another = sent.back().is_some_and(|one| one.id > last);
+        }
+        while !batch.is_empty() {
             let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
             // It is told, whatever becomes of the others.
-            let Some(Waiting { number, since, .. }) = teller.batch.pop_front() else { break };
-            self.told.store(number, Ordering::Release);
+            let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
+            self.told.fetch_max(number, Ordering::AcqRel);
             site.counters.stream_told.add();
-            if teller.sent.len() >= SENT_MAX {
+            if sent.len() >= SENT_MAX {
                 // Whoever waits for it waits for a later one.
-                teller.sent.pop_back();
+                sent.pop_back();
             }
-            teller.sent.push_back(Sent { number, id, since });
+            sent.push_back(Sent { number, id, since });
         }
         self.unmark(site.snapshots.as_deref());
-        let said = fields(good(connection.receive(Duration::ZERO).await?)?).ok_or_else(unread)?;
+        let said = connection.fields().await?;
         if std::mem::take(&mut teller.is_away) {
             tracing::info!(event = "stream-told");
         }
-        let (least, forgotten) = teller.readers.look((key, run), said, Instant::now());
+        let forgotten = readers.see(key, said, None, asked);
+        let least = readers.least(run, asked);
         for command in forgotten {
             connection.send(&command).await?;
             // Where it may not, it stays.
             connection.receive(Duration::ZERO).await?;
+        }
+        if is_another {
+            teller.tell_all_again();
         }
         Ok(self.take_in(&mut teller.sent, least))
     }

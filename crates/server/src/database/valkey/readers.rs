@@ -24,6 +24,8 @@ const BEAT: Duration = Duration::from_secs(1);
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 /// How many are forgotten at once.
 const FORGOTTEN_AT_ONCE: usize = 64;
+/// How many machines are looked at: more are none, and whoever writes is late.
+const SEEN_MAX: usize = 1_000;
 /// What a machine says first that has taken its leave.
 const GONE: &str = "gone";
 /// Of a machine that says something else, for which it is waited all the same.
@@ -133,11 +135,16 @@ fn saying(text: &str) -> Option<Saying> {
 ///   not there any more, without having taken his leave, is waited for as if he were silent.
 /// - the server is started anew with a clock that is behind → told, by a lower id than a machine has read
 ///   before: what was read of another start of the server counts for nothing.
+/// - the stream is deleted, and its ids begin lower than before (the clock was put back, or one was made by
+///   hand) → told → the machine notices: who says that he has read further than the stream had come *before*
+///   it was told has not read this one, until he says something else.
 /// - a machine takes its leave → it is seen by one, and not yet by another: its field stays for as long as
 ///   somebody could wait for it.
 #[derive(Default)]
 pub struct Readers {
     seen: HashMap<String, Seen>,
+    /// Whether there are more than are looked at.
+    is_crowded: bool,
 }
 
 /// A machine, by what it said last, and since when it has.
@@ -145,12 +152,23 @@ struct Seen {
     text: String,
     saying: Saying,
     since: Instant,
+    /// Up to here he says he has read, and it is not of this stream.
+    void: Option<Id>,
 }
 
 impl Seen {
     fn new(text: String, now: Instant) -> Seen {
         let saying = saying(&text).unwrap_or(UNREADABLE);
-        Seen { text, saying, since: now }
+        Seen { text, saying, since: now, void: None }
+    }
+
+    /// The stream had come to here, a moment after he was seen.
+    fn compare(&mut self, last: Id) {
+        if let Read::UpTo(id, _) = self.saying.read
+            && id > last
+        {
+            self.void = Some(id);
+        }
     }
 
     /// Whether it may answer from memory.
@@ -172,28 +190,36 @@ impl Seen {
     /// Up to where it has applied all of this start of the server.
     fn read(&self, run: &str) -> Id {
         match &self.saying.read {
-            Read::UpTo(id, of) if **of == *run => *id,
+            Read::UpTo(id, of) if **of == *run && self.void != Some(*id) => *id,
             Read::UpTo(..) | Read::Nobody | Read::Gone => Id::default(),
         }
     }
 }
 
 impl Readers {
-    /// Up to where everybody has applied who may answer from memory, by the fields of the hash of this start of
-    /// the server; none: there is nobody. Besides the commands that forget those of whom nothing was heard for
-    /// long.
-    pub fn look(
+    /// Takes in the fields of the hash, and where it is known how far the stream had come a moment later. Returns
+    /// the commands that forget those of whom nothing was heard for long.
+    pub fn see(
         &mut self,
-        (key, run): (&str, &str),
+        key: &str,
         fields: Vec<(Vec<u8>, Vec<u8>)>,
+        last: Option<Id>,
         now: Instant,
-    ) -> (Option<Id>, Vec<Vec<u8>>) {
+    ) -> Vec<Vec<u8>> {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let fields = fields.into_iter().map(|(name, value)| (text(name), text(value)));
         let (mut seen, mut forgotten) = (HashMap::new(), Vec::new());
+        self.is_crowded = fields.len() > SEEN_MAX;
+        let fields = fields.into_iter().take(SEEN_MAX);
+        let fields = fields.map(|(name, value)| (text(name), text(value)));
         for (name, value) in fields.filter(|(name, _)| name != own()) {
-            let before = self.seen.remove(&name).filter(|before| before.text == value);
-            let one = before.unwrap_or_else(|| Seen::new(value, now));
+            let mut one = match self.seen.remove(&name) {
+                Some(before) if before.text == value => before,
+                before => {
+                    let void = before.and_then(|before| before.void);
+                    Seen { void, ..Seen::new(value, now) }
+                }
+            };
+            last.into_iter().for_each(|last| one.compare(last));
             if one.is_forgotten(now) && forgotten.len() < FORGOTTEN_AT_ONCE {
                 forgotten.push(remove_field_if(&hash(key), &name, &one.text));
             }
@@ -202,10 +228,21 @@ impl Readers {
         // Those that are not there any more, and have not taken their leave.
         let lost = self.seen.drain().filter(|(_, one)| !one.is_forgotten(now));
         seen.extend(lost.filter(|(_, one)| one.saying.read != Read::Gone));
-        let answering = seen.values().filter(|one| one.may_answer(now));
-        let least = answering.map(|one| one.read(run)).min();
+        if seen.len() > SEEN_MAX {
+            seen = seen.into_iter().take(SEEN_MAX).collect();
+            self.is_crowded = true;
+        }
         self.seen = seen;
-        (least, forgotten)
+        forgotten
+    }
+
+    /// Up to where everybody has applied all of this start of the server who may answer from memory; none: there
+    /// is nobody.
+    pub fn least(&self, run: &str, now: Instant) -> Option<Id> {
+        // Of so many not all are known.
+        let crowd = self.is_crowded.then(Id::default);
+        let answering = self.seen.values().filter(|one| one.may_answer(now));
+        answering.map(|one| one.read(run)).chain(crowd).min()
     }
 }
 
@@ -224,8 +261,8 @@ mod tests {
         let mut look = |fields: &[(&str, &str)], seconds| {
             let fields = fields.iter().map(|(name, value)| field(name, value)).collect();
             let at = now + Duration::from_secs(seconds);
-            let (least, forgotten) = readers.look(("k", "r"), fields, at);
-            (least, forgotten.len())
+            let forgotten = readers.see("k", fields, None, at);
+            (readers.least("r", at), forgotten.len())
         };
         assert_eq!(look(&[], 0), (None, 0));
         assert_eq!(look(&[(own(), "1-0 1 20000 r")], 0), (None, 0));
@@ -257,7 +294,10 @@ mod tests {
     #[test]
     fn what_was_read_of_another_server_counts_for_nothing() {
         let (mut readers, now) = (Readers::default(), Instant::now());
-        let mut look = |value, run| readers.look(("k", run), vec![field("a", value)], now).0;
+        let mut look = |value, run| {
+            readers.see("k", vec![field("a", value)], None, now);
+            readers.least(run, now)
+        };
         assert_eq!(look("9-0 1 20000 r", "r"), Some(Id { ms: 9, number: 0 }));
         assert_eq!(look("9-0 1 20000 r", "s"), Some(Id::default()));
         assert_eq!(look("5-0 2 20000 s", "s"), Some(Id { ms: 5, number: 0 }));
@@ -267,9 +307,34 @@ mod tests {
     fn who_says_too_many_names_does_not_hold_up_who_tells() {
         let (mut readers, now) = (Readers::default(), Instant::now());
         let all = || (0..200).map(|n| field(&n.to_string(), "gone 1")).collect();
-        assert_eq!(readers.look(("k", "r"), all(), now).1.len(), 0);
+        assert_eq!(readers.see("k", all(), None, now).len(), 0);
+        assert_eq!(readers.least("r", now), None);
         let later = now + Duration::from_secs(1);
-        assert_eq!(readers.look(("k", "r"), all(), later).1.len(), FORGOTTEN_AT_ONCE);
+        assert_eq!(readers.see("k", all(), None, later).len(), FORGOTTEN_AT_ONCE);
+        // Nor takes up memory without a bound; of so many it is not known who has read what.
+        for round in 0..5 {
+            let many = (0..2_000).map(|n| field(&format!("{round}-{n}"), "9-0 1 20000 r"));
+            readers.see("k", many.collect(), None, later);
+            assert!(readers.seen.len() <= SEEN_MAX);
+            assert_eq!(readers.least("r", later), Some(Id::default()));
+        }
+    }
+
+    #[test]
+    fn what_was_read_of_a_stream_that_is_gone_counts_for_nothing() {
+        let (mut readers, now) = (Readers::default(), Instant::now());
+        let id = |ms| Id { ms, number: 0 };
+        let mut see = |value: &str, last: Option<u64>| {
+            readers.see("k", vec![field("a", value)], last.map(id), now);
+            readers.least("r", now)
+        };
+        assert_eq!(see("90-0 1 20000 r", Some(90)), Some(id(90)));
+        // Deleted, and at 50: he goes on saying the same until he notices, and then less.
+        assert_eq!(see("90-0 2 20000 r", Some(50)), Some(id(0)));
+        assert_eq!(see("90-0 3 20000 r", None), Some(id(0)));
+        assert_eq!(see("90-0 3 20000 r", Some(120)), Some(id(0)));
+        assert_eq!(see("51-0 4 20000 r", None), Some(id(51)));
+        assert_eq!(see("130-0 5 20000 r", Some(130)), Some(id(130)));
     }
 
     /// The value of a command that sets a field.

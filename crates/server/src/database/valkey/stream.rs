@@ -14,7 +14,7 @@ use crate::database::source::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use valkey::{Entry, Place, Reply, add_nothing, ask_extent, extent, read_after, read_whole, whole};
+use valkey::{Entry, Id, Place, Reply, add_nothing, ask_extent, read_after, read_whole, whole};
 
 /// How many entries are asked for at once.
 const ENTRIES: usize = 32;
@@ -66,14 +66,7 @@ impl Session {
 
     async fn place(&mut self) -> Result<Place, Failed> {
         self.connection.send(&ask_extent(&self.key)).await?;
-        let reply = self.connection.receive(Duration::ZERO).await?;
-        if let Some(place) = extent(&reply) {
-            return Ok(place);
-        }
-        good(reply)?;
-        let key = &self.key;
-        let why = format!("{key} is no stream, or the server is older than Redis 7.0");
-        Err(Failed::Said("old-server", why))
+        self.connection.extent(&self.key).await
     }
 }
 
@@ -123,8 +116,12 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
         return Err(Failed::Said("read-only", why).into());
     }
     session.try_to_add().await?;
-    if aim == Aim::Check {
-        session.try_to_say().await?;
+    let run: Arc<str> = server.run.as_str().into();
+    let mut own = (aim == Aim::Follow).then(|| Own::new(&session.key, config, &run));
+    match own.as_mut().and_then(|own| own.say(Id::default())) {
+        // Before it is asked how far the stream has come: whoever adds something after that waits for this one.
+        Some(said) => drop(session.connection.ask(&said).await?),
+        None => session.try_to_say().await?,
     }
     let committed = session.committed().await?;
     let warnings: Vec<Warning> = server
@@ -138,8 +135,6 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
         })
         .into_iter()
         .collect();
-    let run = server.run.into();
-    let own = (aim == Aim::Follow).then(|| Own::new(&session.key, config, &run));
     let (place, waiting) = (Place::default(), VecDeque::new());
     let stream = Stream { session, place, waiting, own, is_at_end: false };
     Ok(Connected {
