@@ -377,6 +377,10 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
     // It answers nobody now, and here it has died.
     drop(stream);
     until("it serves again", || first.log().contains("take-over-failed"));
+    let left = fs::read_dir(story.site.at("snapshots")).expect("a directory").flatten();
+    let left: Vec<_> = left.map(|file| file.file_name()).collect();
+    let is_snapshot = |name: &&std::ffi::OsString| name.to_string_lossy().contains(".snapshot");
+    assert_eq!(left.iter().find(is_snapshot), None, "killed now, nobody may begin with it");
     story.write(3);
     let page = ask(&first);
     assert!(!is_hit(&page) && truth(&page.text()) == 3, "{}", cache_status(&page));

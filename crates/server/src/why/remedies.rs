@@ -32,6 +32,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("after-write", "Nothing: it passes in a moment; the rule's after_write says how long."),
     ("rule", "Nothing, if the rule is meant so; else change the rule."),
     ("handed-over", "Nothing: the next connection is the new process's."),
+    ("stopping", "Nothing: the next connection is another process's."),
     (
         "changes-late",
         "See database-broken and stream-untold in the log; raise database.barrier or stream.barrier if the server is only slow.",

@@ -6,6 +6,7 @@ use super::{
     stored, until,
 };
 use harness::{Address, Pagewell, PrivateDir, Signal, Wait};
+use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -123,12 +124,16 @@ struct Cut {
 
 impl Cut {
     fn new() -> Cut {
+        Cut::with("drain = \"300ms\"")
+    }
+
+    fn with(limits: &str) -> Cut {
         let machines = Machines::new();
         machines.stream.command(&ACCOUNT).expect("an account");
         let directory = machines.site.at("snapshots");
         let config = format!(
             "[stream]\nurl = \"redis://one:x@127.0.0.1:{}\"\nbarrier = \"100ms\"\n\
-             [limits]\ndrain = \"300ms\"\n\
+             [limits]\n{limits}\n\
              [snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\nevery = \"1s\"\n",
             machines.stream.port()
         );
@@ -217,6 +222,92 @@ fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
     stopped(&mut cut.here);
     asking.join().expect("it has asked");
     cut.is_told_by_the_next();
+}
+
+#[test]
+fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
+    let mut cut = Cut::with("drain = \"1h\"");
+    until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
+    let asking = in_hand(&cut);
+    cut.here.signal(Signal::TERM);
+    until("it is told to stop", || cut.here.log().contains("event=\"stopping\""));
+    stopped(&mut cut.here);
+    asking.join().expect("it has asked");
+    cut.is_told_by_the_next();
+}
+
+/// Who makes a call and leaves has changed something all the same.
+#[test]
+fn what_nobody_waits_for_is_told_by_the_next_process() {
+    let mut cut = Cut::new();
+    until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
+    cut.cut();
+    cut.machines.truth(1, "new");
+    let Address::Tcp(admin) = *cut.here.admin() else { panic!("a TCP address") };
+    let mut call = std::net::TcpStream::connect(admin).expect("it listens");
+    let what = "{\"tags\":[\"file:1\"]}";
+    let length = what.len();
+    let head = "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    write!(call, "{head}Content-Length: {length}\r\n\r\n{what}").expect("it is said");
+    until("it is applied", || counter(&cut.here, "stream_untold") == 1);
+    drop(call);
+    until("it is waited for no longer", || counter(&cut.here, "stream_late") == 1);
+    cut.here.kill();
+    cut.is_told_by_the_next();
+}
+
+/// Nobody is told by the process that hands over; so who has taken over tells it.
+#[test]
+fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
+    let mut cut = Cut::new();
+    cut.machines.site.file(
+        "slow.php",
+        "<?php note('begun'); wait_for('go'); header('Cache-Group-Invalidation: \"file:1\"');",
+    );
+    let target = cut.here.address().clone();
+    let slow = std::thread::spawn(move || {
+        let _ = harness::Client::new(target).send(&harness::Request::form("/slow.php", ""));
+    });
+    cut.machines.site.wait_for("begun");
+    let next = take_over(&cut.machines, &cut.config, &cut.here);
+    cut.cut();
+    cut.machines.truth(1, "new");
+    cut.machines.site.note("go");
+    slow.join().expect("it has asked");
+    let mut first = std::mem::replace(&mut cut.here, next);
+    assert!(matches!(first.wait(PATIENCE), Wait::Ended(_)), "{}", first.log());
+    cut.machines.stream.command(&ACCOUNT).expect("an account");
+    shows(&cut.there, ONE, "1=new");
+}
+
+/// An answer that says that a write has failed says as well that the others may not know it.
+#[test]
+fn a_write_that_has_failed_may_be_late() {
+    let machines = Machines::new();
+    machines.site.file("dies.php", "<?php posix_kill(getmypid(), 9);");
+    let here = machines.machine("barrier = \"100ms\"", "");
+    let there = machines.machine("", "");
+    until("they know each other", || machines.readers() == [2, 0]);
+    assert!(!is_late(&post(&here, "/write.php?n=1&to=x")));
+    there.signal(Signal::STOP);
+    let failed = super::ask(&here, harness::Request::form("/dies.php", ""));
+    assert!(failed.status == 502 && is_late(&failed), "{}", failed.text());
+    there.signal(Signal::CONT);
+}
+
+/// It may have ended before anybody has heard of its leave, unless it waits for that.
+#[test]
+fn who_has_nothing_to_wait_for_takes_his_leave_all_the_same() {
+    let machines = Machines::new();
+    let config = machines.config("", "[site]\norigin = \"http://127.0.0.1:9\"\n");
+    for round in 1..=5 {
+        let file = machines.site.config(&config, "").display().to_string();
+        let args = ["--memory", "64M", "--config", &file];
+        let mut one = Pagewell::start(binary(), &args).expect("it starts");
+        until("it reads", || machines.readers() == [1, round - 1]);
+        stopped(&mut one);
+        assert_eq!(machines.readers(), [0, round]);
+    }
 }
 
 #[test]
