@@ -427,10 +427,7 @@ async fn pass_keeping(
                         }
                     }
                 }
-                (sent, _) => sent.map(|sent| match sent {
-                    Ok(response) => Ok((response, Waited::No)),
-                    Err(unsent) => Err((unsent, Waited::No)),
-                }),
+                (sent, _) => sent.map(not_late),
             }
         }
     };
@@ -439,17 +436,7 @@ async fn pass_keeping(
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None);
     };
     match sent {
-        Err((unsent, waited)) => {
-            let mut answer = failed(site, unsent, why.forward);
-            if let Some(late) = waited.detail() {
-                // Why it has failed is in the page and in the log.
-                let mut status =
-                    CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
-                status.detail = Some(late);
-                answer.headers_mut().insert("cache-status", serve::status_value(&status));
-            }
-            answer
-        }
+        Err((unsent, waited)) => failed_late(site, unsent, why.forward, waited),
         Ok((response, waited)) => {
             let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
             status.forward_status = Some(response.status);
@@ -460,6 +447,28 @@ async fn pass_keeping(
             on_the_way(site, &facts, passed)
         }
     }
+}
+
+/// The answer when the origin did not answer a write that other machines may not know of; why is in its page, and in
+/// the log.
+fn failed_late(
+    site: &Arc<Site>,
+    unsent: Unsent,
+    why: ForwardReason,
+    waited: Waited,
+) -> Response<ResponseBody> {
+    let mut answer = failed(site, unsent, why);
+    if let Some(late) = waited.detail() {
+        let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+        status.detail = Some(late);
+        answer.headers_mut().insert("cache-status", serve::status_value(&status));
+    }
+    answer
+}
+
+/// Of what was sent and is no write.
+fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Waited), (Unsent, Waited)> {
+    sent.map(|response| (response, Waited::No)).map_err(|unsent| (unsent, Waited::No))
 }
 
 /// What the cache reads of a request.

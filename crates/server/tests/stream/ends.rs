@@ -247,7 +247,8 @@ fn what_nobody_waits_for_is_told_by_the_next_process() {
     let mut call = std::net::TcpStream::connect(admin).expect("it listens");
     let what = "{\"tags\":[\"file:1\"]}";
     let length = what.len();
-    let head = "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let head =
+        "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     write!(call, "{head}Content-Length: {length}\r\n\r\n{what}").expect("it is said");
     until("it is applied", || counter(&cut.here, "stream_untold") == 1);
     drop(call);
