@@ -386,6 +386,20 @@ fn what_was_read_of_another_server_counts_for_nothing() {
     shows(&there, ONE, "1=new");
 }
 
+/// What the stream has taken is told, whatever else cannot be asked.
+#[test]
+fn what_is_told_is_told_once() {
+    let machines = Machines::new();
+    let here = machines.machine("barrier = \"100ms\"", "");
+    until("it reads", || machines.readers() == [1, 0]);
+    transaction(&machines.stream, &[&["DEL", "pagewell/read"], &["SET", "pagewell/read", "x"]]);
+    for number in 1..=3 {
+        invalidate(&here, "{\"tags\":[\"file:1\"]}");
+        until("it is told", || counter(&here, "stream_told") == number);
+    }
+    assert_eq!(machines.stream.command(&["XLEN", "pagewell"]).expect("a number"), "3");
+}
+
 #[test]
 fn an_entry_that_cannot_be_read_is_gone_past() {
     let machines = Machines::new();

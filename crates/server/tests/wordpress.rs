@@ -439,6 +439,8 @@ fn what_other_programs_write_is_heard() {
 
     blog.fill();
     blog.command("update_post_meta(get_page_by_path('about')->ID, 'opening', 'ten to six');");
+    // Its template may show it.
+    assert_eq!(blog.new_pages(), ["/about/"]);
     blog.command("update_post_meta(get_page_by_path('about')->ID, '_edit_lock', '1:1');");
     blog.command("update_user_meta(1, 'metaboxhidden_post', '1');");
     blog.command("set_transient('some', 'thing'); update_option('some_plugins_note', '1');");

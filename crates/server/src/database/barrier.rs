@@ -70,13 +70,17 @@ impl Waited {
 
 /// Waits for all of a site's databases. Where another process follows them, it is asked.
 pub async fn barrier(site: &Arc<Site>) -> Waited {
+    if site.feeds.is_empty() {
+        return Waited::No;
+    }
     let waited = if site.is_leaving() { Waited::Late } else { own(site).await };
     match site.successor() {
         // It may have taken over while the question was put here.
-        Some(successor) if waited == Waited::Late && !site.feeds.is_empty() => {
+        Some(successor) if waited == Waited::Late => {
             successor.barrier(site.config.hosts.canonical.as_deref()).await
         }
-        _ if site.feeds.is_empty() => Waited::No,
+        // Nothing is answered from memory any more.
+        None if site.is_leaving() => Waited::No,
         _ => waited,
     }
 }

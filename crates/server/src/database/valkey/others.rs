@@ -294,12 +294,9 @@ impl Others {
         }
         commands.extend_from_slice(&looking);
         connection.send(&commands).await?;
-        let mut is_another = false;
+        let (highest, mut before) = (sent.back().map(|one| one.id), None);
         if !batch.is_empty() {
-            let said = connection.fields().await?;
-            let last = connection.extent(key).await?.id;
-            readers.see(key, said, Some(last), asked);
-            is_another = sent.back().is_some_and(|one| one.id > last);
+            before = Some((connection.fields().await, connection.extent(key).await));
         }
         while !batch.is_empty() {
             let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
@@ -314,6 +311,12 @@ impl Others {
             sent.push_back(Sent { number, id, since });
         }
         self.unmark(site.snapshots.as_deref());
+        let mut is_another = false;
+        if let Some((said, extent)) = before {
+            let last = extent?.id;
+            readers.see(key, said?, Some(last), asked);
+            is_another = highest > Some(last);
+        }
         let said = connection.fields().await?;
         if std::mem::take(&mut teller.is_away) {
             tracing::info!(event = "stream-told");
