@@ -19,6 +19,7 @@ use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
+use crate::config::DatabaseKind;
 use crate::site::{Site, off_the_way};
 use crate::terms::Look;
 use crate::why::Cause;
@@ -33,6 +34,8 @@ use tokio::time::Instant;
 /// Between two attempts, at first and at most.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The most where other machines wait for this one: it costs their server next to nothing.
+const STREAM_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How much text is looked through where visitors are served, in bytes: some tenths of a millisecond.
 const TEXT_BYTES: usize = 16 << 10;
@@ -61,6 +64,10 @@ impl Follower {
     pub async fn run(self, mut first: Option<Connected>) {
         let feed = &self.feed;
         let mut pause = PAUSE;
+        let pause_max = match feed.config.server.kind {
+            DatabaseKind::Valkey(_) => STREAM_PAUSE_MAX,
+            DatabaseKind::MariaDb | DatabaseKind::Postgres(_) => PAUSE_MAX,
+        };
         loop {
             let connected = match first.take() {
                 Some(connected) => Ok(connected),
@@ -77,7 +84,7 @@ impl Follower {
                 Then::Lost if feed.progress().is_known() => self.gap(broken.name),
                 Then::Again | Then::Unusable | Then::Lost => {}
             }
-            pause = if was_followed { PAUSE } else { (pause * 2).min(PAUSE_MAX) };
+            pause = if was_followed { PAUSE } else { (pause * 2).min(pause_max) };
             let again_ms = pause.as_millis() as u64;
             let (database, reason, error) = (&feed.config.name, broken.name, broken.text);
             tracing::warn!(event = "database-broken", database, reason, error, again_ms);
