@@ -99,9 +99,6 @@ pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) 
 
 async fn wait(site: &Site, hand: &Hand) -> Waited {
     let others = site.heard_by_others(hand.told).await;
-    if others == Waited::Late {
-        site.counters.stream_late.add();
-    }
     if site.is_unheard() {
         pending::<()>().await;
     }

@@ -16,7 +16,6 @@ mod page_line;
 pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
-use crate::database::Waited;
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
@@ -209,9 +208,7 @@ async fn sent<IO: AsyncWrite + Unpin>(
     told: u64,
 ) -> bool {
     // What is deleted here may be in the memory of other machines. The protocol has no word for late.
-    if site.heard_by_others(told).await == Waited::Late {
-        site.counters.stream_late.add();
-    }
+    site.heard_by_others(told).await;
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
     is_sent

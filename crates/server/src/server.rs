@@ -252,8 +252,7 @@ impl Server {
         let mut leaves = Vec::new();
         for site in door.all_or(None) {
             database::ended(site).await;
-            let own = site.clone();
-            leaves.push(tokio::spawn(async move { database::gone(&own).await }));
+            leaves.push(database::gone(site));
         }
         self.drain(&door).await;
         for leave in leaves {

@@ -430,12 +430,14 @@ impl Site {
     }
 
     /// Waits until the other machines have applied what was changed here after so many changes for them, for as
-    /// long as the site has it.
+    /// long as the site has it; counts where they have not.
     pub async fn heard_by_others(&self, told: u64) -> Waited {
-        match &self.others {
-            Some(others) => others.heard(told, self.snapshots.as_deref()).await,
-            None => Waited::No,
+        let Some(others) = &self.others else { return Waited::No };
+        let waited = others.heard(told, self.snapshots.as_deref()).await;
+        if waited == Waited::Late {
+            self.counters.stream_late.add();
         }
+        waited
     }
 
     /// Tells the successor of a change, where there is one. Where it cannot be told and has not served yet, it

@@ -67,18 +67,12 @@ impl Story {
 
     /// How the next process is started: at the addresses that the first one was given.
     fn next(&self, first: &Pagewell) -> Command {
-        let file = self.site.config(&self.config, "").display().to_string();
-        let mut command = Command::new(binary());
-        command.arg("serve").arg(self.site.root()).args(["--memory", "64M", "--take-over"]);
-        command.args(["--config", &file, "--listen", &shown(first.address())]);
-        command.args(["--admin", &shown(first.admin())]);
-        command
+        self.site.next(&self.config, first)
     }
 
     /// Starts the next process, and waits until it serves.
     fn take_over(&self, first: &Pagewell) -> Pagewell {
-        let dir = PrivateDir::temporary("next").expect("a directory can be made");
-        Pagewell::start_command(dir, &mut self.next(first)).expect("it takes over")
+        self.site.take_over(&self.config, first)
     }
 }
 

@@ -57,7 +57,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 /// A database that is followed, as the rest of a site sees it.
@@ -293,11 +293,15 @@ pub async fn ended(site: &Site) {
 }
 
 /// Tells the other machines that nothing of this site is answered from memory here any more, so that nobody
-/// waits for this one. After [`ended`].
-pub async fn gone(site: &Site) {
-    if let Some(others) = &site.others {
-        others.gone().await;
-    }
+/// waits for this one. After [`ended`]. By a task of its own, for nobody is held up where the stream is away; it
+/// ends when they have been told, or cannot be.
+pub fn gone(site: &Site) -> JoinHandle<()> {
+    let others = site.others.clone();
+    tokio::spawn(async move {
+        if let Some(others) = others {
+            others.gone().await;
+        }
+    })
 }
 
 impl Feed {

@@ -137,9 +137,7 @@ impl Doorway {
         sites.iter().for_each(|site| site.leave(successor.clone()));
         for site in &sites {
             database::ended(site).await;
-            // Nobody's place is held up where the stream is away.
-            let own = site.clone();
-            tokio::spawn(async move { database::gone(&own).await });
+            database::gone(site);
             if let Some(snapshots) = &site.snapshots {
                 snapshots.hand_over().await;
             }

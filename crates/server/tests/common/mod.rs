@@ -20,6 +20,7 @@ use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// How long anything may take that has to happen.
@@ -133,6 +134,26 @@ impl Site {
         let file = self.at("pagewell.toml");
         fs::write(&file, text).expect("a file can be written");
         file
+    }
+
+    /// How a process is started that takes over from another, at the addresses which that one was given; with the
+    /// configuration as for [`Site::serve`].
+    pub fn next(&self, config: &str, first: &Pagewell) -> Command {
+        let shown = |address: &Address| match address {
+            Address::Tcp(address) => address.to_string(),
+            Address::Unix(_) => panic!("a TCP address"),
+        };
+        let mut command = Command::new(binary());
+        command.arg("serve").arg(self.root()).args(["--memory", "64M", "--take-over"]);
+        command.arg("--config").arg(self.config(config, ""));
+        command.args(["--listen", &shown(first.address()), "--admin", &shown(first.admin())]);
+        command
+    }
+
+    /// Starts it, and waits until it serves.
+    pub fn take_over(&self, config: &str, first: &Pagewell) -> Pagewell {
+        let dir = PrivateDir::temporary("next").expect("a directory can be made");
+        Pagewell::start_command(dir, &mut self.next(config, first)).expect("it takes over")
     }
 
     /// Leaves a note for scripts that wait for it.

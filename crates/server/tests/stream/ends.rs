@@ -5,7 +5,7 @@ use super::{
     Machines, ONE, TWO, binary, counter, get, invalidate, is_hit, is_late, output, post, shows,
     stored, until,
 };
-use harness::{Address, Pagewell, PrivateDir, Signal, Wait};
+use harness::{Address, Pagewell, Signal, Wait};
 use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -275,7 +275,7 @@ fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
         let _ = harness::Client::new(target).send(&harness::Request::form("/slow.php", ""));
     });
     cut.machines.site.wait_for("begun");
-    let next = take_over(&cut.machines, &cut.config, &cut.here);
+    let next = cut.machines.site.take_over(&cut.config, &cut.here);
     cut.cut();
     cut.machines.truth(1, "new");
     cut.machines.site.note("go");
@@ -328,21 +328,6 @@ fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
     assert!(is_hit(&get(&cut.there, TWO)));
 }
 
-/// How the next process is started: at the addresses that the first one was given.
-fn take_over(machines: &Machines, config: &str, first: &Pagewell) -> Pagewell {
-    let shown = |address: &Address| match address {
-        Address::Tcp(address) => address.to_string(),
-        _ => panic!("a TCP address"),
-    };
-    let file = machines.site.config(config, "").display().to_string();
-    let mut command = Command::new(binary());
-    command.arg("serve").arg(machines.site.root()).args(["--memory", "64M", "--take-over"]);
-    command.args(["--config", &file, "--listen", &shown(first.address())]);
-    command.args(["--admin", &shown(first.admin())]);
-    let dir = PrivateDir::temporary("next").expect("a directory can be made");
-    Pagewell::start_command(dir, &mut command).expect("it takes over")
-}
-
 /// Whoever follows the stream waits for nobody who waits until it is followed no more.
 #[test]
 fn one_takes_over_while_the_stream_is_busy() {
@@ -354,7 +339,7 @@ fn one_takes_over_while_the_stream_is_busy() {
     let there = machines.machine("", "");
     [&here, &there].iter().for_each(|one| stored(one, ONE));
     for round in 1..=3 {
-        let mut next = busy(&machines, || take_over(&machines, &config, &here));
+        let mut next = busy(&machines, || machines.site.take_over(&config, &here));
         std::mem::swap(&mut here, &mut next);
         assert!(matches!(next.wait(PATIENCE), Wait::Ended(_)), "{}", next.log());
         assert!(!next.log().contains("take-over-failed"), "{}", next.log());
