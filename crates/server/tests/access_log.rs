@@ -271,12 +271,13 @@ fn a_file_that_was_moved_is_opened_again() {
     let mut client = client(&pagewell);
     for (count, signal) in [Signal::USR1, Signal::HUP].into_iter().enumerate() {
         client.get(&format!("/page.php?{count}")).expect("an answer");
+        wait_for(&log, 1);
         fs::rename(&log, &old).expect("it is there");
         pagewell.signal(signal);
         until("a new file", || log.exists());
         client.get("/page.php?new").expect("an answer");
         wait_for(&log, 1);
-        // What was logged before went to the old one.
+        // What was logged before is in the old one.
         assert!(lines(&old)[0].contains(&format!("?{count}")), "{:?}", lines(&old));
         fs::remove_file(&log).expect("it is there");
         pagewell.signal(signal);
