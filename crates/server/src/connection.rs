@@ -52,6 +52,8 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let spoken = tokio::select! {
+        // What has come already is read before anybody waits.
+        biased;
         spoken = listen_in(&mut io, &site) => spoken,
         () = told(&mut stop) => return,
     };
@@ -282,18 +284,19 @@ async fn told(stop: &mut Told) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::TcpStream;
+    use crate::listen::Socket;
+    use std::net::TcpStream;
 
     /// What the state of a connection takes that `serve` serves.
-    fn taken<F>(_serve: impl Fn(TcpStream, Visitor, Arc<Site>, Told) -> F) -> usize {
+    fn taken<F>(_serve: impl Fn(Socket<TcpStream>, Visitor, Arc<Site>, Told) -> F) -> usize {
         size_of::<F>()
     }
 
     /// Thousands of them wait at a time; what is large and rare is to be boxed.
     #[test]
     fn the_state_of_a_connection_is_small() {
-        let bytes = taken(serve_plain::<TcpStream>);
-        println!("{bytes} bytes, of which the front is {}", size_of::<Front<TcpStream>>());
+        let bytes = taken(serve_plain::<Socket<TcpStream>>);
+        println!("{bytes} bytes, of which the front is {}", size_of::<Front<Socket<TcpStream>>>());
         assert!(bytes <= 2048, "{bytes} bytes");
     }
 }

@@ -1,30 +1,32 @@
 //! Plain hits, answered in front of hyper: a GET or HEAD whose page is in the store and fresh, over
-//! HTTP/1.1, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange` reads and asks the same `decide`; whatever is not plain goes to
-//! hyper, byte for byte, and is answered there.
+//! HTTP/1.1 or 1.0, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange`
+//! reads and asks the same `decide`; whatever is not plain goes to hyper, byte for byte, and is
+//! answered there. What was found goes out as a `hit`.
 //!
 //! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
 //! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
-//! written into another buffer of the connection, behind the status line. A connection's requests name one host, as a rule:
-//! how its keys begin is kept from one to the next, beside the Host line that it was made from.
+//! written into another buffer of the connection. A connection's requests name one host, as a rule: how
+//! its keys begin is kept from one to the next, beside the Host line that it was made from.
 //!
 //! A file of the document root that was found a moment ago is sent the same way, where no page is.
 
-use crate::access_log::{FILE, HIT, Outcome};
+mod hit;
+
+pub use hit::{After, Hit};
+
 use crate::codings;
 use crate::forward::AllAsSent;
-use crate::page::{Form, Laid, ReadPage, SharedPage, marked};
-use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod};
-use crate::serve;
+use crate::page::{ReadPage, SharedPage, marked};
+use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
-use http::StatusCode;
-use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
+use hit::{Chosen, Head, Held, Plain};
+use http_cache::codings::{form_of_not_modified, form_of_whole};
 use http_cache::{
     Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
 };
 use site_rules::{Handling, Peer, Plan, Planned, RequestView};
 use std::borrow::Cow;
-use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -51,75 +53,6 @@ struct Key {
     scheme: &'static str,
     /// The Host line that they were made from.
     host_line: Vec<u8>,
-}
-
-/// What is sent.
-enum Held {
-    Page(SharedPage),
-    File(SharedPage),
-}
-
-impl Held {
-    fn page(&self) -> &SharedPage {
-        match self {
-            Held::Page(page) | Held::File(page) => page,
-        }
-    }
-}
-
-/// A plain hit on its way to the client.
-pub struct Hit {
-    held: Held,
-    head: Head,
-    /// The coding it is sent in.
-    coding: Option<Coding>,
-    /// The status line, and the lines that change from hit to hit or are as quickly written as read.
-    first: Vec<u8>,
-    with_content: bool,
-    /// How many bytes all of it is, and those before the content.
-    length: usize,
-    before_content: usize,
-    written: usize,
-    /// When it was decided.
-    instant: Instant,
-    after: After,
-}
-
-/// What becomes of the connection after a hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// It is there for the next request.
-    Stays,
-    /// It ends, as the client has asked (RFC 9112 section 9.6).
-    Ends,
-}
-
-/// What was found to be sent of a page.
-struct Plain {
-    form: Chosen,
-    is_get: bool,
-    after: After,
-    /// When it was decided: the age that is sent is the one that was judged.
-    now: Timestamp,
-    instant: Instant,
-}
-
-/// Which form of a page is sent.
-#[derive(Clone, Copy)]
-struct Chosen {
-    head: Head,
-    coding: Option<Coding>,
-    /// The length of its header lines in bytes, and the empty line.
-    lines_bytes: usize,
-    /// The length of its content in bytes, where the answer is whole.
-    length: usize,
-}
-
-/// Which of the page's prepared header sections is sent.
-#[derive(Clone, Copy)]
-enum Head {
-    Whole,
-    NotModified,
 }
 
 /// The scheme that a trusted proxy names in a single word; anything longer is not plain.
@@ -158,7 +91,7 @@ impl Hits {
             .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
         self.places = places;
         match found {
-            Some(((held, plain), head_bytes)) => Ok((Hits::hit(held, plain, buffer), head_bytes)),
+            Some(((held, plain), head_bytes)) => Ok((Hit::new(held, plain, buffer), head_bytes)),
             None => Err(buffer),
         }
     }
@@ -259,7 +192,7 @@ impl Hits {
         };
         let mut facts = RequestFacts::new(kind);
         let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
-        let mut after = After::Stays;
+        let (mut keeps, mut closes) = (request.version == PlainVersion::Http11, false);
         for (name, value) in request.lines.iter() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
@@ -272,9 +205,9 @@ impl Hits {
                 10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
                 10 if is("connection") => match value {
                     // Both are for the other reader to judge.
-                    _ if after == After::Ends => return None,
-                    _ if value.eq_ignore_ascii_case(b"keep-alive") => {}
-                    _ if value.eq_ignore_ascii_case(b"close") => after = After::Ends,
+                    _ if closes => return None,
+                    _ if value.eq_ignore_ascii_case(b"keep-alive") => keeps = true,
+                    _ if value.eq_ignore_ascii_case(b"close") => closes = true,
                     _ => return None,
                 },
                 // Whoever keeps a span of his own wants to see what is below it.
@@ -303,53 +236,9 @@ impl Hits {
             fields: AllAsSent(request.lines),
             facts,
             has_cookies,
-            after,
+            version: request.version,
+            after: if keeps && !closes { After::Stays } else { After::Ends },
         })
-    }
-
-    fn hit(held: Held, plain: Plain, mut first: Vec<u8>) -> Hit {
-        let Plain { form, is_get, after, now, instant } = plain;
-        let Chosen { head, coding, lines_bytes, length } = form;
-        first.clear();
-        let stored = &held.page().payload().stored;
-        match head {
-            Head::NotModified => first.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
-            Head::Whole => write_status_and_length(stored.status, length, &mut first),
-        }
-        match &held {
-            Held::Page(_) => {
-                let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
-                first.extend_from_slice(b"\r\nage: ");
-                first.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
-                first.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
-                first.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
-            }
-            Held::File(_) => {
-                first.extend_from_slice(b"\r\ncache-status: ");
-                first.extend_from_slice(serve::FILE_STATUS.as_bytes());
-                first.extend_from_slice(b"\r\ndate: ");
-                first.extend_from_slice(&http_cache::date::format(now));
-            }
-        }
-        if after == After::Ends {
-            first.extend_from_slice(b"\r\nconnection: close");
-        }
-        first.extend_from_slice(b"\r\n");
-        let with_content = is_get && matches!(head, Head::Whole);
-        let before_content = first.len() + lines_bytes;
-        let length = before_content + if with_content { length } else { 0 };
-        Hit {
-            held,
-            head,
-            coding,
-            first,
-            with_content,
-            length,
-            before_content,
-            written: 0,
-            instant,
-            after,
-        }
     }
 }
 
@@ -385,13 +274,15 @@ struct Asked<'a> {
     fields: AllAsSent<Lines<'a>>,
     facts: RequestFacts<'a>,
     has_cookies: bool,
+    version: PlainVersion,
     after: After,
 }
 
 impl Asked<'_> {
     /// That it is answered so.
     fn answered(&self, form: Chosen, (now, instant): (Timestamp, Instant)) -> Plain {
-        Plain { form, is_get: self.kind == Method::Get, after: self.after, now, instant }
+        let (is_get, version, after) = (self.kind == Method::Get, self.version, self.after);
+        Plain { form, is_get, version, after, now, instant }
     }
 
     /// Whether the target is in its normal form, and the host the site's own.
@@ -453,147 +344,4 @@ fn form(
         (Head::NotModified, None) => (form.not_modified(), 0),
     };
     (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
-}
-
-/// Writes how a response with so much content begins, without the end of its last line.
-fn write_status_and_length(status: StatusCode, length: usize, out: &mut Vec<u8>) {
-    match status {
-        StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-length: "),
-        _ => {
-            let reason = status.canonical_reason().unwrap_or("Unknown");
-            for piece in ["HTTP/1.1 ", status.as_str(), " ", reason] {
-                out.extend_from_slice(piece.as_bytes());
-            }
-            // RFC 9110 section 8.6.
-            if status == StatusCode::NO_CONTENT {
-                return;
-            }
-            out.extend_from_slice(b"\r\ncontent-length: ");
-        }
-    }
-    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
-}
-
-impl Hit {
-    fn pieces(&self) -> [&[u8]; 3] {
-        let form = self.form();
-        match self.head {
-            Head::Whole => [&self.first, form.head(), self.content_in(form)],
-            Head::NotModified => [&self.first, form.not_modified(), &[]],
-        }
-    }
-
-    fn form(&self) -> Form<'_> {
-        let page = self.held.page();
-        let form = self.coding.and_then(|coding| page.payload().forms().get(coding));
-        form.map_or_else(|| page.plain(), Laid::form)
-    }
-
-    /// Its header section: status line, lines and the empty line, in pieces that end where lines do.
-    pub fn head(&self) -> [&[u8]; 3] {
-        match self.head {
-            Head::Whole => [&self.first, self.form().head(), &[]],
-            Head::NotModified => self.pieces(),
-        }
-    }
-
-    /// What is sent of the content.
-    pub fn content(&self) -> &[u8] {
-        match self.head {
-            Head::Whole => self.content_in(self.form()),
-            Head::NotModified => &[],
-        }
-    }
-
-    fn content_in<'s>(&self, form: Form<'s>) -> &'s [u8] {
-        if self.with_content { form.content().unwrap_or_default() } else { &[] }
-    }
-
-    /// What is left to be written, given to `write`; true when nothing is.
-    pub fn left<'s>(&'s self, slices: &mut [IoSlice<'s>; 3]) -> bool {
-        if self.written >= self.length {
-            return true;
-        }
-        let mut skip = self.written;
-        for (slice, piece) in slices.iter_mut().zip(self.pieces()) {
-            let from = skip.min(piece.len());
-            skip -= from;
-            *slice = IoSlice::new(&piece[from..]);
-        }
-        false
-    }
-
-    /// The page that it holds on to; files are few, and the site's own.
-    pub fn page(&self) -> Option<&SharedPage> {
-        match &self.held {
-            Held::Page(page) => Some(page),
-            Held::File(_) => None,
-        }
-    }
-
-    /// When it was decided.
-    pub fn instant(&self) -> Instant {
-        self.instant
-    }
-
-    /// What becomes of the connection.
-    pub fn after(&self) -> After {
-        self.after
-    }
-
-    /// Its status.
-    pub fn status(&self) -> u16 {
-        match self.head {
-            Head::Whole => self.held.page().payload().stored.status.as_u16(),
-            Head::NotModified => 304,
-        }
-    }
-
-    /// What the access log says of it.
-    pub fn outcome(&self) -> Outcome<'static> {
-        match self.held {
-            Held::Page(_) => HIT,
-            Held::File(_) => FILE,
-        }
-    }
-
-    /// How much of the content was written.
-    pub fn content_written(&self) -> u64 {
-        self.written.saturating_sub(self.before_content) as u64
-    }
-
-    /// The length of all of it, in bytes.
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
-    /// So much was written.
-    pub fn wrote(&mut self, count: usize) {
-        self.written += count;
-    }
-
-    /// Gives the buffer back.
-    pub fn into_buffer(self) -> Vec<u8> {
-        self.first
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_response_begins_with_its_status_and_has_a_length_but_for_a_204() {
-        let begin = |status| {
-            let mut out = Vec::new();
-            write_status_and_length(status, 2042, &mut out);
-            String::from_utf8_lossy(&out).into_owned()
-        };
-        assert_eq!(begin(StatusCode::OK), "HTTP/1.1 200 OK\r\ncontent-length: 2042");
-        let not_found = "HTTP/1.1 404 Not Found\r\ncontent-length: 2042";
-        assert_eq!(begin(StatusCode::NOT_FOUND), not_found);
-        assert_eq!(begin(StatusCode::NO_CONTENT), "HTTP/1.1 204 No Content");
-        let unnamed = StatusCode::from_u16(299).expect("a status");
-        assert_eq!(begin(unnamed), "HTTP/1.1 299 Unknown\r\ncontent-length: 2042");
-    }
 }

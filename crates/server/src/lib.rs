@@ -72,5 +72,6 @@ pub mod traces;
 pub mod trailers;
 pub mod unused;
 pub mod upload;
+mod watched;
 pub mod why;
 pub mod writes;

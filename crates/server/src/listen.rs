@@ -1,10 +1,19 @@
 //! The listening sockets: bound once, accepted from until told to stop. So many connections at once
 //! as the limits allow; further ones wait in the kernel's queue. When the system has no descriptors
-//! left, accepting pauses for a moment instead of spinning.
+//! left, accepting pauses for a moment instead of spinning. How they are bound: `bound`; what a client's
+//! socket is at first: `socket`.
 //!
 //! Where the configuration says so (`proxy_protocol`), a connection begins with the PROXY protocol:
 //! only trusted proxies are let in, each has to send the header, within `header_timeout`, and what
 //! it says takes the place of the socket's addresses. Nothing behind the header is read here.
+
+mod bound;
+mod deferred;
+mod socket;
+
+pub use bound::{Binder, Bound, NotOpened, Passed};
+pub use deferred::defer;
+pub use socket::Socket;
 
 use crate::config::Address;
 use crate::connection::{self, Spoken};
@@ -16,22 +25,22 @@ use crate::proxy_protocol::{self, Refused, Said, Step};
 use crate::reached::Limit;
 use crate::site::Site;
 use crate::tls::Tls;
+use crate::watched::watched;
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use site_rules::Peer;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Connections that may wait in the kernel's queue; the kernel may allow fewer (somaxconn).
-const BACKLOG: i32 = 4_096;
 /// How long nothing is accepted after the system refused (no descriptors left).
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
@@ -40,48 +49,15 @@ pub enum Listener {
     /// TCP.
     Tcp {
         /// It.
-        listener: TcpListener,
+        listener: AsyncFd<socket2::Socket>,
         /// What is known of all its connections.
         inherited: Inherited,
     },
     /// A Unix socket.
     Unix {
         /// It.
-        listener: UnixListener,
+        listener: AsyncFd<socket2::Socket>,
         /// Whether its file is ours, and goes with it.
-        is_ours: bool,
-    },
-}
-
-/// Sockets that are bound already, and not used yet.
-#[derive(Default)]
-pub struct Passed(Vec<Bound>);
-
-/// A bound socket that nobody is accepted from yet. It can be had before there is a runtime.
-pub struct Bound {
-    socket: socket2::Socket,
-    by: Binder,
-}
-
-/// Why something could not be opened.
-#[derive(Debug)]
-pub struct NotOpened {
-    /// For the operator.
-    pub sentence: String,
-    /// Whether somebody else has the address.
-    pub is_taken: bool,
-}
-
-/// Who has bound a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binder {
-    /// A service manager, who keeps it, and expects visitors there.
-    Manager,
-    /// This process.
-    Us,
-    /// Another Pagewell, whose place is taken. `is_ours`: the file of a Unix socket is a Pagewell's.
-    Predecessor {
-        /// Whether its file goes with the last Pagewell that has it.
         is_ours: bool,
     },
 }
@@ -103,130 +79,9 @@ pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
 /// An accepted connection.
 pub enum Accepted {
     /// Over TCP.
-    Tcp(TcpStream, Ends),
+    Tcp(Socket<TcpStream>, Ends),
     /// Over a Unix socket.
-    Unix(UnixStream),
-}
-
-impl Passed {
-    /// Those that a service manager has handed over.
-    pub fn new(all: Vec<OwnedFd>) -> Passed {
-        let mut passed = Passed::default();
-        all.into_iter().for_each(|socket| passed.add(socket, Binder::Manager));
-        passed
-    }
-
-    /// One more.
-    pub fn add(&mut self, socket: OwnedFd, by: Binder) {
-        self.0.push(Bound { socket: socket.into(), by });
-    }
-
-    /// The one that listens at this address.
-    fn at(&mut self, address: &Address) -> Option<Bound> {
-        let found = self.0.iter().position(|bound| listens_at(&bound.socket, address))?;
-        // In their order: what a manager has handed over comes first.
-        Some(self.0.remove(found))
-    }
-
-    /// Refuses those of a service manager that nothing in the configuration asks for: whoever bound them
-    /// expects visitors there. Others are closed: nobody is let in there any more.
-    ///
-    /// # Errors
-    /// A sentence that names one.
-    pub fn all_used(self) -> Result<(), String> {
-        for Bound { socket, by } in &self.0 {
-            let shown = place_of(socket);
-            match by {
-                Binder::Manager => {
-                    return Err(format!(
-                        "a socket was handed over that listens at {shown}, but listen does not name it"
-                    ));
-                }
-                // Not passed to anybody.
-                Binder::Us => {}
-                Binder::Predecessor { is_ours } => {
-                    tracing::info!(event = "address-given-up", address = shown);
-                    let bound = socket.local_addr().ok();
-                    if let (true, Some(path)) =
-                        (*is_ours, bound.as_ref().and_then(|a| a.as_pathname()))
-                    {
-                        let _ = std::fs::remove_file(path);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Where a socket listens, for people.
-fn place_of(socket: &socket2::Socket) -> String {
-    let address = socket.local_addr().ok();
-    let tcp = address.as_ref().and_then(|address| address.as_socket());
-    let path = address.as_ref().and_then(|address| address.as_pathname());
-    match (tcp, path) {
-        (Some(tcp), _) => tcp.to_string(),
-        (None, Some(path)) => format!("unix:{}", path.display()),
-        (None, None) => "somewhere".into(),
-    }
-}
-
-/// Whether a socket listens at an address. `[::]` serves IPv4 as well, and is what service managers make of
-/// a mere port.
-fn listens_at(socket: &socket2::Socket, address: &Address) -> bool {
-    let Ok(bound) = socket.local_addr() else { return false };
-    match address {
-        Address::Unix(path) => bound.as_pathname() == Some(path),
-        Address::Tcp(wanted) => bound.as_socket().is_some_and(|bound| {
-            let both_any = bound.ip().is_unspecified() && wanted.ip().is_unspecified();
-            bound.port() == wanted.port() && (both_any || bound.ip() == wanted.ip())
-        }),
-    }
-}
-
-impl Bound {
-    /// Binds an address, or takes the socket that was handed over for it.
-    ///
-    /// # Errors
-    /// The address is taken, is none of this machine's, or needs a right.
-    pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
-        Bound::open_for(ANYBODY, address, passed)
-    }
-
-    /// The same, and a Unix socket is for those only whom `mode` lets write to it.
-    ///
-    /// # Errors
-    /// As above.
-    pub fn open_for(mode: u32, address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
-        if let Some(bound) = passed.at(address) {
-            let set = bound.socket.set_nonblocking(true);
-            set.map_err(|error| format!("the socket handed over for {address}: {error}"))?;
-            return Ok(bound);
-        }
-        let bound = match address {
-            Address::Tcp(address) => bind_tcp(*address),
-            Address::Unix(path) => bind_unix(path, mode),
-        };
-        let bound = bound.map(|socket| Bound { socket, by: Binder::Us });
-        bound.map_err(|error| {
-            let is_taken = error.kind() == io::ErrorKind::AddrInUse;
-            let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => ": another program is listening there",
-                io::ErrorKind::PermissionDenied => {
-                    ": ports below 1024 need root or CAP_NET_BIND_SERVICE"
-                }
-                io::ErrorKind::AddrNotAvailable => ": this machine has no such address",
-                _ => "",
-            };
-            NotOpened { sentence: format!("cannot listen on {address}{hint} ({error})"), is_taken }
-        })
-    }
-}
-
-impl From<String> for NotOpened {
-    fn from(sentence: String) -> NotOpened {
-        NotOpened { sentence, is_taken: false }
-    }
+    Unix(Socket<UnixStream>),
 }
 
 impl Listener {
@@ -238,28 +93,26 @@ impl Listener {
         let Bound { socket, by } = bound;
         let address = socket.local_addr().ok().and_then(|address| address.as_socket());
         let is_ours = matches!(by, Binder::Us | Binder::Predecessor { is_ours: true });
-        let listener = match address {
-            Some(address) => TcpListener::from_std(socket.into())
-                .map(|listener| Listener::Tcp { listener, inherited: Inherited::by(by, address) }),
-            None => UnixListener::from_std(socket.into())
-                .map(|listener| Listener::Unix { listener, is_ours }),
-        };
-        listener.map_err(|error| format!("a listening socket: {error}"))
+        let listener = watched(socket, Interest::READABLE)
+            .map_err(|error| format!("a listening socket: {error}"))?;
+        Ok(match address {
+            Some(address) => Listener::Tcp { listener, inherited: Inherited::by(by, address) },
+            None => Listener::Unix { listener, is_ours },
+        })
+    }
+
+    fn socket(&self) -> &socket2::Socket {
+        match self {
+            Listener::Tcp { listener, .. } | Listener::Unix { listener, .. } => listener.get_ref(),
+        }
     }
 
     /// Where it listens, with the port that was given when 0 was asked for.
     pub fn address(&self) -> Address {
-        match self {
-            Listener::Tcp { listener, .. } => {
-                Address::Tcp(listener.local_addr().expect("a bound socket has an address"))
-            }
-            Listener::Unix { listener, .. } => Address::Unix(
-                listener
-                    .local_addr()
-                    .ok()
-                    .and_then(|address| address.as_pathname().map(Path::to_owned))
-                    .unwrap_or_default(),
-            ),
+        let bound = self.socket().local_addr().expect("a bound socket has an address");
+        match bound.as_socket() {
+            Some(address) => Address::Tcp(address),
+            None => Address::Unix(bound.as_pathname().map(Path::to_owned).unwrap_or_default()),
         }
     }
 
@@ -273,10 +126,7 @@ impl Listener {
     /// # Errors
     /// The system has no descriptor for it.
     pub fn copy(&self) -> io::Result<OwnedFd> {
-        match self {
-            Listener::Tcp { listener, .. } => listener.as_fd().try_clone_to_owned(),
-            Listener::Unix { listener, .. } => listener.as_fd().try_clone_to_owned(),
-        }
+        self.socket().as_fd().try_clone_to_owned()
     }
 
     /// Takes the file of a Unix socket away, once nobody is let in any more.
@@ -300,16 +150,32 @@ impl Listener {
     pub async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Listener::Tcp { listener, inherited } => {
-                let (stream, peer) = listener.accept().await?;
+                let (socket, peer) = next_of(listener).await?;
+                let stream = TcpStream::from(socket);
                 if !inherited.has_no_delay {
                     stream.set_nodelay(true)?;
                 }
+                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
                 let local = inherited.local.or_else(|| stream.local_addr().ok());
-                Ok(Accepted::Tcp(stream, (Some(peer), local)))
+                Ok(Accepted::Tcp(Socket::new(stream), (peer, local)))
             }
-            Listener::Unix { listener, .. } => Ok(Accepted::Unix(listener.accept().await?.0)),
+            Listener::Unix { listener, .. } => {
+                let (socket, _) = next_of(listener).await?;
+                Ok(Accepted::Unix(Socket::new(UnixStream::from(socket))))
+            }
         }
     }
+}
+
+/// The next connection of a listening socket, whose own the runtime is not told of, and where it comes from.
+async fn next_of(
+    listener: &AsyncFd<socket2::Socket>,
+) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let accept = |listener: &socket2::Socket| {
+        rustix::io::retry_on_intr(|| acceptfrom_with(listener, flags)).map_err(io::Error::from)
+    };
+    listener.async_io(Interest::READABLE, accept).await
 }
 
 impl Inherited {
@@ -323,41 +189,6 @@ impl Inherited {
             Binder::Manager | Binder::Predecessor { .. } => Inherited::default(),
         }
     }
-}
-
-fn bind_tcp(address: SocketAddr) -> io::Result<socket2::Socket> {
-    let domain = socket2::Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    if address.is_ipv6() {
-        // [::] serves IPv4 as well, as operators expect.
-        socket.set_only_v6(false)?;
-    }
-    socket.set_nonblocking(true)?;
-    // Before it listens, so that every connection has it from the start.
-    socket.set_tcp_nodelay(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
-}
-
-/// Like a port: whoever is on this machine may connect to a Unix socket. Its directory can be stricter.
-const ANYBODY: u32 = 0o666;
-
-/// Binds a Unix socket; one that nobody listens on any more is replaced.
-fn bind_unix(path: &Path, mode: u32) -> io::Result<socket2::Socket> {
-    use std::os::unix::fs::FileTypeExt;
-    let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
-        std::fs::remove_file(path)?;
-    }
-    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&socket2::SockAddr::unix(path)?)?;
-    // Before it listens: nobody gets in whom it is not for.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    socket.listen(BACKLOG)?;
-    Ok(socket)
 }
 
 /// What a connection begins with.
@@ -567,13 +398,15 @@ where
                 Ok(()) => continue,
                 Err(_) => return Accepting::HandedOver,
             },
+            // Who comes first is let in first: each time round the phase is looked at anyway.
             Phase::Serving => tokio::select! {
+                biased;
+                accepted = accept_one(listener, &places, &full) => accepted,
                 changed = stop.changed() => match changed {
                     Ok(()) => continue,
                     // Nobody is there who could say more.
                     Err(_) => std::future::pending().await,
                 },
-                accepted = accept_one(listener, &places, &full) => accepted,
             },
         };
         match accepted {

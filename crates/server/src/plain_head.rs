@@ -1,4 +1,4 @@
-//! The quick reading of a plain request: a GET or HEAD over HTTP/1.1 in origin form, complete, without
+//! The quick reading of a plain request: a GET or HEAD over HTTP/1.1 or 1.0 in origin form, complete, without
 //! content, that asks for nothing but the page. One pass, nothing allocated, for it is on the way of
 //! every hit.
 //!
@@ -61,6 +61,8 @@ pub struct PlainHead<'a> {
     pub head_bytes: usize,
     /// GET or HEAD.
     pub method: PlainMethod,
+    /// Of the protocol.
+    pub version: PlainVersion,
     /// Path and query, visible ASCII, beginning with a slash.
     pub target: &'a str,
     /// The header lines.
@@ -74,6 +76,25 @@ pub enum PlainMethod {
     Get,
     /// HEAD.
     Head,
+}
+
+/// The versions of plain requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainVersion {
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/1.0: the connection ends with the answer, unless it is asked to stay.
+    Http10,
+}
+
+impl PlainVersion {
+    /// As it is written.
+    pub fn as_bytes(self) -> &'static [u8] {
+        match self {
+            PlainVersion::Http11 => b"HTTP/1.1",
+            PlainVersion::Http10 => b"HTTP/1.0",
+        }
+    }
 }
 
 /// Reads the header section at the start of `bytes`. `places` is a buffer that is used again. `None`
@@ -91,7 +112,10 @@ pub fn read<'a>(
     let mut ends = memchr::memchr_iter(b'\n', bytes);
     let first_end = ends.next()?;
     let line_bytes = (first_end + rest.len()).checked_sub(bytes.len())?;
-    let target = rest[..line_bytes].strip_suffix(b" HTTP/1.1\r")?;
+    let (target, version) = match rest[..line_bytes].strip_suffix(b" HTTP/1.1\r") {
+        Some(target) => (target, PlainVersion::Http11),
+        None => (rest[..line_bytes].strip_suffix(b" HTTP/1.0\r")?, PlainVersion::Http10),
+    };
     let target = str::from_utf8(target).ok().filter(|target| is_plain_target(target, limits))?;
     let mut start = first_end + 1;
     for end in ends {
@@ -103,7 +127,8 @@ pub fn read<'a>(
                 // Those at the ends of the lines, and no others.
                 && control_characters(head) == 2 * (places.len() + 2);
             let lines = Lines { head, places };
-            return plain.then_some(PlainHead { head_bytes: head.len(), method, target, lines });
+            let head_bytes = head.len();
+            return plain.then_some(PlainHead { head_bytes, method, version, target, lines });
         }
         if places.len() == LINES_MAX || end > HEAD_BYTES_MAX {
             return None;
@@ -182,23 +207,27 @@ mod tests {
     use crate::request_head::{Framing, Inspection, Upgrade, inspect};
     use proptest::prelude::*;
 
-    type Read = (usize, PlainMethod, String, Vec<(Vec<u8>, Vec<u8>)>);
+    /// The length, the method, the minor version, the target, the lines.
+    type Read = (usize, PlainMethod, u8, String, Vec<(Vec<u8>, Vec<u8>)>);
 
     fn reading(bytes: &[u8]) -> Option<Read> {
         let mut places = Vec::new();
         let plain = read(bytes, &Limits::default(), &mut places)?;
         let lines = plain.lines.iter().map(|(name, value)| (name.to_vec(), value.to_vec()));
-        Some((plain.head_bytes, plain.method, plain.target.to_owned(), lines.collect()))
+        let minor = u8::from(plain.version == PlainVersion::Http11);
+        Some((plain.head_bytes, plain.method, minor, plain.target.to_owned(), lines.collect()))
     }
 
     #[test]
     fn plain_requests_are_read() {
         let text = b"GET /a?b HTTP/1.1\r\nHost: x\r\nA:\t b c \r\nEmpty:\r\n\r\nGET /next";
-        let (head_bytes, method, target, lines) = reading(text).expect("plain");
-        assert_eq!((head_bytes, method, &*target), (text.len() - 9, PlainMethod::Get, "/a?b"));
+        let (head_bytes, method, minor, target, lines) = reading(text).expect("plain");
+        let read = (head_bytes, method, minor, &*target);
+        assert_eq!(read, (text.len() - 9, PlainMethod::Get, 1, "/a?b"));
         let line = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
         assert_eq!(lines, [line("Host", "x"), line("A", "b c"), line("Empty", "")]);
         assert_eq!(reading(b"HEAD / HTTP/1.1\r\n\r\n").map(|r| r.1), Some(PlainMethod::Head));
+        assert_eq!(reading(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n").map(|r| r.2), Some(0));
     }
 
     #[test]
@@ -207,7 +236,8 @@ mod tests {
             "",
             "GET",
             "GET / HTTP/1.1\r\nHost: x\r\n",
-            "GET / HTTP/1.0\r\nHost: x\r\n\r\n",
+            "GET / HTTP/1.2\r\nHost: x\r\n\r\n",
+            "GET / http/1.0\r\nHost: x\r\n\r\n",
             "GET  / HTTP/1.1\r\nHost: x\r\n\r\n",
             "GET /  HTTP/1.1\r\nHost: x\r\n\r\n",
             "GET /\u{e9} HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -240,10 +270,10 @@ mod tests {
         /// The other reader takes it for well-formed, and reads the same lines.
         #[test]
         fn the_two_readers_agree(
-            text in "(GET|HEAD) /[!-~]{0,9} HTTP/1.1\r\nHost: a\r\n([A-Za-z-]{0,6}(:|: | :|\t)[ -~\t\u{80}-\u{ff}]{0,9}(\r\n|\n|\r|\r\n ))*(\r\n|\n)?.{0,4}",
+            text in "(GET|HEAD) /[!-~]{0,9} HTTP/1.[01]\r\nHost: a\r\n([A-Za-z-]{0,6}(:|: | :|\t)[ -~\t\u{80}-\u{ff}]{0,9}(\r\n|\n|\r|\r\n ))*(\r\n|\n)?.{0,4}",
         ) {
             let bytes = text.as_bytes();
-            let Some((head_bytes, _, target, lines)) = reading(bytes) else { return Ok(()) };
+            let Some((head_bytes, _, version, target, lines)) = reading(bytes) else { return Ok(()) };
             let framed = lines.iter().any(|(name, _)| {
                 [&b"content-length"[..], b"transfer-encoding", b"upgrade", b"host"]
                     .iter().filter(|known| name.eq_ignore_ascii_case(known)).count() > 0
@@ -253,6 +283,7 @@ mod tests {
             let parsed = request.parse(bytes);
             prop_assert_eq!(parsed, Ok(httparse::Status::Complete(head_bytes)));
             prop_assert_eq!(request.path, Some(&*target));
+            prop_assert_eq!(request.version, Some(version));
             let theirs: Vec<_> = request.headers.iter()
                 .map(|line| (line.name.as_bytes().to_vec(), line.value.to_vec())).collect();
             prop_assert_eq!(&theirs, &lines);

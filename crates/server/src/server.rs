@@ -70,7 +70,7 @@ impl Prepared {
     /// An address is taken, a file cannot be read, a socket was handed over that no address names.
     pub fn open(config: &Config, mut passed: Passed) -> Result<Prepared, NotOpened> {
         let mut bind = |all: &[Address]| {
-            let each = all.iter().map(|address| Bound::open(address, &mut passed));
+            let each = all.iter().map(|address| Bound::open_for_visitors(address, &mut passed));
             each.collect::<Result<Vec<_>, NotOpened>>()
         };
         let tls = match config.listen_tls.is_empty() {

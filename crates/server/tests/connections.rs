@@ -43,6 +43,21 @@ fn a_client_that_was_idle_is_served_on() {
 }
 
 #[test]
+fn who_is_silent_at_first_is_let_in_and_served_when_he_speaks() {
+    let origin = format!("http://{}", page_origin(100).expect("an origin"));
+    let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
+    let mut silent = Raw::connect(&pagewell);
+    // Who speaks does not wait for him.
+    assert_eq!(Raw::with(&pagewell, PLAIN).answer().status, 200);
+    until("he is let in", || counter(&pagewell, "connections_accepted") >= 2);
+    silent.send(&PLAIN[..9]);
+    silent.send(&PLAIN[9..]);
+    assert_eq!(silent.answer().status, 200);
+    silent.send([PLAIN, PART].concat());
+    assert_eq!((silent.answer().status, silent.answer().status), (200, 206));
+}
+
+#[test]
 fn who_has_begun_a_request_is_not_idle() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");

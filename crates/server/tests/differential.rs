@@ -71,7 +71,7 @@ const TARGETS: &[&str] = &[
     "/a b",
 ];
 const VERSIONS: &[&str] = &[
-    "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.2",
+    "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.0", "HTTP/1.2",
     "HTTP/2.0", "http/1.1",
 ];
 const HOSTS: &[&str] = &[

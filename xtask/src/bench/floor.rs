@@ -2,12 +2,14 @@
 //!
 //! No server over sockets can cost less on the same machine in the same minute, so the others are
 //! stated relative to it, which takes the machine's moods out. One thread, level-triggered, one read
-//! and one write for each request. It decides nothing: no freshness, no conditions, no limits worth
-//! the name. Never use it for anything else.
+//! and one write for each request; who wants one answer is never waited for. It decides nothing: no
+//! freshness, no conditions, no limits worth the name. Never use it for anything else.
 
+use pagewell::listen::defer;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, listen, sockopt};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -17,6 +19,8 @@ use std::os::fd::OwnedFd;
 const LISTENER: u64 = u64::MAX;
 const READ_BYTES: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
+/// Connections that may wait in the kernel's queue.
+const BACKLOG: i32 = 4096;
 
 /// Serves these answers, by target, for ever. Prints where.
 ///
@@ -25,6 +29,10 @@ const HEADERS_MAX: usize = 64;
 pub fn serve(pages: &HashMap<Vec<u8>, Vec<u8>>) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
+    // Each connection has it from the listening socket.
+    sockopt::set_tcp_nodelay(&listener, true)?;
+    defer(&listener)?;
+    listen(&listener, BACKLOG)?;
     println!("listening on http://{}", listener.local_addr()?);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mark = epoll::EventData::new_u64(LISTENER);
@@ -41,7 +49,9 @@ pub fn serve(pages: &HashMap<Vec<u8>, Vec<u8>>) -> io::Result<()> {
         for event in &events {
             let mark = event.data.u64();
             if mark == LISTENER {
-                accept(&listener, &epoll, &mut connections)?;
+                accept(&listener, &epoll, &mut connections, |connection| {
+                    answer(connection, &mut buffer, pages)
+                })?;
                 continue;
             }
             let place = usize::try_from(mark).unwrap_or(usize::MAX);
@@ -59,22 +69,25 @@ struct Connection {
     begun: Vec<u8>,
 }
 
+/// Accepts whoever is there; who is not done with what he has sent already is watched.
 fn accept(
     listener: &TcpListener,
     epoll: &OwnedFd,
     connections: &mut Vec<Option<Connection>>,
+    mut answer: impl FnMut(&mut Connection) -> Option<()>,
 ) -> io::Result<()> {
-    while let Ok((stream, _)) = listener.accept() {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
+    while let Ok(socket) = accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        let mut connection = Connection { socket, begun: Vec::new() };
+        if answer(&mut connection).is_none() {
+            continue;
+        }
         let place = connections.iter().position(Option::is_none).unwrap_or(connections.len());
         if place == connections.len() {
             connections.push(None);
         }
-        let socket = OwnedFd::from(stream);
         let mark = epoll::EventData::new_u64(place as u64);
-        epoll::add(epoll, &socket, mark, epoll::EventFlags::IN)?;
-        connections[place] = Some(Connection { socket, begun: Vec::new() });
+        epoll::add(epoll, &connection.socket, mark, epoll::EventFlags::IN)?;
+        connections[place] = Some(connection);
     }
     Ok(())
 }
@@ -101,6 +114,12 @@ fn answer(
         let page = pages.get(request.path?.as_bytes())?;
         // A page fits into an empty send buffer: a client that does not read is let go.
         if rustix::io::write(&connection.socket, page).ok()? != page.len() {
+            return None;
+        }
+        let is_last = |line: &httparse::Header<'_>| {
+            line.name.eq_ignore_ascii_case("connection") && line.value == b"close"
+        };
+        if request.headers.iter().any(is_last) {
             return None;
         }
         at += length;

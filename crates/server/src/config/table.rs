@@ -116,7 +116,7 @@ const FIRST: &[OptionRow] = &[
         "hits_in_front",
         "",
         "true",
-        "Whether plain hits over HTTP/1.1 are answered in front of the HTTP library, which is cheaper. Nothing else differs; turn it off to compare.",
+        "Whether plain hits are answered in front of the HTTP library, which is cheaper. Nothing else differs; turn it off to compare.",
     ),
     row(
         "trusted_proxies",

@@ -53,7 +53,7 @@ impl<IO> Front<IO> {
         let (Some(lines), Some(hits)) = (&mut self.lines, &self.hits) else { return };
         // Nothing was read since.
         let head = &self.arrived[self.handed - lines.head_bytes..self.handed];
-        let said = Said { head, lines: hits.lines(head), protocol: b"HTTP/1.1" };
+        let said = Said { head, lines: hits.lines(head), protocol: hit.version().as_bytes() };
         lines.write_hit(&self.site, &said, hit, is_whole);
     }
 

@@ -7,6 +7,7 @@
 //! there already and has nothing to read. Where there is no room, a second descriptor of the same socket is
 //! watched for it, from then on.
 
+use crate::watched::watched;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::{self, IoSlice, Read, Write};
@@ -122,15 +123,6 @@ impl UnixSocket {
             }
         }
     }
-}
-
-/// Has the runtime watch a socket.
-#[expect(
-    deprecated,
-    reason = "what is unsound is a type whose descriptor changes: std's has one for life"
-)]
-fn watched(socket: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
-    AsyncFd::with_interest(socket, interest)
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! Connections that the kernel keeps to itself until their client has said something (TCP_DEFER_ACCEPT, tcp(7)).
+//! No library that we have offers it, and so the system is called here, by an `unsafe` block: the module has
+//! nothing else in it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// How many seconds a client may be silent until he is let in nevertheless: the shortest there is, in which the
+/// kernel sends its part of the handshake a second time.
+const SILENCE_SECONDS: libc::c_int = 1;
+
+/// Has the kernel do so for a socket that listens, or will.
+///
+/// # Errors
+/// As the system says; for a Unix socket it knows no such thing.
+#[allow(unsafe_code)]
+pub fn defer(socket: &impl AsFd) -> io::Result<()> {
+    let seconds = SILENCE_SECONDS;
+    let length = size_of_val(&seconds) as libc::socklen_t;
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel reads `length` bytes of a whole
+    // number that lives until it has returned.
+    let set = unsafe {
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT);
+        libc::setsockopt(socket, level, option, (&raw const seconds).cast(), length)
+    };
+    match set {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+
+    /// Whether somebody who speaks is let in before somebody who came first and is silent.
+    fn speaker_is_first(listener: &TcpListener) -> bool {
+        let address = listener.local_addr().expect("bound");
+        let silent = TcpStream::connect(address).expect("connected");
+        let mut speaks = TcpStream::connect(address).expect("connected");
+        speaks.write_all(b"x").expect("written");
+        let [first, second] = [(); 2].map(|()| listener.accept().expect("somebody").1);
+        let [silent, speaks] = [silent, speaks].map(|s| s.local_addr().expect("its end"));
+        let is_first = first == speaks && second == silent;
+        assert!(is_first || (first == silent && second == speaks), "both are let in");
+        is_first
+    }
+
+    #[test]
+    fn who_says_nothing_is_let_in_after_who_speaks() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        assert!((0..20).any(|_| !speaker_is_first(&listener)), "in their order at first");
+        defer(&listener).expect("Linux has it");
+        // A machine that stands still for a second lets in whoever is there.
+        assert!((0..5).any(|_| speaker_is_first(&listener)));
+    }
+
+    #[test]
+    fn a_unix_socket_is_refused() {
+        let (socket, _) = UnixStream::pair().expect("two sockets");
+        assert!(defer(&socket).is_err());
+    }
+}
