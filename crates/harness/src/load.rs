@@ -2,7 +2,8 @@
 //!
 //! One thread and one epoll, bound to a core of its own if asked, so that what it costs does not
 //! disturb what is measured. A request's time runs from before its first byte is sent to after the
-//! last byte of its response is read; on a connection that is not kept, from before the connect.
+//! last byte of its response is read; the first one's on a connection, from before the connect. Who is
+//! connected asks at once, whoever else is still to be opened.
 //! Closed loop means that a slow server is asked less often: the times say how long requests took,
 //! not how long an arriving visitor would have waited. It reads just enough HTTP to find the end of
 //! a response (`scan`), and counts as failed what has no end, and as unexpected what is not 200.

@@ -137,6 +137,9 @@ impl Hits {
         let rules = &site.config.rules;
         let candidates = site.store.candidates(site.store.key(&key.bytes));
         let pages = candidates.as_slice();
+        if pages.is_empty() {
+            return None;
+        }
         let listed = pages
             .iter()
             .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });

@@ -39,18 +39,26 @@ pub fn select(database: &str) -> Vec<u8> {
     command(&[b"SELECT", database.as_bytes()])
 }
 
+/// A script that begins with a function, `said`: what the server says of a stream, without its entries.
+macro_rules! script {
+    ($rest:literal) => {
+        concat!(
+            "local function said(key) local all=redis.pcall('XINFO','STREAM',key) \
+             if all.err then return all end local said={} for i=1,#all,2 do \
+             if type(all[i+1])~='table' then said[#said+1]=all[i] said[#said+1]=all[i+1] end end \
+             return said end ",
+            $rest
+        )
+        .as_bytes()
+    };
+}
+
 /// What `XINFO STREAM` says, but for the first and the last entry, which may be long.
 #[must_use]
 pub fn ask_extent(stream: &str) -> Vec<u8> {
-    let script = format!("{SAY} return said(KEYS[1])");
-    command(&[b"EVAL", script.as_bytes(), b"1", stream.as_bytes()])
+    const SAY: &[u8] = script!("return said(KEYS[1])");
+    command(&[b"EVAL", SAY, b"1", stream.as_bytes()])
 }
-
-/// A function of a script: what the server says of a stream, without its entries.
-const SAY: &str = "local function said(key) local all=redis.pcall('XINFO','STREAM',key) \
-    if all.err then return all end local said={} for i=1,#all,2 do \
-    if type(all[i+1])~='table' then said[#said+1]=all[i] said[#said+1]=all[i+1] end end \
-    return said end";
 
 /// `XREAD`: what comes after `id`, `count` entries at most; `wait_ms`: waits so long for the first.
 #[must_use]
@@ -69,13 +77,11 @@ pub fn read_after(stream: &str, id: Id, count: usize, wait_ms: Option<u64>) -> V
 /// a list of what `XREAD` says and some of what `XINFO STREAM` says.
 #[must_use]
 pub fn read_whole(stream: &str, id: Id, count: usize) -> Vec<u8> {
-    let script = format!(
-        "{SAY} return {{redis.call('XREAD','COUNT',ARGV[2],'STREAMS',KEYS[1],ARGV[1]),said(KEYS[1])}}"
+    const READ: &[u8] = script!(
+        "return {redis.call('XREAD','COUNT',ARGV[2],'STREAMS',KEYS[1],ARGV[1]),said(KEYS[1])}"
     );
     let (count, id) = (count.to_string(), id.to_string());
-    let words =
-        [b"EVAL", script.as_bytes(), b"1", stream.as_bytes(), id.as_bytes(), count.as_bytes()];
-    command(&words)
+    command(&[b"EVAL", READ, b"1", stream.as_bytes(), id.as_bytes(), count.as_bytes()])
 }
 
 /// `XADD` that nothing can come of: whether an entry could be added is seen by which error is said.

@@ -20,6 +20,9 @@ use std::time::Duration;
 
 /// How long nothing at all may come before a run is given up.
 const SILENCE: Duration = Duration::from_secs(10);
+/// How many connections are opened before those are seen to that are made: a visitor speaks as soon as he is
+/// connected, and does not wait for all the others.
+const OPENED_AT_ONCE: usize = 256;
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -85,34 +88,44 @@ impl<'a> Run<'a> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a load without targets"));
         }
         let clock = Stopwatch::start();
+        let mut events = Vec::with_capacity(self.load.connections.max(1));
         for index in 0..self.load.connections.max(1) {
             self.connections.push(None);
             self.open(index)?;
+            if index % OPENED_AT_ONCE == OPENED_AT_ONCE - 1 {
+                self.wait(&mut events, Duration::ZERO)?;
+            }
         }
-        let mut events = Vec::with_capacity(self.connections.len());
         let end = match self.load.until {
             Until::Elapsed(time) => Some(Deadline::after(time)),
             Until::Requests(_) => None,
         };
         while !self.is_done(end) {
-            events.clear();
             let within = end.map_or(SILENCE, |end| end.remaining().min(SILENCE));
-            let within = Timespec::try_from(within).ok();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), within.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if events.is_empty() && end.is_none_or(|end| !end.passed()) {
+            let is_silent = self.wait(&mut events, within)? == 0;
+            if is_silent && end.is_none_or(|end| !end.passed()) {
                 self.report.failures += self.connections.len() as u64;
                 break;
-            }
-            for event in &events {
-                let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
-                self.advance(index)?;
             }
         }
         self.report.seconds = clock.elapsed().as_secs_f64();
         Ok(self.report)
+    }
+
+    /// Waits for what the system has to tell, and takes each connection that it names as far as it goes. Returns
+    /// how many those were.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, within: Duration) -> io::Result<usize> {
+        events.clear();
+        let within = Timespec::try_from(within).ok();
+        match epoll::wait(&self.epoll, spare_capacity(events), within.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in events.iter() {
+            let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+            self.advance(index)?;
+        }
+        Ok(events.len())
     }
 
     fn is_done(&self, end: Option<Deadline>) -> bool {
