@@ -70,6 +70,7 @@ pub mod tls;
 pub mod top;
 pub mod traces;
 pub mod trailers;
+mod unix_socket;
 pub mod unused;
 pub mod upload;
 mod watched;

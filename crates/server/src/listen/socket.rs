@@ -7,6 +7,7 @@
 //! Nobody waits for a socket of the system's: the first read or write that finds nothing makes it the runtime's,
 //! and waits there. It never goes back.
 
+use crate::unix_socket::UnixSocket;
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
@@ -50,10 +51,10 @@ impl Bare for std::net::TcpStream {
 }
 
 impl Bare for std::os::unix::net::UnixStream {
-    type Watched = tokio::net::UnixStream;
+    type Watched = UnixSocket;
 
     fn watch(self) -> io::Result<Self::Watched> {
-        tokio::net::UnixStream::from_std(self)
+        UnixSocket::new(self)
     }
 
     fn shut_down(&self) -> io::Result<()> {

@@ -1,16 +1,14 @@
 //! A connection to a responder, over TCP or a Unix socket, as one type: the rest does not care. It
 //! can say whether the other side has closed it while it was idle, which a kept-alive connection is
-//! asked before it is used again. Unix sockets are of `unix`.
-
-mod unix;
+//! asked before it is used again.
 
 use crate::config::Address;
+use crate::unix_socket::UnixSocket;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use unix::UnixSocket;
 
 /// A connected socket.
 pub enum Socket {
@@ -56,7 +54,7 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Socket::Unix(socket) => socket.poll_read(cx, buffer),
+            Socket::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
         }
     }
 }
@@ -69,7 +67,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Socket::Unix(socket) => socket.poll_write(cx, bytes),
+            Socket::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
         }
     }
 
@@ -80,7 +78,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Socket::Unix(socket) => socket.poll_write_vectored(cx, pieces),
+            Socket::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
         }
     }
 
@@ -95,7 +93,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Socket::Unix(socket) => Poll::Ready(socket.shut_down()),
+            Socket::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
         }
     }
 }
