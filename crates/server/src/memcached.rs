@@ -22,6 +22,7 @@ use crate::site::Site;
 use bytes::BytesMut;
 use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
 use std::io::IoSlice;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -84,6 +85,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
     let (mut answer, mut told) = (Answer::default(), 0);
+    let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
     loop {
         if answer.is_empty() {
             told = keeper.site().told_others();
@@ -113,8 +115,9 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
                     }
                 };
                 let read = tokio::select! {
+                    biased;
                     read = read => read,
-                    _ = stop.wait_for(Phase::is_leaving) => return,
+                    _ = &mut leaving => return,
                 };
                 if matches!(read, Some(0) | None) {
                     return;
