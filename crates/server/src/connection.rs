@@ -33,6 +33,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 /// hyper's own buffer need not be larger: the front hands it whole header sections.
@@ -258,10 +259,11 @@ fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
 }
 
 /// What `connection` comes to; `None` when Pagewell is to stop before. Waiting for that is begun once,
-/// and afterwards costs a connection that is woken a look at a counter.
+/// and afterwards costs a connection that is woken a look at a counter. A connection that has always something to do
+/// has used up its turn each time: whoever tells counts for nothing in that.
 async fn until_told<F: Future>(mut connection: Pin<&mut F>, mut stop: Told) -> Option<F::Output> {
     let seen = stop.clone();
-    let mut told = pin!(told(&mut stop));
+    let mut told = pin!(unconstrained(told(&mut stop)));
     let mut waits = false;
     poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
@@ -286,6 +288,9 @@ mod tests {
     use super::*;
     use crate::listen::Socket;
     use std::net::TcpStream;
+    use std::time::Duration;
+    use tokio::sync::watch;
+    use tokio::task::coop;
 
     /// What the state of a connection takes that `serve` serves.
     fn taken<F>(_serve: impl Fn(Socket<TcpStream>, Visitor, Arc<Site>, Told) -> F) -> usize {
@@ -298,5 +303,31 @@ mod tests {
         let bytes = taken(serve_plain::<Socket<TcpStream>>);
         println!("{bytes} bytes, of which the front is {}", size_of::<Front<Socket<TcpStream>>>());
         assert!(bytes <= 2048, "{bytes} bytes");
+    }
+
+    /// Uses up its turn the first `turns` times that it is polled, and then waits for ever.
+    async fn busy(mut turns: usize) {
+        poll_fn(|cx| {
+            turns = turns.saturating_sub(1);
+            while turns > 0
+                && let Poll::Ready(turn) = coop::poll_proceed(cx)
+            {
+                turn.made_progress();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn who_uses_up_his_turn_is_told_at_once_and_when_he_rests() {
+        for turns in [usize::MAX, 2] {
+            let (says, told) = watch::channel(Phase::Serving);
+            let ended = tokio::spawn(async move { until_told(pin!(busy(turns)), told).await });
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            says.send(Phase::Stopping).expect("it listens");
+            let ended = timeout(Duration::from_secs(30), ended).await;
+            assert_eq!(ended.expect("told").expect("it ran"), None, "{turns}");
+        }
     }
 }

@@ -26,6 +26,7 @@ use crate::reached::Limit;
 use crate::site::Site;
 use crate::tls::Tls;
 use crate::watched::watched;
+use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use site_rules::Peer;
 use std::future::Future;
@@ -156,8 +157,10 @@ impl Listener {
                     stream.set_nodelay(true)?;
                 }
                 let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                // Nobody of whom it is not known where he comes from is taken for somebody of this machine.
+                let peer = peer.ok_or(Errno::CONNABORTED)?;
                 let local = inherited.local.or_else(|| stream.local_addr().ok());
-                Ok(Accepted::Tcp(Socket::new(stream), (peer, local)))
+                Ok(Accepted::Tcp(Socket::new(stream), (Some(peer), local)))
             }
             Listener::Unix { listener, .. } => {
                 let (socket, _) = next_of(listener).await?;
@@ -411,12 +414,29 @@ where
         };
         match accepted {
             Ok((accepted, place)) => drop(tokio::spawn(each(accepted, place))),
+            Err(error) if is_of_one(&error) => {}
             Err(error) => {
                 tracing::error!(event = "accept-failed", %error);
                 tokio::time::sleep(AFTER_REFUSAL).await;
             }
         }
     }
+}
+
+/// Whether what was to be accepted has broken, and others can be (accept(2), "Error handling"). Any other refusal is
+/// for all.
+fn is_of_one(error: &io::Error) -> bool {
+    let broken = [
+        Errno::CONNABORTED,
+        Errno::HOSTDOWN,
+        Errno::HOSTUNREACH,
+        Errno::NETDOWN,
+        Errno::NETUNREACH,
+        Errno::NONET,
+        Errno::NOPROTOOPT,
+        Errno::PROTO,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| broken.contains(&errno))
 }
 
 async fn accept_one(
@@ -429,4 +449,17 @@ async fn accept_one(
     }
     let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
     Ok((listener.accept().await?, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_before_it_is_accepted_stops_nobody_else() {
+        let says = |errno: Errno| is_of_one(&errno.into());
+        assert!(says(Errno::CONNABORTED) && says(Errno::HOSTUNREACH));
+        assert!(!says(Errno::MFILE) && !says(Errno::NFILE) && !says(Errno::NOMEM));
+        assert!(!is_of_one(&io::Error::other("no place")));
+    }
 }

@@ -17,7 +17,7 @@ pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
 use crate::listen::{Accepted, Listener, accept_each};
-use crate::phase::{Phase, Told};
+use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
 use bytes::BytesMut;
 use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
@@ -85,6 +85,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
     let (mut answer, mut told) = (Answer::default(), 0);
+    let seen = stop.clone();
     let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
     loop {
         if answer.is_empty() {
@@ -98,6 +99,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
         match next {
             After::Go => {}
             After::Close => return,
+            After::Read(_) if is_told(&seen, Phase::is_leaving) => return,
             After::Read(more) => {
                 if !own.holds(input.len()) {
                     keeper.site().counters.memcached_refused.add();

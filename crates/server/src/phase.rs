@@ -45,3 +45,9 @@ impl Phase {
 
 /// What it is told by.
 pub type Told = watch::Receiver<Phase>;
+
+/// Whether it has been said, since `seen` was made, that it is such a phase: for those who have too much to do to
+/// wait for it. As long as nothing is said this is one look at a number.
+pub fn is_told(seen: &Told, such: impl Fn(&Phase) -> bool) -> bool {
+    !matches!(seen.has_changed(), Ok(false)) && such(&seen.borrow())
+}

@@ -28,12 +28,13 @@ pub struct UnixSocket {
     watched: Option<AsyncFd<UnixStream>>,
     /// Whether it is watched for room, since once there was none.
     for_room: bool,
-    /// Who waits for what comes: he is told when it is watched anew.
+    /// Who waits for what comes: he is told when it is watched anew. Not kept for longer than he waits, for a task
+    /// is as large as its future.
     reader: Option<Waker>,
 }
 
 impl UnixSocket {
-    /// Connects, or has begun to: the other side takes a connection into its queue, or refuses it, at once.
+    /// Connects: the other side takes a connection into its queue, or refuses it, at once.
     ///
     /// # Errors
     /// As the system says; `WouldBlock` where the queue of the other side is full.
@@ -140,6 +141,7 @@ impl AsyncRead for UnixSocket {
                         ready.clear_ready();
                     }
                     buffer.put_slice(read);
+                    this.reader = None;
                     return Poll::Ready(Ok(()));
                 }
                 Err(Errno::AGAIN) => ready.clear_ready(),

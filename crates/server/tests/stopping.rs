@@ -7,6 +7,7 @@ use common::{BOUND, Raw, Site, counter, get_meanwhile, until};
 use harness::{Pagewell, Signal, Wait, cpu};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -60,6 +61,50 @@ fn told_to_stop_it_finishes_what_it_has_in_hand() {
         all_gone(&php);
         assert!(!directory.exists(), "{} is left", directory.display());
     }
+}
+
+/// Says `said` again and again without waiting for answers, which are read beside it, until the other end hangs up.
+fn never_rests<S: Read + Write + Send + 'static>(mut says: S, mut hears: S, said: &str) {
+    let heard = std::thread::spawn(move || {
+        let mut part = vec![0; 64 << 10];
+        while matches!(hears.read(&mut part), Ok(1..)) {}
+    });
+    let said = said.repeat(1_000);
+    while says.write_all(said.as_bytes()).is_ok() {}
+    heard.join().expect("it ran");
+}
+
+#[test]
+fn who_never_rests_is_told_of_the_end_too() {
+    let site = Site::new(&[("waits.php", WAITS), ("file.txt", "a file")]);
+    let memcached = site.at("memcached.sock");
+    let config =
+        format!("limits.drain = \"1h\"\n[memcached]\nlisten = \"unix:{}\"\n", memcached.display());
+    let mut pagewell = site.serve(&config);
+    let harness::Address::Tcp(address) = pagewell.address().clone() else {
+        panic!("a TCP address")
+    };
+    let asks = std::thread::spawn(move || {
+        let says = TcpStream::connect(address).expect("it listens");
+        let hears = says.try_clone().expect("a descriptor");
+        never_rests(says, hears, "GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    });
+    let stores = std::thread::spawn(move || {
+        let says = UnixStream::connect(memcached).expect("it listens");
+        let hears = says.try_clone().expect("a descriptor");
+        never_rests(says, hears, "set k 0 0 1 noreply\r\nx\r\n");
+    });
+    let count = |name| counter(&pagewell, name);
+    until("both have much to say", || count("files") > 1_000 && count("memcached_stored") > 1_000);
+    let waiting = get_meanwhile(&pagewell, "/waits.php");
+    site.wait_for("started");
+    pagewell.signal(Signal::TERM);
+    until("both have heard", || asks.is_finished() && stores.is_finished());
+    site.note("go");
+    assert_eq!(waiting.join().expect("it ran").text(), "whole");
+    assert_eq!(exit_code(&mut pagewell), Some(0), "{}", pagewell.log());
+    asks.join().expect("it ran");
+    stores.join().expect("it ran");
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl Bound {
     /// As above.
     pub fn open_for_visitors(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
         let bound = Bound::open(address, passed)?;
-        if let (Address::Tcp(_), false) = (address, bound.by == Binder::Manager) {
+        if let (Address::Tcp(_), Binder::Us) = (address, bound.by) {
             // What the kernel will not do is done here: who says nothing is waited for.
             let _ = deferred::defer(&bound.socket);
         }

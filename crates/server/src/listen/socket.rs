@@ -46,7 +46,7 @@ impl Bare for std::net::TcpStream {
     }
 
     fn shut_down(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
+        unless_gone(self.shutdown(Shutdown::Write))
     }
 }
 
@@ -58,7 +58,15 @@ impl Bare for std::os::unix::net::UnixStream {
     }
 
     fn shut_down(&self) -> io::Result<()> {
-        self.shutdown(Shutdown::Write)
+        unless_gone(self.shutdown(Shutdown::Write))
+    }
+}
+
+/// Who has left already need not be told, as with the runtime's sockets.
+fn unless_gone(told: io::Result<()>) -> io::Result<()> {
+    match told {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+        told => told,
     }
 }
 
