@@ -1,7 +1,7 @@
 //! What is in hand that may tell of a change: requests whose answers may say what has changed, with a visitor
-//! or without (decision 0031), purges, calls of the control interface. A process that ends waits for them; only
-//! when there are none, and none can begin any more, it may say that this was all: to the process that has
-//! taken over, or to the next one by a snapshot (decision 0062).
+//! or without (decision 0031), purges, calls of the control interface, changes over the memcached port. A process
+//! that ends waits for them; only when there are none, and none can begin any more, it may say that this was all: to
+//! the process that has taken over, or to the next one by a snapshot (decision 0062).
 //!
 //! Invariant: who is told that a change has happened was told while his [`Hand`] was held, or before
 //! [`end`] gave it back. So after [`InHand::close`] has found none, no change is acknowledged.
@@ -38,6 +38,12 @@ impl InHand {
         let noted = snapshots.filter(|_| is_open).map(Snapshots::in_hand);
         let hand = Hand { all: self.clone(), noted, told };
         is_open.then_some(hand)
+    }
+
+    /// One more, that does what it was asked for before anybody else is: killed meanwhile it has done it, which the
+    /// journal says then, or not, and was not asked. None where nothing is begun any more.
+    pub fn begin_at_once(self: &Arc<InHand>) -> Option<Hand> {
+        self.begin(None, 0)
     }
 
     /// How many.
@@ -116,7 +122,7 @@ mod tests {
         let other = in_hand.begin(None, 0).expect("it is open");
         drop(one);
         assert_eq!((in_hand.count(), in_hand.close()), (1, 1));
-        assert!(in_hand.begin(None, 0).is_none());
+        assert!(in_hand.begin_at_once().is_none());
         drop(other);
         assert_eq!((in_hand.count(), in_hand.close()), (0, 0));
         assert!(in_hand.begin(None, 0).is_none());

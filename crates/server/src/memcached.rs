@@ -16,11 +16,12 @@ mod page_line;
 pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
+use crate::in_hand::{Hand, InHand};
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
 use bytes::BytesMut;
-use memcache::{Answer, Decoder, Limits, Moment, Next, Step, execute};
+use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Step, execute};
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
@@ -84,16 +85,16 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut stop: Told,
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
-    let (mut answer, mut told) = (Answer::default(), 0);
+    let (mut answer, mut told, mut hand) = (Answer::default(), 0, None);
     let seen = stop.clone();
     let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
     loop {
         if answer.is_empty() {
             told = keeper.site().told_others();
         }
-        let next = step(&mut decoder, &mut input, limits, keeper, &mut answer);
+        let next = step(&mut decoder, &mut input, limits, keeper, (&mut answer, &mut hand));
         let is_due = next != After::Go || answer.len() >= ANSWER_BYTES;
-        if is_due && !sent(&mut io, &mut answer, keeper.site(), told).await {
+        if is_due && !sent(&mut io, &mut answer, keeper.site(), told, hand.take()).await {
             return;
         }
         match next {
@@ -178,7 +179,7 @@ fn step(
     input: &mut BytesMut,
     limits: Limits,
     keeper: &Keeper,
-    answer: &mut Answer,
+    (answer, hand): (&mut Answer, &mut Option<Hand>),
 ) -> After {
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
@@ -188,6 +189,9 @@ fn step(
         }
         // Another process has the items now.
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
+        Step::Request(request) if !begun(&request.command, &keeper.site().in_hand, hand) => {
+            After::Close
+        }
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
             let next = execute(&request, keeper, limits, now, answer);
@@ -204,16 +208,27 @@ fn step(
     }
 }
 
+/// Takes in hand what may change something; `false` where nothing is begun any more.
+fn begun(command: &Command, in_hand: &Arc<InHand>, hand: &mut Option<Hand>) -> bool {
+    if command.may_change() && hand.is_none() {
+        *hand = in_hand.begin_at_once();
+        return hand.is_some();
+    }
+    true
+}
+
 /// Sends an answer and forgets it; `false` where nobody takes it. Before what it answers so many changes were
-/// for the other machines.
+/// for the other machines; `hand`: what it answers may have changed something.
 async fn sent<IO: AsyncWrite + Unpin>(
     io: &mut IO,
     answer: &mut Answer,
     site: &Site,
     told: u64,
+    hand: Option<Hand>,
 ) -> bool {
     // What is deleted here may be in the memory of other machines. The protocol has no word for late.
     site.heard_by_others(told).await;
+    drop(hand);
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
     is_sent
@@ -236,5 +251,37 @@ async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience:
                 _ => return false,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &str) -> Command {
+        let mut input = BytesMut::from(line);
+        match Decoder::new(Limits::default()).next(&mut input) {
+            Step::Request(request) => request.command,
+            _ => panic!("{line} is a request"),
+        }
+    }
+
+    #[test]
+    fn once_nothing_is_begun_any_more_nothing_is_changed() {
+        let (in_hand, mut hand) = (Arc::new(InHand::default()), None);
+        assert!(begun(&command("get k\r\n"), &in_hand, &mut hand) && hand.is_none());
+        assert!(begun(&command("delete k\r\n"), &in_hand, &mut hand) && hand.is_some());
+        assert_eq!(in_hand.close(), 1, "it is waited for");
+        // One answer is for both.
+        assert!(begun(&command("flush_all\r\n"), &in_hand, &mut hand));
+        assert_eq!(in_hand.count(), 1);
+        hand = None;
+        for line in
+            ["delete k\r\n", "set k 0 0 1\r\nx\r\n", "md k\r\n", "flush_all\r\n", "touch k 1\r\n"]
+        {
+            assert!(!begun(&command(line), &in_hand, &mut hand), "{line}");
+        }
+        assert!(begun(&command("mg k v\r\n"), &in_hand, &mut hand));
+        assert_eq!(in_hand.count(), 0);
     }
 }
