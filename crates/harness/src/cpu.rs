@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 /// CPU seconds (user and system) that `pid` and all its descendants have used.
 #[must_use]
@@ -65,9 +66,23 @@ pub fn descendants(pid: u32) -> Vec<u32> {
 /// Whether there is such a process, other than a dead one whose end nobody has asked for.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|at| stat[at + 1..].split_whitespace().next());
-    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+    let state = state(Path::new(&format!("/proc/{pid}")));
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Whether none of its threads runs any more, since it was sent SIGSTOP: it may go on for a moment after that.
+#[must_use]
+pub fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let states: Vec<Option<char>> = threads.map(|thread| state(&thread.path())).collect();
+    !states.is_empty() && states.iter().all(|state| *state == Some('T'))
+}
+
+/// The state of a process or thread, by its directory in /proc.
+fn state(of: &Path) -> Option<char> {
+    let stat = fs::read_to_string(of.join("stat")).ok()?;
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.trim_start().chars().next()
 }
 
 /// Runs `f` with this thread, and whatever it starts, bound to one core.

@@ -21,6 +21,8 @@ use std::time::Duration;
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// How often, while no line comes, it is asked whether the process still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A thread that computes, on a busy machine, hears of a signal when it has its turn.
+const FROZEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running Pagewell.
 #[derive(Debug)]
@@ -151,6 +153,15 @@ impl Pagewell {
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
+    }
+
+    /// Stops it as it is (SIGSTOP), until it is sent SIGCONT.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let bound = Deadline::after(FROZEN_WITHIN);
+        while !cpu::is_stopped(self.pid()) && !bound.passed() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Waits for its end, at most `within`.

@@ -60,29 +60,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether an item may go, or another come in its place, by what it asks for.
+    /// Whether it takes away what is there: `delete` and `md`.
     #[must_use]
-    pub fn may_change(&self) -> bool {
-        match self {
-            Command::Set(_)
-            | Command::Delete(_)
-            | Command::Touch(_)
-            | Command::Arithmetic(_)
-            | Command::MetaSet(_)
-            | Command::MetaDelete(_)
-            | Command::MetaArithmetic(_)
-            | Command::Flush(_)
-            | Command::Oversized(_) => true,
-            Command::Get(_)
-            | Command::MetaGet(_)
-            | Command::MetaDebug { .. }
-            | Command::MetaNoOp
-            | Command::Stats(..)
-            | Command::Version
-            | Command::Verbosity
-            | Command::Quit
-            | Command::Refused(_) => false,
-        }
+    pub fn is_delete(&self) -> bool {
+        matches!(self, Command::Delete(_) | Command::MetaDelete(_))
     }
 }
 

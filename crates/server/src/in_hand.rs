@@ -1,5 +1,5 @@
 //! What is in hand that may tell of a change: requests whose answers may say what has changed, with a visitor
-//! or without (decision 0031), purges, calls of the control interface, changes over the memcached port. A process
+//! or without (decision 0031), purges, calls of the control interface, deletions over the memcached port. A process
 //! that ends waits for them; only when there are none, and none can begin any more, it may say that this was all: to
 //! the process that has taken over, or to the next one by a snapshot (decision 0062).
 //!
@@ -31,19 +31,17 @@ pub struct Hand {
 
 impl InHand {
     /// One more; none where nothing is begun any more.
-    fn begin(self: &Arc<InHand>, snapshots: Option<&Arc<Snapshots>>, told: u64) -> Option<Hand> {
+    pub(crate) fn begin(
+        self: &Arc<InHand>,
+        snapshots: Option<&Arc<Snapshots>>,
+        told: u64,
+    ) -> Option<Hand> {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         let is_open = before & CLOSED == 0;
         // Where it is refused it takes back what it has added.
         let noted = snapshots.filter(|_| is_open).map(Snapshots::in_hand);
         let hand = Hand { all: self.clone(), noted, told };
         is_open.then_some(hand)
-    }
-
-    /// One more, that does what it was asked for before anybody else is: killed meanwhile it has done it, which the
-    /// journal says then, or not, and was not asked. None where nothing is begun any more.
-    pub fn begin_at_once(self: &Arc<InHand>) -> Option<Hand> {
-        self.begin(None, 0)
     }
 
     /// How many.
@@ -75,7 +73,14 @@ pub async fn begin(site: &Site) -> Hand {
     }
 }
 
-/// The same for several sites.
+/// Begins something that is done before anything else is; none where nothing is begun any more. Killed meanwhile this
+/// machine has done it, which the journal says then, or was not asked; the others may not have heard of it.
+pub fn begin_at_once(site: &Site) -> Option<Hand> {
+    let noted = site.snapshots.as_ref().filter(|_| site.others.is_some());
+    site.in_hand.begin(noted, site.told_others())
+}
+
+/// As `begin`, for several sites.
 pub async fn begin_all(sites: impl Iterator<Item = &Arc<Site>>) -> Vec<Hand> {
     let mut hands = Vec::new();
     for site in sites {
@@ -103,8 +108,13 @@ pub async fn end_all(sites: impl Iterator<Item = &Arc<Site>>, hands: Vec<Hand>) 
     others
 }
 
+/// Waits until the other machines have heard what it has changed, or it is not waited for any longer.
+pub async fn heard(site: &Site, hand: &Hand) -> Waited {
+    site.heard_by_others(hand.told).await
+}
+
 async fn wait(site: &Site, hand: &Hand) -> Waited {
-    let others = site.heard_by_others(hand.told).await;
+    let others = heard(site, hand).await;
     if site.is_unheard() {
         pending::<()>().await;
     }
@@ -122,7 +132,7 @@ mod tests {
         let other = in_hand.begin(None, 0).expect("it is open");
         drop(one);
         assert_eq!((in_hand.count(), in_hand.close()), (1, 1));
-        assert!(in_hand.begin_at_once().is_none());
+        assert!(in_hand.begin(None, 0).is_none());
         drop(other);
         assert_eq!((in_hand.count(), in_hand.close()), (0, 0));
         assert!(in_hand.begin(None, 0).is_none());

@@ -16,7 +16,7 @@ mod page_line;
 pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
-use crate::in_hand::{Hand, InHand};
+use crate::in_hand::{Hand, begin_at_once, heard};
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
@@ -85,16 +85,13 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut stop: Told,
 ) {
     let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
-    let (mut answer, mut told, mut hand) = (Answer::default(), 0, None);
+    let (mut answer, mut hand) = (Answer::default(), None);
     let seen = stop.clone();
     let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
     loop {
-        if answer.is_empty() {
-            told = keeper.site().told_others();
-        }
         let next = step(&mut decoder, &mut input, limits, keeper, (&mut answer, &mut hand));
         let is_due = next != After::Go || answer.len() >= ANSWER_BYTES;
-        if is_due && !sent(&mut io, &mut answer, keeper.site(), told, hand.take()).await {
+        if is_due && !sent(&mut io, &mut answer, keeper.site(), hand.take()).await {
             return;
         }
         match next {
@@ -189,7 +186,9 @@ fn step(
         }
         // Another process has the items now.
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
-        Step::Request(request) if !begun(&request.command, &keeper.site().in_hand, hand) => {
+        Step::Request(request)
+            if !begun(&request.command, hand, || begin_at_once(keeper.site())) =>
+        {
             After::Close
         }
         Step::Request(request) => {
@@ -208,27 +207,27 @@ fn step(
     }
 }
 
-/// Takes in hand what may change something; `false` where nothing is begun any more.
-fn begun(command: &Command, in_hand: &Arc<InHand>, hand: &mut Option<Hand>) -> bool {
-    if command.may_change() && hand.is_none() {
-        *hand = in_hand.begin_at_once();
+/// Takes in hand what others are told; `false` where nothing is begun any more. One hand is for all that is answered
+/// at once, also for what is quiet.
+fn begun(command: &Command, hand: &mut Option<Hand>, begin: impl FnOnce() -> Option<Hand>) -> bool {
+    if command.is_delete() && hand.is_none() {
+        *hand = begin();
         return hand.is_some();
     }
     true
 }
 
-/// Sends an answer and forgets it; `false` where nobody takes it. Before what it answers so many changes were
-/// for the other machines; `hand`: what it answers may have changed something.
+/// Sends an answer and forgets it; `false` where nobody takes it. `hand`: what it answers has deleted something.
 async fn sent<IO: AsyncWrite + Unpin>(
     io: &mut IO,
     answer: &mut Answer,
     site: &Site,
-    told: u64,
     hand: Option<Hand>,
 ) -> bool {
     // What is deleted here may be in the memory of other machines. The protocol has no word for late.
-    site.heard_by_others(told).await;
-    drop(hand);
+    if let Some(hand) = hand {
+        heard(site, &hand).await;
+    }
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
     is_sent
@@ -257,6 +256,7 @@ async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::in_hand::InHand;
 
     fn command(line: &str) -> Command {
         let mut input = BytesMut::from(line);
@@ -267,21 +267,21 @@ mod tests {
     }
 
     #[test]
-    fn once_nothing_is_begun_any_more_nothing_is_changed() {
+    fn once_nothing_is_begun_any_more_nothing_is_deleted() {
         let (in_hand, mut hand) = (Arc::new(InHand::default()), None);
-        assert!(begun(&command("get k\r\n"), &in_hand, &mut hand) && hand.is_none());
-        assert!(begun(&command("delete k\r\n"), &in_hand, &mut hand) && hand.is_some());
+        let begun = |line, hand: &mut _| begun(&command(line), hand, || in_hand.begin(None, 0));
+        assert!(begun("get k\r\n", &mut hand) && hand.is_none());
+        assert!(begun("delete k\r\n", &mut hand) && hand.is_some());
         assert_eq!(in_hand.close(), 1, "it is waited for");
         // One answer is for both.
-        assert!(begun(&command("flush_all\r\n"), &in_hand, &mut hand));
+        assert!(begun("md k q\r\n", &mut hand));
         assert_eq!(in_hand.count(), 1);
         hand = None;
-        for line in
-            ["delete k\r\n", "set k 0 0 1\r\nx\r\n", "md k\r\n", "flush_all\r\n", "touch k 1\r\n"]
-        {
-            assert!(!begun(&command(line), &in_hand, &mut hand), "{line}");
+        for line in ["delete k\r\n", "delete k noreply\r\n", "md k\r\n"] {
+            assert!(!begun(line, &mut hand), "{line}");
         }
-        assert!(begun(&command("mg k v\r\n"), &in_hand, &mut hand));
+        // Nobody else is told of these.
+        assert!(begun("mg k v\r\n", &mut hand) && begun("set k 0 0 1\r\nx\r\n", &mut hand));
         assert_eq!(in_hand.count(), 0);
     }
 }

@@ -302,7 +302,7 @@ fn who_was_lost_with_the_server_is_waited_for() {
     let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
     [&here, &there].into_iter().for_each(|one| stored(one, ONE));
     assert!(!is_late(&post(&here, "/write.php?n=2&to=x")));
-    there.signal(Signal::STOP);
+    there.freeze();
     machines.stream.command(&["DEL", "pagewell/read"]).expect("it is gone");
     assert!(is_late(&post(&here, "/write.php?n=1&to=new")));
     there.signal(Signal::CONT);
@@ -374,7 +374,7 @@ fn what_was_read_of_another_server_counts_for_nothing() {
     machines.stream.command(&put).expect("an entry");
     until("both have it", || [&here, &there].iter().all(|one| counter(one, "stream_heard") == 1));
     assert!(!is_late(&post(&here, "/write.php?n=3&to=x")));
-    there.signal(Signal::STOP);
+    there.freeze();
     machines.stream.stop();
     machines.stream.start_again().expect("it starts");
     until("it is told", || {

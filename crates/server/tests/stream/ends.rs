@@ -6,7 +6,7 @@ use super::{
     stored, until,
 };
 use harness::{Address, Pagewell, Signal, Wait};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -186,6 +186,32 @@ fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
     cut.is_told_by_the_next();
 }
 
+/// What is deleted without an answer is waited for by whatever is answered behind it, and then known to be late.
+#[test]
+fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process() {
+    for said in [format!("md {ONE} q\r\nmn\r\n"), format!("delete {ONE} noreply\r\nmn\r\n")] {
+        let mut cut = Cut::new();
+        let socket = cut.machines.site.at("memcached.sock");
+        stopped(&mut cut.here);
+        cut.config += &format!("[memcached]\nlisten = \"unix:{}\"\n", socket.display());
+        cut.here = cut.machines.site.serve(&cut.config);
+        until("they know each other", || cut.machines.readers()[0] == 2);
+        stored(&cut.there, ONE);
+        cut.cut();
+        cut.machines.truth(1, "new");
+        let mut port = std::os::unix::net::UnixStream::connect(&socket).expect("it listens");
+        port.write_all(said.as_bytes()).expect("it is read");
+        let mut answer = String::new();
+        let mut port = BufReader::new(port);
+        while !answer.ends_with("MN\r\n") {
+            assert!(port.read_line(&mut answer).expect("it is answered") > 0, "{answer}");
+        }
+        assert_eq!(counter(&cut.here, "stream_late"), 1, "{said}");
+        cut.here.kill();
+        cut.is_told_by_the_next();
+    }
+}
+
 #[test]
 fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
     let mut cut = Cut::new();
@@ -295,7 +321,7 @@ fn a_write_that_has_failed_may_be_late() {
     let there = machines.machine("", "");
     until("they know each other", || machines.readers() == [2, 0]);
     assert!(!is_late(&post(&here, "/write.php?n=1&to=x")));
-    there.signal(Signal::STOP);
+    there.freeze();
     let failed = super::ask(&here, harness::Request::form("/dies.php", ""));
     assert!(failed.status == 502 && is_late(&failed), "{}", failed.text());
     there.signal(Signal::CONT);
