@@ -8,9 +8,10 @@
 //! and waits there. It never goes back.
 
 use crate::unix_socket::UnixSocket;
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
-use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -30,12 +31,6 @@ pub trait Bare: Write + AsFd + Unpin + Sized {
     /// # Errors
     /// As the system says.
     fn watch(self) -> io::Result<Self::Watched>;
-
-    /// Says that nothing more will be written.
-    ///
-    /// # Errors
-    /// As the system says.
-    fn shut_down(&self) -> io::Result<()>;
 }
 
 impl Bare for std::net::TcpStream {
@@ -44,10 +39,6 @@ impl Bare for std::net::TcpStream {
     fn watch(self) -> io::Result<Self::Watched> {
         tokio::net::TcpStream::from_std(self)
     }
-
-    fn shut_down(&self) -> io::Result<()> {
-        unless_gone(self.shutdown(Shutdown::Write))
-    }
 }
 
 impl Bare for std::os::unix::net::UnixStream {
@@ -55,18 +46,6 @@ impl Bare for std::os::unix::net::UnixStream {
 
     fn watch(self) -> io::Result<Self::Watched> {
         UnixSocket::new(self)
-    }
-
-    fn shut_down(&self) -> io::Result<()> {
-        unless_gone(self.shutdown(Shutdown::Write))
-    }
-}
-
-/// Who has left already need not be told, as with the runtime's sockets.
-fn unless_gone(told: io::Result<()>) -> io::Result<()> {
-    match told {
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-        told => told,
     }
 }
 
@@ -135,6 +114,14 @@ fn read(socket: &impl AsFd, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Says that nothing more will be written. Who has left already need not be told, as with the runtime's sockets.
+fn shut_down(socket: &impl AsFd) -> io::Result<()> {
+    match shutdown(socket, Shutdown::Write) {
+        Ok(()) | Err(Errno::NOTCONN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl<S: Bare> AsyncRead for Socket<S> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -185,7 +172,7 @@ impl<S: Bare> AsyncWrite for Socket<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Held::Bare(Some(socket)) => Poll::Ready(socket.shut_down()),
+            Held::Bare(Some(socket)) => Poll::Ready(shut_down(socket)),
             Held::Bare(None) => Poll::Ready(Ok(())),
             Held::Watched(socket) => Pin::new(socket).poll_shutdown(cx),
         }
