@@ -62,21 +62,26 @@ impl<P: Payload> Store<P> {
     /// The same, with the time of the change in milliseconds of the caller's clock, for the pages that it
     /// marks: [`Page::marked`](crate::Page::marked) gives it back.
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
-        self.change_by(change, strength, now_ms, Teller::nobody(), &|sweep| sweep())
+        let ids = change.ids(&self.shared.seeds);
+        let mut index = self.shared.lock();
+        let number = self.shared.note(&mut index, &ids);
+        let sweep = Sweep::new(number, strength, now_ms, Teller::nobody());
+        self.shared.apply(index, &ids, sweep, &|sweep| sweep())
     }
 
-    pub(crate) fn change_by(
+    pub(crate) fn change_by<'t>(
         &self,
         change: &Change<'_>,
-        strength: Strength,
-        now_ms: u64,
-        teller: Teller<'_, P>,
+        keys: Keys<'t>,
+        (strength, now_ms): (Strength, u64),
+        teller: Teller<'t, P>,
         aside: Aside<'_>,
     ) -> Applied {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
-        self.shared.apply(index, &ids, Sweep::new(number, strength, now_ms, teller), aside)
+        let sweep = Sweep { keys, ..Sweep::new(number, strength, now_ms, teller) };
+        self.shared.apply(index, &ids, sweep, aside)
     }
 
     /// Applies a change that may not be visible yet to the renders that begin now (settling), and keeps it
@@ -132,9 +137,29 @@ impl<P: Payload> Store<P> {
 /// is given, once, before it returns. Called under no lock.
 pub type Aside<'a> = &'a dyn Fn(&mut dyn FnMut());
 
+/// Which of the pages that depend on what changed are touched. Renders are not told apart by it: one that
+/// depends on what changed and is under way is not stored, whatever its key.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// All of them.
+    All,
+    /// Those whose key begins with one of these bytes.
+    Beginning(&'a [&'a [u8]]),
+}
+
+impl Keys<'_> {
+    fn have(&self, key: &[u8]) -> bool {
+        match self {
+            Keys::All => true,
+            Keys::Beginning(beginnings) => beginnings.iter().any(|begin| key.starts_with(begin)),
+        }
+    }
+}
+
 /// A change on its way through the pages.
 pub(crate) struct Sweep<'t, P> {
     pub(crate) applied: Applied,
+    keys: Keys<'t>,
     strength: Strength,
     now_ms: u64,
     /// What is worth rendering anew of the batch.
@@ -150,7 +175,7 @@ impl<'t, P: Payload> Sweep<'t, P> {
         teller: Teller<'t, P>,
     ) -> Self {
         let applied = Applied { number, dropped: 0, marked: 0 };
-        Self { applied, strength, now_ms, worth: Vec::new(), teller }
+        Self { applied, keys: Keys::All, strength, now_ms, worth: Vec::new(), teller }
     }
 
     /// Hands over what was touched until now. Not under the index lock.
@@ -242,7 +267,7 @@ impl<P: Payload> Shared<P> {
     ) {
         let place = index.pages.get(at);
         let Some(page) = &place.page else { return };
-        if page.lease() >= sweep.applied.number {
+        if page.lease() >= sweep.applied.number || !sweep.keys.have(page.key().bytes()) {
             return;
         }
         if sweep.strength == Strength::Drop || !page.is_marked() {

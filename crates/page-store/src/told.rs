@@ -9,7 +9,7 @@
 //! | of things that have names | the name that reached it first; a page has several, a change may too |
 //! | by predicate | no name |
 
-use crate::change::{Applied, Aside, Opened};
+use crate::change::{Applied, Aside, Keys, Opened};
 use crate::hash::Id;
 use crate::lease::Number;
 use crate::names::{Change, Site, Strength, Target};
@@ -43,16 +43,17 @@ impl<P: Payload> Store<P> {
         ids.into_iter().map(Name).collect()
     }
 
-    /// [`change_at`](Self::change_at), and tells what it touched. One that touches many goes on `aside`.
+    /// [`change_at`](Self::change_at) for pages with these keys, and tells what it touched. One that touches
+    /// many goes on `aside`.
     pub fn change_telling(
         &self,
         change: &Change<'_>,
-        strength: Strength,
-        now_ms: u64,
+        keys: Keys<'_>,
+        (strength, now_ms): (Strength, u64),
         tell: &mut dyn FnMut(Told<'_, P>),
         aside: Aside<'_>,
     ) -> Applied {
-        self.change_by(change, strength, now_ms, Teller::to(tell), aside)
+        self.change_by(change, keys, (strength, now_ms), Teller::to(tell), aside)
     }
 
     /// [`open`](Self::open), and tells what it touched. One that touches many goes on `aside`.

@@ -7,7 +7,7 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Target, Told, Touches,
+    Change, Keys, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Target, Told, Touches,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) ->
         assert_eq!(stored.as_slice().is_empty(), strength == Strength::Drop, "after it is done");
         all.push(said(&told));
     };
-    let applied = store.change_telling(&change, strength, 7, &mut tell, &|sweep| sweep());
+    let applied =
+        store.change_telling(&change, Keys::All, (strength, 7), &mut tell, &|sweep| sweep());
     assert!(all.iter().all(|(_, number, _)| *number == applied.number.get()));
     store.validate();
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -156,10 +157,39 @@ fn a_change_of_many_pages_goes_aside_once() {
                     sweep();
                 }
             };
-            let applied = store.change_telling(&news, Strength::Drop, 0, &mut |_| {}, &go_on);
+            let applied =
+                store.change_telling(&news, Keys::All, (Strength::Drop, 0), &mut |_| {}, &go_on);
             assert_eq!((aside.get(), applied.dropped), (expected, pages as u64));
             assert_eq!(store.stats().pages, 0);
             store.validate();
         }
+    }
+}
+
+/// A change of pages with certain keys leaves the other pages that depend on the same name, and refuses
+/// every render of them that is under way: only pages have keys that are compared.
+#[test]
+fn a_change_may_be_limited_to_keys() {
+    for sweep_pages in [1, 1_000] {
+        let store = store(sweep_pages);
+        let insert = |key: &str, lease: &page_store::Lease| {
+            let dependencies = store.dependencies(SITE, b"/a");
+            store.insert(store.key(key.as_bytes()), 0, &dependencies, lease, Content).is_ok()
+        };
+        let keys = ["http://one/a", "http://two/a", "https://one/a"];
+        assert!(keys.iter().all(|key| insert(key, &store.lease())));
+        let under_way = store.lease();
+        let change = Change { site: SITE, targets: &[Target::Url(b"/a")] };
+        let beginnings: [&[u8]; 2] = [b"http://one/", b"https://one/"];
+        let how = (Strength::Drop, 0);
+        let keys_of_one = Keys::Beginning(&beginnings);
+        let applied =
+            store.change_telling(&change, keys_of_one, how, &mut |_| {}, &|sweep| sweep());
+        assert_eq!(applied.dropped, 2);
+        let is_stored = |key: &&str| !store.peek(store.key(key.as_bytes())).as_slice().is_empty();
+        assert_eq!(keys.iter().filter(|key| is_stored(key)).count(), 1);
+        assert!(is_stored(&"http://two/a"));
+        assert!(keys.iter().all(|key| !insert(key, &under_way)), "it began before the change");
+        store.validate();
     }
 }

@@ -36,8 +36,20 @@ pub struct Purge {
     /// The hosts that the request speaks of, where it says so by an expression (`X-Host`); without
     /// it the host that it came to.
     pub hosts: Option<Pattern>,
+    /// Which pages of the site are meant.
+    pub scope: Scope,
     /// Whether more was taken than was named.
     pub taken: Taken,
+}
+
+/// Which pages of a site a request means, where the site answers for any host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of every host: tags and expressions know no host.
+    #[default]
+    Site,
+    /// Those of the host that the request names: it names them by their address.
+    NamedHost,
 }
 
 /// How what was taken compares with what was named.

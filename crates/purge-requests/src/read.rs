@@ -19,7 +19,7 @@
 use crate::pattern::{Conditions, Pattern};
 use crate::tag_pattern::{TagPattern, read_tag_pattern};
 use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
-use crate::{Purge, Selected, TAGS_MAX, Taken, Unread};
+use crate::{Purge, Scope, Selected, TAGS_MAX, Taken, Unread};
 use http::{HeaderMap, HeaderValue};
 
 /// The methods that purge. In capitals, as methods are (RFC 9110 section 9.1).
@@ -69,9 +69,9 @@ pub fn read(
 ) -> Option<Result<Purge, Unread>> {
     Some(match method {
         "PURGE" => purge(path_and_query, fields),
-        "REFRESH" => address(path_and_query, fields).map(soft),
+        "REFRESH" => address(path_and_query, fields).map(soft).map(of_named_host),
         "BAN" => by_expression(path_and_query, fields),
-        "URIBAN" => Ok(hard(vec![Selected::Url(path_and_query.to_owned())])),
+        "URIBAN" => Ok(of_named_host(hard(vec![Selected::Url(path_and_query.to_owned())]))),
         "PURGEKEYS" => purge_keys(fields),
         "PURGETAGS" => tags_wanted(fields).map(hard),
         _ => return None,
@@ -89,7 +89,8 @@ pub fn read_get(
     fields: &HeaderMap,
 ) -> Option<Result<Purge, Unread>> {
     let rest = path_and_query.strip_prefix(below.trim_end_matches('/'))?;
-    rest.starts_with('/').then(|| address(rest, fields).map(|found| by_strength(found, fields)))
+    let by_address = || address(rest, fields).map(|found| by_strength(found, fields));
+    rest.starts_with('/').then(|| by_address().map(of_named_host))
 }
 
 fn hard(hard: Vec<Selected>) -> Purge {
@@ -98,6 +99,10 @@ fn hard(hard: Vec<Selected>) -> Purge {
 
 fn soft(soft: Vec<Selected>) -> Purge {
     Purge { soft, ..Purge::default() }
+}
+
+fn of_named_host(purge: Purge) -> Purge {
+    Purge { scope: Scope::NamedHost, ..purge }
 }
 
 /// Soft where the request says so in Fastly's way.
@@ -118,7 +123,7 @@ fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
         if fields.contains_key("x-pool") {
             return Err(Unread::PoolUnsupported);
         }
-        return Ok(by_strength(address(path_and_query, fields)?, fields));
+        return Ok(of_named_host(by_strength(address(path_and_query, fields)?, fields)));
     }
     let taken = found.taken;
     let mut purge = by_strength(found.selected(), fields);
@@ -224,6 +229,10 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     let content_type = text(fields, &["x-content-type"])?;
     let is_described = url.is_some() || content_type.is_some() || hosts.is_some();
     let content_type = content_type.filter(any).map(Pattern::read).transpose()?;
+    let scope = match is_described || found.any_tag == AnyTag::Yes {
+        true => Scope::Site,
+        false => Scope::NamedHost,
+    };
     let mut selected = match (url, found.any_tag) {
         (Some(url), _) => vec![searched(read_url_pattern(url)?)],
         (None, AnyTag::No) if !is_described => {
@@ -236,7 +245,7 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     if hosts.is_some() || content_type.is_some() {
         selected = selected.into_iter().map(|one| narrowed(one, &hosts, &content_type)).collect();
     }
-    Ok(Purge { hosts, ..by_strength(selected, fields) })
+    Ok(Purge { hosts, scope, ..by_strength(selected, fields) })
 }
 
 /// The same, where the host and the media type fit as well. What is one address or below one path

@@ -47,6 +47,8 @@ const ENDS: [&str; 10] = [
     "$",
     "\\b",
 ];
+/// No page has a longer tag, so a list that is longer as a whole is not one tag.
+const TAG_BYTES_MAX: usize = 1_024;
 /// Brackets within brackets; the programs above need two.
 const DEPTH_MAX: usize = 6;
 
@@ -68,7 +70,6 @@ fn read_into(text: &str, depth: usize, tags: &mut Vec<Vec<u8>>) -> Option<()> {
         return None;
     }
     for alternative in alternatives(text)? {
-        // A comma or space between tags stands for "one of them", as a bar does.
         let bounded = without_bounds(alternative)?;
         match inside(bounded) {
             Some(inner) => read_into(inner, depth + 1, tags)?,
@@ -123,33 +124,52 @@ fn inside(text: &str) -> Option<&str> {
     alternatives(inner).map(|_| inner)
 }
 
-/// Plain text, its escapes undone; spaces between words part tags.
+/// Adds the tags that a plain text may mean: the whole text, its escapes undone, and its parts.
+///
+/// Responses list tags separated by commas or by spaces, and a tag may contain the other of the two.
+/// Which of them a program means cannot be seen here, so each reading counts: a tag too many costs a
+/// render, a tag too few would leave an outdated page.
 fn plain_words(text: &str, tags: &mut Vec<Vec<u8>>) -> Option<()> {
-    let mut word = Vec::new();
-    let mut bytes = text.bytes().peekable();
-    let before = tags.len();
+    let plain = unescaped(text)?;
+    let whole = plain.trim_ascii();
+    if whole.is_empty() {
+        return None;
+    }
+    let mut readings = vec![whole];
+    let has_commas = whole.contains(&b',');
+    if whole.iter().any(u8::is_ascii_whitespace) {
+        let words = whole.split(u8::is_ascii_whitespace);
+        readings.extend(words.flat_map(|word| word.split(|byte| *byte == b',')));
+        if has_commas {
+            readings.extend(whole.split(u8::is_ascii_whitespace));
+        }
+    }
+    if has_commas {
+        readings.extend(whole.split(|byte| *byte == b',').map(<[u8]>::trim_ascii));
+    }
+    let is_tag = |reading: &&[u8]| !reading.is_empty() && reading.len() <= TAG_BYTES_MAX;
+    tags.extend(readings.into_iter().filter(is_tag).map(<[u8]>::to_owned));
+    Some(())
+}
+
+/// The text without its escapes; `None` where it is more than plain text.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' => match bytes.next()? {
                 // `\d`, `\s` and the like are classes.
                 class if class.is_ascii_alphanumeric() => return None,
-                escaped => word.push(escaped),
+                escaped => plain.push(escaped),
             },
             b'*' | b'+' | b'?' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'^' | b'$' | b'|' => {
                 return None;
             }
-            b' ' | b'\t' => {
-                if !word.is_empty() {
-                    tags.push(std::mem::take(&mut word));
-                }
-            }
-            plain => word.push(plain),
+            byte => plain.push(byte),
         }
     }
-    if !word.is_empty() {
-        tags.push(word);
-    }
-    (tags.len() > before).then_some(())
+    Some(plain)
 }
 
 #[cfg(test)]
@@ -158,7 +178,9 @@ mod tests {
 
     fn tags(text: &str) -> Vec<String> {
         match read_tag_pattern(text) {
-            TagPattern::Tags(tags) => {
+            TagPattern::Tags(mut tags) => {
+                tags.sort();
+                tags.dedup();
                 tags.into_iter().map(|tag| String::from_utf8(tag).unwrap()).collect()
             }
             other => panic!("{text}: {other:?}"),
@@ -169,11 +191,15 @@ mod tests {
     fn what_programs_write() {
         for (pattern, right) in [
             ("(^|,)(a|b)(,|$)", &["a", "b"][..]),
-            ("(^|,)(post\\-1|x\\.y\\+z|\\(q\\)|a\\|b)(,|$)", &["post-1", "x.y+z", "(q)", "a|b"]),
+            ("(^|,)(post\\-1|x\\.y\\+z|\\(q\\)|a\\|b)(,|$)", &["(q)", "a|b", "post-1", "x.y+z"]),
+            ("(^|,)(red wine|c)(,|$)", &["c", "red", "red wine", "wine"]),
+            ("(^|,)(red\\ wine)(,|$)", &["red", "red wine", "wine"]),
+            ("a,b", &["a", "a,b", "b"]),
+            ("(^|,)( a, b c )(,|$)", &["a", "a,", "a, b c", "b", "b c", "c"]),
             ("((^|,)cat_p_1(,|$))", &["cat_p_1"]),
             ("((^|,)cat_p_1(,|$))|((^|,)cat_p_2(,|$))", &["cat_p_1", "cat_p_2"]),
             ("node:1|node_list", &["node:1", "node_list"]),
-            ("node:1 node_list", &["node:1", "node_list"]),
+            ("node:1 node_list", &["node:1", "node:1 node_list", "node_list"]),
             ("config:system.menu.main", &["config:system.menu.main"]),
             ("(^|\\s)(node:1)(\\s|$)", &["node:1"]),
             ("(?:^|,)(?:a|b)(?:,|$)", &["a", "b"]),

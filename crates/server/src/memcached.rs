@@ -7,6 +7,9 @@
 //! A connection reads only when everything it has said is answered and sent, so it holds at most one line or
 //! value, and one answer. Nothing here asks who the client is: the addresses are this machine's own.
 //!
+//! A connection whose first line is no command is closed: it speaks TLS or another protocol, and a later
+//! line in its bytes that looks like a command may have been placed there by a stranger.
+//!
 //! [0030]: ../../../docs/decisions/0030-memcached-port.md
 
 mod keeper;
@@ -21,7 +24,7 @@ use crate::listen::{Accepted, Listener, accept_each};
 use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
 use bytes::BytesMut;
-use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Step, execute};
+use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Refusal, Step, execute};
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
@@ -84,7 +87,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut own: Own,
     mut stop: Told,
 ) {
-    let (mut decoder, mut input) = (Decoder::new(limits), BytesMut::new());
+    let (mut decoder, mut input) = (Opening::new(limits), BytesMut::new());
     let (mut answer, mut hand) = (Answer::default(), None);
     let seen = stop.clone();
     let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
@@ -172,7 +175,7 @@ enum After {
 
 /// Carries out the next request, if there is one.
 fn step(
-    decoder: &mut Decoder,
+    decoder: &mut Opening,
     input: &mut BytesMut,
     limits: Limits,
     keeper: &Keeper,
@@ -180,10 +183,8 @@ fn step(
 ) -> After {
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
-        Step::Close(why) => {
-            tracing::warn!(event = "memcached-closed", reason = why.as_str());
-            After::Close
-        }
+        Step::Close(why) => closed(why.as_str()),
+        Step::Request(request) if decoder.is_foreign(&request.command) => closed("no-command"),
         // Another process has the items now.
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
         Step::Request(request)
@@ -204,6 +205,34 @@ fn step(
                 Next::Close => After::Close,
             }
         }
+    }
+}
+
+fn closed(reason: &'static str) -> After {
+    tracing::warn!(event = "memcached-closed", reason);
+    After::Close
+}
+
+/// A connection's decoder, which knows whether the connection has sent a command yet.
+struct Opening {
+    decoder: Decoder,
+    had_command: bool,
+}
+
+impl Opening {
+    fn new(limits: Limits) -> Opening {
+        Opening { decoder: Decoder::new(limits), had_command: false }
+    }
+
+    fn next(&mut self, input: &mut BytesMut) -> Step {
+        self.decoder.next(input)
+    }
+
+    /// Whether this request is the first of its connection and no command of memcached's.
+    fn is_foreign(&mut self, command: &Command) -> bool {
+        let is_command = !matches!(command, Command::Refused(Refusal::Unknown));
+        let had_command = std::mem::replace(&mut self.had_command, true);
+        !had_command && !is_command
     }
 }
 

@@ -13,6 +13,7 @@ use crate::database::Waited;
 use crate::exchange::Visitor;
 use crate::in_hand;
 use crate::litespeed;
+use crate::memcached;
 use crate::page::{ReadPage, StoredPage};
 use crate::purger;
 use crate::serve;
@@ -23,8 +24,8 @@ use crate::why::shown::cut;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use page_store::{Page, Strength, Target as Changed, Touches};
-use purge_requests::{Conditions, Described, Purge, Selected, Taken, Unread};
+use page_store::{Keys, Page, Strength, Target as Changed, Touches};
+use purge_requests::{Conditions, Described, Purge, Scope, Selected, Taken, Unread};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -105,13 +106,17 @@ pub async fn answer(
         tracing::warn!(event = "purge-widened", method = method.as_str(), host = target.host);
     }
     let taken = purge.taken;
+    let pages = match purge.scope {
+        Scope::NamedHost => Pages::of_host(&site.config.hosts, &target.host),
+        Scope::Site => Pages::All,
+    };
     let sites = sites(door, site, &purge);
     let peer = visitor.peer.map(|peer| cut(&peer.ip().to_string()));
     let by = Cause::Purge { method: cut(method.as_str()), peer };
     // A task of its own: it is carried out, whether or not its sender waits.
     let carried_out = async move {
         let hands = in_hand::begin_all(sites.iter()).await;
-        let done = carry_out(&sites, purge, by).await;
+        let done = carry_out(&sites, purge, pages, by).await;
         let others = in_hand::end_all(sites.iter(), hands).await;
         done.map(|done| (done, others))
     };
@@ -156,8 +161,13 @@ fn sites(door: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
     if meant.is_empty() { vec![site.clone()] } else { meant }
 }
 
-async fn carry_out(sites: &[Arc<Site>], purge: Purge, by: Cause) -> Result<Done, Busy> {
-    let purge = Arc::new(purge);
+async fn carry_out(
+    sites: &[Arc<Site>],
+    purge: Purge,
+    pages: Pages,
+    by: Cause,
+) -> Result<Done, Busy> {
+    let (purge, pages) = (Arc::new(purge), Arc::new(pages));
     let mut done = Done::default();
     for site in sites {
         let searches = purge.hard.iter().chain(&purge.soft).any(|one| needs_search(site, one));
@@ -168,11 +178,11 @@ async fn carry_out(sites: &[Arc<Site>], purge: Purge, by: Cause) -> Result<Done,
             }
             false => None,
         };
-        let (purge, of_site, by) = (purge.clone(), site.clone(), by.clone());
+        let (purge, pages, of_site, by) = (purge.clone(), pages.clone(), site.clone(), by.clone());
         // Dropping a million pages takes a while: not where visitors are served.
         let task = tokio::task::spawn_blocking(move || {
-            let hard = apply(&of_site, &purge.hard, Strength::Drop, &by);
-            let soft = apply(&of_site, &purge.soft, Strength::Mark, &by);
+            let hard = apply(&of_site, &purge.hard, &pages, Strength::Drop, &by);
+            let soft = apply(&of_site, &purge.soft, &pages, Strength::Mark, &by);
             [hard, soft]
         });
         match task.await {
@@ -192,7 +202,13 @@ impl Done {
 }
 
 /// Takes a purge in, at one site. All that has a name is one change.
-fn apply(site: &Arc<Site>, selected: &[Selected], strength: Strength, by: &Cause) -> Done {
+fn apply(
+    site: &Arc<Site>,
+    selected: &[Selected],
+    within: &Arc<Pages>,
+    strength: Strength,
+    by: &Cause,
+) -> Done {
     let mut done = Done::default();
     let form = site.config.rules.form();
     let mut pages = Vec::new();
@@ -215,12 +231,16 @@ fn apply(site: &Arc<Site>, selected: &[Selected], strength: Strength, by: &Cause
             Selected::Where(conditions) => match settled(&site.config.hosts, conditions) {
                 Settled::Nothing => {}
                 Settled::Everything => targets.push(Changed::Everything),
-                Settled::Search(conditions) => done.add(search(site, conditions, strength, by)),
+                Settled::Search(conditions) => {
+                    done.add(search(site, conditions, within.clone(), strength, by));
+                }
             },
         }
     }
     if !targets.is_empty() {
-        let applied = site.change(&targets, strength, by.clone());
+        let keys = within.keys();
+        let keys = keys.as_ref().map_or(Keys::All, |keys| Keys::Beginning(keys));
+        let applied = site.change_of(&targets, keys, strength, by.clone());
         let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
         done.add(Done { number, dropped, marked });
     }
@@ -256,10 +276,60 @@ fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
     }
 }
 
+/// Which pages of a site a purge may reach.
+enum Pages {
+    /// Every page.
+    All,
+    /// The pages of one host at any port, by both schemes, and what clients of the memcached port have
+    /// stored, whose host is not known. How their keys begin.
+    OfHost([Vec<u8>; 5]),
+}
+
+impl Pages {
+    /// The pages of the host that a request has named. Programs leave the port out as they like.
+    fn of_host(hosts: &Hosts, named: &str) -> Pages {
+        if hosts.others == OtherHosts::Refuse {
+            return Pages::All;
+        }
+        let host = match &hosts.canonical {
+            Some(canonical) if hosts.all().any(|host| host == named) => canonical,
+            _ => named,
+        };
+        let port = host.rfind(':').filter(|at| !host[*at..].contains(']'));
+        let name = &host[..port.unwrap_or(host.len())];
+        let begin = |scheme: &str, end: &str| [scheme, "://", name, end].concat().into_bytes();
+        let [http, https] =
+            ["http", "https"].map(|scheme| ["/", ":"].map(|end| begin(scheme, end)));
+        let ([a, b], [c, d]) = (http, https);
+        Pages::OfHost([a, b, c, d, memcached::NAMESPACE.to_vec()])
+    }
+
+    /// How the keys of these pages begin; none: in any way.
+    fn keys(&self) -> Option<[&[u8]; 5]> {
+        match self {
+            Pages::All => None,
+            Pages::OfHost(keys) => Some(keys.each_ref().map(Vec::as_slice)),
+        }
+    }
+
+    fn have(&self, key: &[u8]) -> bool {
+        self.keys().is_none_or(|keys| keys.iter().any(|begin| key.starts_with(begin)))
+    }
+}
+
 /// Searches the pages of a site for those that the conditions hold for.
-fn search(site: &Arc<Site>, conditions: Conditions, strength: Strength, by: &Cause) -> Done {
+fn search(
+    site: &Arc<Site>,
+    conditions: Conditions,
+    pages: Arc<Pages>,
+    strength: Strength,
+    by: &Cause,
+) -> Done {
     let hosts = site.config.hosts.clone();
     let touches = move |page: &Page<StoredPage>| {
+        if !pages.have(page.key().bytes()) {
+            return false;
+        }
         let Some((host, url)) = of_key(page.key().bytes()) else { return true };
         let aliases = match hosts.canonical.as_deref() == Some(host) {
             true => &hosts.aliases[..],

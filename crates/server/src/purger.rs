@@ -42,7 +42,8 @@ pub enum MayNot {
     NotListed,
     /// It was passed on by a proxy, for whoever that is.
     PassedOn,
-    /// A browser sends it for a page of another site.
+    /// A browser sends it: for a page of another site, or for one whose name was made to lead here (DNS
+    /// rebinding), which `Origin` is enough to tell from a plugin.
     CrossSite,
     /// A token was sent, and it is not the right one.
     TokenWrong,
@@ -88,6 +89,10 @@ fn check_with(purging: &Purging, headers: &HeaderMap, visitor: &Visitor) -> Resu
     };
     if for_somebody || PASSED_ON.iter().any(|name| headers.contains_key(*name)) {
         return Err(MayNot::PassedOn);
+    }
+    // Fetch standard, section 3.2: browsers send it with every method but GET and HEAD; no plugin does.
+    if headers.contains_key(header::ORIGIN) {
+        return Err(MayNot::CrossSite);
     }
     let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
     match site.is_none_or(|site| matches!(site, b"none" | b"same-origin")) {
@@ -141,6 +146,13 @@ mod tests {
         }
         assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "cross-site")]), Err(MayNot::CrossSite));
         assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "none")]), Ok(()));
+        for origin in ["null", "http://127.0.0.1", "http://rebound.test:8080"] {
+            assert_eq!(
+                asked("127.0.0.1", &[("origin", origin)]),
+                Err(MayNot::CrossSite),
+                "{origin}"
+            );
+        }
     }
 
     #[test]

@@ -30,8 +30,8 @@ use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
 use http_cache::StoredFacts;
 use page_store::{
-    Applied, Change, Dependencies, FillLimits, Fills, Number, Opened, Store, Strength, Target,
-    Told, Touches,
+    Applied, Change, Dependencies, FillLimits, Fills, Keys, Number, Opened, Store, Strength,
+    Target, Told, Touches,
 };
 use site_rules::Load;
 use std::borrow::Cow;
@@ -312,12 +312,25 @@ impl Site {
 
     /// Takes in a change: when this returns, nobody gets a page made from what was before.
     pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
+        self.change_of(targets, Keys::All, strength, by)
+    }
+
+    /// Takes in a change of the pages with these keys. What outlives the process, another node and a process
+    /// that takes over know no keys: there it concerns all pages that depend on what changed.
+    pub fn change_of(
+        &self,
+        targets: &[Target<'_>],
+        keys: Keys<'_>,
+        strength: Strength,
+        by: Cause,
+    ) -> Applied {
         let change = Change { site: self.name, targets };
         let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let is_handed_on = by.is_for_successor();
         let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
         let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
-        let applied = self.store.change_telling(&change, strength, now_ms, &mut tell, &off_the_way);
+        let how = (strength, now_ms);
+        let applied = self.store.change_telling(&change, keys, how, &mut tell, &off_the_way);
         telling.end(&applied);
         if let Some(snapshots) = &self.snapshots {
             snapshots.note(targets);

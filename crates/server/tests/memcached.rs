@@ -99,7 +99,24 @@ fn a_page_stored_here_is_explained() {
     assert_eq!(say(&socket, &set("/late/", page)), "NOT_STORED\r\n");
 }
 
-/// Who may store pages is the operator's to say.
+/// A TLS ClientHello has bytes of the client's choice in it. A line among them must not store anything.
+#[test]
+fn a_connection_that_begins_with_no_command_is_closed() {
+    let site = Site::new(&[]);
+    let (pagewell, socket) = start(&site);
+    for begins in ["\x16\x03\x01\x02\0\r\n", "\r\n", "nonsense\r\n", "get\r\n"] {
+        let mut stream = UnixStream::connect(&socket).expect("it listens");
+        let all = format!("{begins}set item 0 0 1\r\nx\r\n");
+        let mut answer = String::new();
+        // It may be closed while it is written to or before all of it was read.
+        let _ = stream.write_all(all.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+        assert_eq!(answer, "", "{begins:?}");
+        assert_eq!(say(&socket, "get item\r\n"), "END\r\n", "{begins:?}");
+    }
+    common::until("it is logged", || pagewell.log().contains("reason=\"no-command\""));
+    assert_eq!(say(&socket, "version\r\nnonsense\r\nget item\r\n").lines().count(), 3);
+}
+
 /// Items that have begun to come and go no further are a part of the page budget, all together.
 #[test]
 fn who_goes_no_further_takes_a_bounded_room() {
@@ -120,6 +137,7 @@ fn who_goes_no_further_takes_a_bounded_room() {
     common::until("there is room again", || say(&socket, &set("item", "x")) == "STORED\r\n");
 }
 
+/// Which users of the machine may store pages is the operator's decision.
 #[test]
 fn a_socket_is_for_whom_it_is_meant() {
     let site = Site::new(&[]);
