@@ -11,7 +11,7 @@ use crate::{Facts, Finding, Weight};
 
 /// What all of them find, in no order.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
-    let one: [fn(&Facts) -> Option<Finding>; 20] = [
+    let one: [fn(&Facts) -> Option<Finding>; 21] = [
         network::open_files,
         network::accept_queue,
         network::listen_overflows,
@@ -32,6 +32,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
         php::children,
         php::database,
         php::opcache_files,
+        site::links_outside,
     ];
     let mut found: Vec<Finding> = one.iter().filter_map(|check| check(facts)).collect();
     found.extend(php::opcache(facts));

@@ -26,6 +26,8 @@ pub struct Facts {
     pub opcache: Option<Opcache>,
     /// How many `.php` files the site has.
     pub php_files: Option<u64>,
+    /// Symbolic links below the document root that lead outside it and are not allowed to.
+    pub links_outside: Option<LinksOutside>,
     /// How many connections the database takes.
     pub database_connections: Option<u64>,
     /// How many connections Pagewell takes at once.
@@ -48,6 +50,17 @@ pub struct Facts {
     pub sysctl_lines: Vec<(String, String)>,
     /// What the site answered.
     pub answers: Vec<Answer>,
+}
+
+/// Symbolic links that lead outside the document root, so that their paths are answered with 404.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinksOutside {
+    /// How many there are.
+    pub count: u64,
+    /// One of them, and where it leads.
+    pub example: (String, String),
+    /// The line of configuration that allows them.
+    pub allowing: String,
 }
 
 /// The kernel's settings (`/proc/sys`).

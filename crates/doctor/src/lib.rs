@@ -10,7 +10,9 @@ mod facts;
 mod finding;
 pub mod read;
 
-pub use facts::{Answer, Before, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp};
+pub use facts::{
+    Answer, Before, Cgroup, Conntrack, Facts, Kernel, LinksOutside, Memory, Opcache, Pool, Tcp,
+};
 pub use finding::{Finding, Weight};
 
 /// Everything that these facts say, the most important first.

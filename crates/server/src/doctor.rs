@@ -10,10 +10,13 @@ mod ask;
 mod processes;
 mod running;
 
-use crate::config::{Config, OriginConfig, OwnPhp};
+use crate::config::{Config, FilesConfig, OriginConfig, OwnPhp};
 use crate::options::{DoctorArgs, ServeArgs};
 use crate::origin::php_fpm::{find_binary, newest_binary};
-use doctor::{Before, Cgroup, Facts, Finding, Kernel, Opcache, Pool, Weight, examine, read};
+use crate::routes::leading_outside;
+use doctor::{
+    Before, Cgroup, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine, read,
+};
 use processes::Processes;
 use std::fmt::Write as _;
 use std::fs;
@@ -298,6 +301,7 @@ fn site<'a>(
     facts.connections = Some(config.limits.connections as u64);
     facts.page_budget = Some(config.memory_bytes as u64);
     facts.php_files = config.site.files.as_ref().map(|files| php_files(&files.root));
+    facts.links_outside = config.site.files.as_ref().and_then(links_outside);
     let path = args.config.as_ref().map(|path| path.display().to_string());
     let file = path.unwrap_or_else(|| "Pagewell's configuration".into());
     let own: Vec<&OwnPhp> = every_site(config)
@@ -317,6 +321,16 @@ fn site<'a>(
     }));
     facts.own_php = own.first().map(|_| file);
     own.first().copied()
+}
+
+fn links_outside(files: &FilesConfig) -> Option<LinksOutside> {
+    let found = leading_outside(files)?;
+    let (link, target) = &found.example;
+    Some(LinksOutside {
+        count: found.count,
+        example: (link.display().to_string(), target.display().to_string()),
+        allowing: found.allowing(),
+    })
 }
 
 fn php_files(root: &Path) -> u64 {

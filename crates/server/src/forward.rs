@@ -13,12 +13,13 @@ use crate::exchange::{RequestContent, Visitor};
 use crate::heard::{self, Patience};
 use crate::in_hand;
 use crate::litespeed;
+use crate::log::Seldom;
 use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::private::{self, Keep, Taken};
 use crate::request_head::Refusal;
-use crate::routes::{Route, Script, route_in};
+use crate::routes::{Route, Script, Withheld, route_in};
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
@@ -34,6 +35,7 @@ use http_cache::tags::internal_tag_fields;
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use site_rules::Planned;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
@@ -190,9 +192,11 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
     let here = |response| Answerer::Here(response);
     match route_of(site, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
-        Route::NotFound | Route::Hidden => {
+        Route::Hidden(withheld) => {
+            note_withheld(site, target, &withheld);
             here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
         }
+        Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
         Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
         Route::AddSlash(path) => {
             let query = target.path_and_query.split_once('?').map(|(_, query)| query);
@@ -222,6 +226,18 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
     }
 }
 
+/// A link that leads where it may not is the operator's to allow: visitors only see a 404.
+fn note_withheld(site: &Site, target: &Target, withheld: &Withheld) {
+    static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(60));
+    if let Withheld::LinkOutside(leads_to) = withheld
+        && LOGGED.is_due(site.clock.monotonic())
+    {
+        let (path, leads_to) = (target.path(), leads_to.display());
+        let hint = "allow it by site.allow_symlinks, or leave it";
+        tracing::warn!(event = "link-outside-root", path, %leads_to, hint);
+    }
+}
+
 /// What the target means. Scripts answer the page's normal path, for whatever they answer is stored
 /// by it. But files are called what they are called, also those that are hidden; and a directory that has
 /// lost its slash to the normal form must not be redirected to it for ever.
@@ -232,7 +248,7 @@ pub fn route_of(site: &Site, target: &Target) -> Route {
         (None, normal) => normal,
         (Some(written), Route::AddSlash(_)) => route_in(root, written),
         (Some(written), normal) => match route_in(root, written) {
-            there @ (Route::Static(_) | Route::Hidden) => there,
+            there @ (Route::Static(_) | Route::Hidden(_)) => there,
             _ => normal,
         },
     }

@@ -5,7 +5,7 @@
 //! | an existing file | the file; a script (`site.scripts`, `.php`) is run, and so is the front controller |
 //! | a directory | its `index.php` or `index.html`; without the slash at the end, a redirect to it |
 //! | `/script.php/extra` | the script, with `PATH_INFO` |
-//! | what is there and never served: a dotfile (not `.well-known`), a hidden name, source, what a link leads to outside the root | 404 |
+//! | what is there and never served ([`Withheld`]): a dotfile (not `.well-known`), a hidden name, source, what a link leads to outside the root or to such a name | 404 |
 //! | anything else | the front controller, or 404 where there is none |
 //!
 //! A path is decoded once, as PHP's own `REQUEST_URI` readers do; dot segments are resolved before
@@ -13,17 +13,20 @@
 //! each time; where a script really lies, once in a second (`resolved`). A path with a name in it that is
 //! never served is never mapped to a file, whatever appears there meanwhile.
 
+mod links;
 mod resolved;
 
+pub use links::{LeadingOutside, leading_outside};
 pub use resolved::Resolved;
 
-use crate::config::FilesConfig;
+use crate::config::{FilesConfig, Symlinks};
 use http_cache::Timestamp;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{Metadata, metadata, symlink_metadata};
 use std::io::ErrorKind;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What a path means.
@@ -37,10 +40,38 @@ pub enum Route {
     AddSlash(String),
     /// There is nothing, and no front controller to ask.
     NotFound,
-    /// There is something, and it is never served. Visitors are not told apart from the above.
-    Hidden,
+    /// There is something, and it is never served. The visitor's answer is that of `NotFound`.
+    Hidden(Withheld),
     /// A path that cannot be read: bad escapes, a NUL, segments that climb above the root.
     Malformed,
+}
+
+/// Why something that exists is never served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// Its name, or that of a directory above it, is hidden.
+    Name,
+    /// It is source.
+    Source,
+    /// A symbolic link leads to this path, in which a name is hidden.
+    LinkToHidden(PathBuf),
+    /// A symbolic link leads to this path outside the root, and may not.
+    LinkOutside(PathBuf),
+    /// Where it really lies could not be found out.
+    Unresolved,
+}
+
+impl Withheld {
+    /// Its name, for `pagewell explain` and the log.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Withheld::Name => "hidden-name",
+            Withheld::Source => "source-hidden",
+            Withheld::LinkToHidden(_) => "link-to-hidden",
+            Withheld::LinkOutside(_) => "link-outside-root",
+            Withheld::Unresolved => "file-failed",
+        }
+    }
 }
 
 /// A script to be run, in the words of CGI (RFC 3875 section 4.1).
@@ -140,20 +171,54 @@ fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
 /// Where the first name in the path is that is never served, if there is one: hidden, or with a backslash
 /// in it, which other software may take for a slash.
 fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
-    let bytes = clean.as_bytes();
-    let has_backslash = bytes.contains(&b'\\');
-    let mut start = 0;
-    for name in bytes.split(|byte| *byte == b'/') {
-        let is_dotted = name.first() == Some(&b'.') && !(start == 1 && name == b".well-known");
+    unserved_in(files, clean.as_bytes(), 1, Below::Root)
+}
+
+/// What a path that is judged lies below.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Below {
+    /// The document root, so that patterns with a slash in front count.
+    Root,
+    /// Another directory.
+    Elsewhere,
+}
+
+/// The same from the byte `start` on, where the first name begins.
+fn unserved_in(
+    files: &FilesConfig,
+    path: &[u8],
+    mut start: usize,
+    below: Below,
+) -> Option<Range<usize>> {
+    let has_backslash = path.contains(&b'\\');
+    let mut is_first = below == Below::Root;
+    for name in path.get(start..)?.split(|byte| *byte == b'/') {
+        let is_dotted = name.first() == Some(&b'.') && !(is_first && name == b".well-known");
         let is_unserved = is_dotted
             || has_backslash && name.contains(&b'\\')
-            || !name.is_empty() && files.hidden.iter().any(|one| matches(one.as_bytes(), name));
+            || !name.is_empty() && files.hidden.iter().any(|one| matches(one.as_bytes(), name))
+            || is_first && is_hidden_in_root(files, name);
         if is_unserved {
             return Some(start..start + name.len());
         }
         start += name.len() + 1;
+        is_first = false;
     }
     None
+}
+
+/// Whether a name directly below the document root is hidden there.
+fn is_hidden_in_root(files: &FilesConfig, name: &[u8]) -> bool {
+    let in_root = |pattern: &String| {
+        pattern.strip_prefix('/').is_some_and(|pattern| matches(pattern.as_bytes(), name))
+    };
+    files.hidden.iter().any(in_root) || files.hides_libraries && is_library(files, name)
+}
+
+/// Whether this is the directory into which Composer has installed libraries. Laravel publishes files for
+/// browsers into a `vendor` of the document root, which has no autoloader.
+fn is_library(files: &FilesConfig, name: &[u8]) -> bool {
+    name == b"vendor" && file_at(&files.root.join("vendor/autoload.php")).is_some()
 }
 
 /// What a path means that has a name in it which is never served. Where that is there, nobody learns more;
@@ -161,11 +226,13 @@ fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
 /// of an article. It is asked by the script that stands before the name, or by the front controller.
 fn unserved(root: Root<'_>, clean: &str, name: Range<usize>) -> Route {
     if is_there(root.files, &clean[..name.end]) {
-        return Route::Hidden;
+        return Route::Hidden(Withheld::Name);
     }
     match script_with_path_info(root, clean, name.start) {
         // PHP makes a path in the root of it as well (`PATH_TRANSLATED`, RFC 3875 section 4.1.6).
-        Some(script) if is_there(root.files, &clean[script.name.len()..name.end]) => Route::Hidden,
+        Some(script) if is_there(root.files, &clean[script.name.len()..name.end]) => {
+            Route::Hidden(Withheld::Name)
+        }
         Some(script) => Route::Script(script),
         None => front_controller(root),
     }
@@ -228,7 +295,7 @@ fn script_with_path_info(root: Root<'_>, clean: &str, limit: usize) -> Option<Sc
         }
         let full = below(&root.files.root, name.trim_start_matches('/'));
         if let Some(there) = file_at(&full) {
-            let filename = inside(root, &full, &there)?;
+            let filename = inside(root, &full, &there).ok()?;
             return Some(Script { filename, name: name.into(), path_info: path_info.into() });
         }
     }
@@ -250,7 +317,10 @@ fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
 }
 
 fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) -> Route {
-    let Some(filename) = inside(root, &full, there) else { return Route::Hidden };
+    let filename = match inside(root, &full, there) {
+        Ok(filename) => filename,
+        Err(withheld) => return Route::Hidden(withheld),
+    };
     let is_own =
         || full.strip_prefix(&root.files.root) == Ok(Path::new(&root.files.front_controller));
     if is_script(root.files, &full) || is_own() {
@@ -258,7 +328,7 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
     }
     // A link with another name that leads to a script would show its source.
     match is_script(root.files, &filename) || is_source(&filename) || is_source(&full) {
-        true => Route::Hidden,
+        true => Route::Hidden(Withheld::Source),
         false => Route::Static(filename),
     }
 }
@@ -266,7 +336,7 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
 fn front_controller(root: Root<'_>) -> Route {
     let files = root.files;
     let full = below(&files.root, &files.front_controller);
-    match file_at(&full).and_then(|there| inside(root, &full, &there)) {
+    match file_at(&full).and_then(|there| inside(root, &full, &there).ok()) {
         Some(filename) => Route::Script(Script {
             filename,
             name: ["/", &files.front_controller].concat(),
@@ -307,23 +377,54 @@ fn file_at(full: &Path) -> Option<Metadata> {
     metadata(full).ok().filter(Metadata::is_file)
 }
 
-/// The real path of what is there, if it lies in the root or may lie outside.
-fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Option<PathBuf> {
+/// The real path of what is there, if it may be served from where it lies.
+fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Result<PathBuf, Withheld> {
     // Files have a memory of their own, and there may be many.
     let known = root.resolved.filter(|_| is_script(root.files, full));
     if let Some((resolved, now)) = known
         && let Some(real) = resolved.get(full, there, now)
     {
-        return Some(real);
+        return Ok(real);
     }
-    let real = full.canonicalize().ok()?;
-    if !root.files.allow_symlinks && !real.starts_with(&root.files.root) {
-        return None;
+    let real = full.canonicalize().map_err(|_| Withheld::Unresolved)?;
+    if real != full {
+        judge_target(root.files, &real)?;
     }
     if let Some((resolved, now)) = known {
         resolved.note(full, there, &real, now);
     }
-    Some(real)
+    Ok(real)
+}
+
+/// Judges where a symbolic link leads: whether it may lead there, and by the names on the way below the
+/// directory that it may lead into.
+fn judge_target(files: &FilesConfig, real: &Path) -> Result<(), Withheld> {
+    let (names, below) = match (real.strip_prefix(&files.root), &files.symlinks) {
+        (Ok(names), _) => (Some(names), Below::Root),
+        (Err(_), Symlinks::InRoot) => (None, Below::Elsewhere),
+        (Err(_), Symlinks::Into(directories)) => {
+            let mut found = directories.iter().filter_map(|one| real.strip_prefix(one).ok());
+            (found.next(), Below::Elsewhere)
+        }
+        (Err(_), Symlinks::Anywhere) => (Some(apart(real, &files.root)), Below::Elsewhere),
+    };
+    let names = names.ok_or_else(|| Withheld::LinkOutside(real.to_owned()))?;
+    match unserved_in(files, names.as_os_str().as_bytes(), 0, below) {
+        Some(_) => Err(Withheld::LinkToHidden(real.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// What is left of a path behind the directories that it shares with the root.
+fn apart<'p>(path: &'p Path, root: &Path) -> &'p Path {
+    let (mut left, mut of_root) = (path.components(), root.components());
+    loop {
+        let here = left.as_path();
+        match (left.next(), of_root.next()) {
+            (Some(one), Some(other)) if one == other => {}
+            _ => return here,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -372,7 +473,8 @@ mod tests {
             hidden: crate::config::HIDDEN.iter().map(|s| s.to_string()).collect(),
             scripts: vec!["php".into()],
             indexes: FilesConfig::indexes_of(&["php".into()]),
-            allow_symlinks: false,
+            hides_libraries: true,
+            symlinks: Symlinks::InRoot,
         };
         Root(config, dir)
     }
@@ -418,7 +520,7 @@ mod tests {
         assert_eq!(script(to("/news/4/")), ("/hello.pl".into(), "".into()));
         assert_eq!(script(to("/sub/run.pl/a.pl/b")), ("/sub/run.pl".into(), "/a.pl/b".into()));
         // Nobody runs it, and nobody is shown it.
-        assert_eq!(to("/tool.php"), Route::Hidden);
+        assert_eq!(to("/tool.php"), Route::Hidden(Withheld::Source));
         assert_eq!(script(to("/tool.php/a")), ("/hello.pl".into(), "".into()));
     }
 
@@ -455,7 +557,7 @@ mod tests {
             "/index.php/.env",
             "/index.php/.git/x",
         ] {
-            assert_eq!(route(&root.0, path), Route::Hidden, "{path}");
+            assert!(matches!(route(&root.0, path), Route::Hidden(_)), "{path}");
         }
         for path in
             ["/../secret.txt", "/%2e%2e/secret.txt", "/a%00.txt", "/.x%00", "/%zz", "/%4", "x"]
@@ -465,9 +567,79 @@ mod tests {
         let shouted = route(&root.0, "/DUMP.SQL");
         // As the file system has it.
         match root.0.root.join("DUMP.SQL").exists() {
-            true => assert_eq!(shouted, Route::Hidden),
+            true => assert_eq!(shouted, Route::Hidden(Withheld::Name)),
             false => assert_eq!(script(shouted), ("/index.php".into(), "".into())),
         }
+    }
+
+    /// A link gives another name to what is hidden, or leads into a directory that is.
+    #[test]
+    fn links_are_judged_by_where_they_lead() {
+        let mut root = root("links");
+        let (site, beside) = (root.0.root.clone(), root.0.root.with_file_name("shared"));
+        fs::create_dir_all(beside.join(".git")).unwrap();
+        for file in ["photo.txt", "dump.sql", ".git/config", ".env"] {
+            fs::write(beside.join(file), "x").unwrap();
+        }
+        let link = |target: PathBuf, name: &str| {
+            std::os::unix::fs::symlink(target, site.join(name)).unwrap();
+        };
+        link(site.join(".env"), "env.jpg");
+        link(site.join(".git"), "gitdir");
+        link(beside.clone(), "shared");
+        link(beside.join(".git"), "git-of-shared");
+        link(beside.join(".env"), "env-of-shared.jpg");
+        let to = |root: &FilesConfig, path| match route(root, path) {
+            Route::Hidden(withheld) => withheld.as_str(),
+            Route::Static(_) => "file",
+            other => panic!("{path}: {other:?}"),
+        };
+        let hidden = ["/env.jpg", "/gitdir/config"];
+        let beside_hidden = ["/git-of-shared/config", "/env-of-shared.jpg", "/shared/dump.sql"];
+        for path in hidden {
+            assert_eq!(to(&root.0, path), "link-to-hidden", "{path}");
+        }
+        assert_eq!(to(&root.0, "/shared/photo.txt"), "link-outside-root");
+        let found = leading_outside(&root.0).expect("links lead outside");
+        // `link.txt` of the fixture is one of them, and leads into the directory above.
+        assert_eq!(found.count, 4);
+        assert_eq!(found.directories, [beside.parent().expect("a directory above").to_owned()]);
+        for symlinks in [Symlinks::Into(vec![beside.clone()]), Symlinks::Anywhere] {
+            root.0.symlinks = symlinks;
+            assert_eq!(to(&root.0, "/shared/photo.txt"), "file");
+            for path in hidden.into_iter().chain(beside_hidden) {
+                assert_ne!(to(&root.0, path), "file", "{path}");
+            }
+        }
+        root.0.symlinks = Symlinks::Into(vec![beside.join("photo.txt")]);
+        assert_eq!(to(&root.0, "/shared/photo.txt"), "file");
+        assert_eq!(to(&root.0, "/link.txt"), "link-outside-root");
+    }
+
+    #[test]
+    fn libraries_are_hidden_in_the_root() {
+        let mut root = root("libraries");
+        for dir in ["vendor/composer", "node_modules/x", "sub/vendor", "sub/node_modules"] {
+            fs::create_dir_all(root.0.root.join(dir)).unwrap();
+            fs::write(root.0.root.join(dir).join("a.js"), "x").unwrap();
+        }
+        fs::write(root.0.root.join("vendor/composer/installed.json"), "x").unwrap();
+        let is_hidden =
+            |root: &FilesConfig, path| route(root, path) == Route::Hidden(Withheld::Name);
+        // Laravel publishes assets there.
+        assert!(!is_hidden(&root.0, "/vendor/composer/a.js"));
+        assert!(is_hidden(&root.0, "/vendor/composer/installed.json"));
+        fs::write(root.0.root.join("vendor/autoload.php"), "x").unwrap();
+        for path in ["/vendor/composer/a.js", "/vendor/autoload.php", "/node_modules/x/a.js"] {
+            assert!(is_hidden(&root.0, path), "{path}");
+        }
+        for path in ["/sub/vendor/a.js", "/sub/node_modules/a.js"] {
+            assert!(!is_hidden(&root.0, path), "{path}");
+        }
+        root.0.hides_libraries = false;
+        root.0.hidden = vec!["*.sql".into()];
+        assert!(!is_hidden(&root.0, "/vendor/composer/a.js"));
+        assert!(!is_hidden(&root.0, "/node_modules/x/a.js"));
     }
 
     #[test]

@@ -523,10 +523,12 @@ fn check_warns_of_rules_that_are_never_reached_and_of_directories_that_are_not_t
                 [[rule]]\npath = \"/a\"\n[[rule]]\nstore = \"1s\"\n[[rule]]\npath = \"/b\"\n";
     fs::write(&file, text).expect("can be written");
     let (path, root) = (file.display().to_string(), site.root().display().to_string());
+    std::os::unix::fs::symlink("/proc/version", site.root().join("version.txt")).expect("a link");
     let out = run(&["check", "--config", &path, &root]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let said = String::from_utf8_lossy(&out.stdout);
     for words in [
+        "version.txt -> /proc/version; to allow them: site.allow_symlinks = [\"/proc\"]",
         "access_log.to: there is no directory /no/such",
         "admin: there is no directory /no/such",
         "memcached.listen: there is no directory /no/such",

@@ -90,10 +90,13 @@ fn the_site_is_asked_for_by_its_host_and_the_running_one_is_that_of_the_configur
     let refused = doctor(&["--json", "--url", &format!("http://{at}/")]);
     let evidence = of(&refused, "site-not-judged", "evidence").expect("found");
     assert!(evidence.contains("answered 421"), "{evidence}");
+    std::os::unix::fs::symlink("/proc/version", site.root().join("version.txt")).expect("a link");
     let limits = "[limits]\nconnections = 9000000\n";
     let file = configuration(&site, &pagewell, &format!("{hosts}{limits}"));
     let output = doctor(&["--json", "--config", &file, &site.root().display().to_string()]);
     assert!(names(&output).contains(&"cookie-on-every-page".to_owned()), "{:?}", names(&output));
+    let command = of(&output, "link-outside-root", "command").expect("found");
+    assert!(command.contains("site.allow_symlinks = [\"/proc\"]"), "{command}");
     let evidence = of(&output, "open-files", "evidence").expect("found");
     assert!(evidence.contains(&format!("(process {})", pagewell.pid())), "{evidence}");
 }

@@ -8,6 +8,22 @@ use crate::{Answer, Facts, Finding, Weight};
 /// Content below this is not worth compressing.
 const SMALL: u64 = 1500;
 
+/// Paths that visitors cannot have because a link leads outside the root. What happens there is a 404 that
+/// nobody sees but them.
+pub(super) fn links_outside(facts: &Facts) -> Option<Finding> {
+    let outside = facts.links_outside.as_ref()?;
+    let (link, target) = &outside.example;
+    Some(Finding {
+        name: "link-outside-root",
+        weight: Weight::Fails,
+        what: "Symbolic links lead outside the document root: their paths are answered with 404."
+            .into(),
+        evidence: format!("{} links, such as {link} -> {target}.", outside.count),
+        command: format!("{}    # in the configuration, then: pagewell reload", outside.allowing),
+        risk: "Everything in these directories can be read by visitors, but for names that are never served.",
+    })
+}
+
 /// What its answers say, together.
 pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let pages: Vec<&Answer> = facts.answers.iter().filter(|one| one.status == Some(200)).collect();

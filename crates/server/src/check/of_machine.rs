@@ -4,9 +4,12 @@
 //!
 //! Looks at files only: nothing is started, bound or asked.
 
-use pagewell::config::{AccessLogTo, Address, Config, OriginConfig, machine_memory_bytes};
+use pagewell::config::{
+    AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes,
+};
 use pagewell::origin::php_fpm::find_binary;
 use pagewell::privileges::of;
+use pagewell::routes::leading_outside;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -18,6 +21,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
     }
     let others = config.other_sites.iter().map(|site| &**site);
     for site in std::iter::once(config).chain(others) {
+        all.extend(site.site.files.as_ref().and_then(links));
         let OriginConfig::OwnPhp(php) = &site.site.origin else { continue };
         all.extend(find_binary(php).err());
         // With a user of its own Pagewell is no root any more, and php-fpm neither.
@@ -29,6 +33,20 @@ pub fn warnings(config: &Config) -> Vec<String> {
     all.extend(memory(config));
     all.extend(directories(config));
     all.into_iter().collect()
+}
+
+/// Symbolic links whose paths are answered with 404.
+fn links(files: &FilesConfig) -> Option<String> {
+    let outside = leading_outside(files)?;
+    let (link, target) = &outside.example;
+    Some(format!(
+        "site.root: {} symbolic links lead outside {} and are answered with 404, such as {} -> {}; to allow them: {}",
+        outside.count,
+        files.root.display(),
+        link.display(),
+        target.display(),
+        outside.allowing()
+    ))
 }
 
 /// Those that are not there, with the keys that want them.

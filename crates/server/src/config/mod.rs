@@ -240,14 +240,27 @@ pub struct FilesConfig {
     pub root: PathBuf,
     /// The script that answers what is no file, below the root.
     pub front_controller: String,
-    /// File names that are never served, as patterns with `*`.
+    /// File names that are never served, as patterns with `*`; with a slash in front, directly below the root.
     pub hidden: Vec<String>,
+    /// Whether a `vendor` in the root that has Composer's autoloader is hidden as well.
+    pub hides_libraries: bool,
     /// What the names of scripts end with, without the dot: they are run, and never shown.
     pub scripts: Vec<String>,
     /// The files that answer for their directory, in the order in which they are looked for.
     pub indexes: Vec<String>,
-    /// Whether symbolic links may lead out of the root.
-    pub allow_symlinks: bool,
+    /// Where symbolic links may lead.
+    pub symlinks: Symlinks,
+}
+
+/// Where symbolic links below the document root may lead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symlinks {
+    /// To what lies in the root.
+    InRoot,
+    /// Into these directories as well: absolute, symbolic links resolved.
+    Into(Vec<PathBuf>),
+    /// Anywhere.
+    Anywhere,
 }
 
 impl FilesConfig {
@@ -398,6 +411,8 @@ pub const HIDDEN: &[&str] = &[
     "*.key",
     "*.crt",
     "composer.*",
+    "installed.json",
+    "/node_modules",
     "package.json",
     "package-lock.json",
     "Makefile",

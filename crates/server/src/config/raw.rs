@@ -4,7 +4,7 @@
 
 mod values;
 
-pub use values::OneOrMany;
+pub use values::{AllowSymlinks, OneOrMany};
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ pub struct Site {
     pub hidden: Option<Vec<String>>,
     #[serde(deserialize_with = "some_words")]
     pub scripts: Option<Vec<String>>,
-    pub allow_symlinks: Option<bool>,
+    pub allow_symlinks: Option<AllowSymlinks>,
     pub host: Option<String>,
     #[serde(deserialize_with = "words")]
     pub aliases: Vec<String>,

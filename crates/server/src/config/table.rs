@@ -187,7 +187,7 @@ const REST: &[OptionRow] = &[
         "site.allow_symlinks",
         "",
         "false",
-        "Whether symbolic links may lead out of the document root.",
+        "Where symbolic links may lead outside the document root: into the directories of a list (`[\"/usr/share/javascript\"]`), or anywhere with `true`. Hidden names, dotfiles and source are not served through a link either.",
     ),
     row(
         "site.host",

@@ -147,7 +147,8 @@ fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
         Route::Script(_) => None,
         Route::Static(path) if File::open(&path).is_err() => Some("file-failed"),
         Route::Static(_) => Some("file"),
-        Route::NotFound | Route::Hidden => Some("not-found"),
+        Route::NotFound => Some("not-found"),
+        Route::Hidden(withheld) => Some(withheld.as_str()),
         Route::Malformed => Some("path-malformed"),
         Route::AddSlash(_) => Some("add-slash"),
     }

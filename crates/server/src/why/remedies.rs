@@ -86,10 +86,18 @@ const REMEDIES: &[(&str, &str)] = &[
     // Pagewell answers itself.
     ("host-unknown", "Name the host in site.host or site.aliases."),
     ("to-https", "Ask for the https address."),
+    ("not-found", "Is the file there? Is there a front controller (index.php)?"),
+    ("hidden-name", "A file of this name is never served: rename it, or change site.hidden."),
+    ("source-hidden", "Source is never shown; scripts that are to run are named by site.scripts."),
     (
-        "not-found",
-        "Is the file there, and one that is served (site.hidden)? Is there a front controller (index.php)?",
+        "link-to-hidden",
+        "A symbolic link leads to a name that is never served: link to another name, or change site.hidden.",
     ),
+    (
+        "link-outside-root",
+        "A symbolic link leads outside the document root: allow the directory by site.allow_symlinks.",
+    ),
+    ("file-failed", "Permissions, or the disk: see file-failed in the log."),
     ("path-malformed", "Write the path without a bad escape or steps above the root."),
     ("only-if-cached", "Leave out only-if-cached."),
 ];

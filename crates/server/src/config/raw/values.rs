@@ -9,6 +9,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 /// A word, or a list of words.
 #[derive(Debug, Deserialize, Clone)]
@@ -17,6 +18,15 @@ use std::fmt;
 pub enum OneOrMany {
     One(String),
     Many(Vec<String>),
+}
+
+/// Where symbolic links may lead: anywhere or nowhere outside the root, or into some directories as well.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged, expecting = "write true, false, or a list of directories: [\"/srv/media\"]")]
+#[allow(missing_docs)]
+pub enum AllowSymlinks {
+    All(bool),
+    Into(Vec<PathBuf>),
 }
 
 /// Reads a list of words, of which one may stand alone.
