@@ -1,12 +1,13 @@
 //! How many instructions a hit takes Pagewell, counted by callgrind: the same figure on a busy machine
 //! as on a quiet one.
 //!
-//! Pagewell runs under valgrind before an origin of ours with one page, is asked for it over one
-//! connection, and ends; callgrind then says how many instructions its processes have executed in all.
-//! Two such runs, one with twice as many hits, differ by those hits: start, first render and end
-//! cancel. One core, hence one worker, so that threads do not wake each other now and then.
+//! Pagewell runs under valgrind in front of an origin of ours with one page, answers requests for it over
+//! one connection, and ends; callgrind then gives the instructions of each thread. The thread that answers
+//! is the busiest. Two such runs, one with twice as many hits, differ by those hits: start, first render
+//! and end cancel. One core, hence one worker.
 //!
-//! Not counted: what the kernel does. Not the same: another compiler, another C library, or a processor
+//! Not counted: what the kernel does, and what other threads do. The access log's writer takes as many
+//! lines at a time as have come, and how many that are depends on the machine's load. Not the same: another compiler, another C library, or a processor
 //! with other extensions, as the C library and `memchr` choose by those.
 
 use crate::load::{Load, Until};
@@ -15,7 +16,7 @@ use crate::pagewell::Pagewell;
 use crate::{Address, Client, PrivateDir, StartError, StartReason, cpu, find};
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The content of the page: that of a short article.
@@ -117,19 +118,30 @@ impl Counted<'_> {
     pub fn per_hit(&self, hits: u64) -> Result<PerHit, StartError> {
         let dir = PrivateDir::temporary("count")?;
         let out = dir.path().join("callgrind.out");
-        let once = self.run(&[], hits, &out)?;
-        let bare = self.run(&[], hits * 2, &out)?.saturating_sub(once) / hits;
-        let more = self.run(&BROWSER_HEADERS, hits, &out)?.saturating_sub(once) / hits;
+        let answering = |headers: &[(&str, &str)], hits: u64| {
+            self.run(headers, hits, &out).map(|busiest| busiest.instructions)
+        };
+        let once = answering(&[], hits)?;
+        let bare = answering(&[], hits * 2)?.saturating_sub(once) / hits;
+        let more = answering(&BROWSER_HEADERS, hits)?.saturating_sub(once) / hits;
         Ok(PerHit { bare, browser: bare + more })
     }
 
-    /// One run with so many hits that are asked for with these field lines; callgrind's file, for
-    /// `callgrind_annotate`, is written to `out`. Returns the instructions of all of it, start and end
-    /// included.
+    /// One run with so many hits that are asked for with these field lines. callgrind's files begin with
+    /// `out`, one for each thread. Returns the thread that answers, its start and end included.
     ///
     /// # Errors
     /// As for [`per_hit`](Self::per_hit).
-    pub fn run(&self, headers: &[(&str, &str)], hits: u64, out: &Path) -> Result<u64, StartError> {
+    pub fn run(
+        &self,
+        headers: &[(&str, &str)],
+        hits: u64,
+        out: &Path,
+    ) -> Result<Thread, StartError> {
+        // A run before may have had more threads.
+        for file in files(out) {
+            fs::remove_file(file).map_err(|error| fault(StartReason::CannotPrepare, error))?;
+        }
         let mut pagewell = self.start(out)?;
         let Address::Tcp(address) = *pagewell.address() else {
             return Err(fault(StartReason::Refused, "it does not listen on TCP"));
@@ -140,8 +152,7 @@ impl Counted<'_> {
             Protocol::Http2 => ask_by_http2(address, headers, hits)?,
         }
         pagewell.stop();
-        let text = fs::read_to_string(out).map_err(|error| fault(StartReason::Refused, error))?;
-        total(&text).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
+        busiest(out).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
     }
 
     /// Starts it under callgrind, before an origin of ours, on one core.
@@ -150,7 +161,8 @@ impl Counted<'_> {
             page_origin(PAGE_BYTES).map_err(|error| fault(StartReason::CannotPrepare, error))?;
         let origin = format!("http://{origin}");
         let mut command = Command::new(find::program(&["valgrind"])?);
-        command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
+        command.arg("--tool=callgrind").arg("--separate-threads=yes");
+        command.arg(format!("--callgrind-out-file={}", out.display()));
         command.arg(self.binary).args(["serve", "--origin", &origin, "--log", "warn"]);
         command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--memory", "16M"]);
         command.args(self.more);
@@ -203,6 +215,30 @@ fn ask_by_http2(
     }
 }
 
+/// What one thread has executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// callgrind's file, for `callgrind_annotate`.
+    pub file: PathBuf,
+    /// Instructions of user space.
+    pub instructions: u64,
+}
+
+/// callgrind's files, one for each thread: `out-01`, `out-02` and so on.
+fn files(out: &Path) -> impl Iterator<Item = PathBuf> {
+    let file = |number: u32| PathBuf::from(format!("{}-{number:02}", out.display()));
+    (1..).map(file).take_while(|file| file.is_file())
+}
+
+/// The thread with most instructions.
+fn busiest(out: &Path) -> Option<Thread> {
+    let threads = files(out).filter_map(|file| {
+        let instructions = total(&fs::read_to_string(&file).ok()?)?;
+        Some(Thread { file, instructions })
+    });
+    threads.max_by_key(|thread| thread.instructions)
+}
+
 /// The sum at the end of callgrind's file.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().rev().find_map(|line| line.strip_prefix("totals:"))?;
@@ -221,6 +257,19 @@ mod tests {
     fn the_total_is_the_last_line_that_says_so() {
         assert_eq!(total("summary: 9\n\n1 2\ntotals: 1234\n"), Some(1234));
         assert_eq!(total("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn the_busiest_thread_answers() {
+        let dir = PrivateDir::temporary("busiest").expect("a directory");
+        let out = dir.path().join("out");
+        assert_eq!(busiest(&out), None);
+        for (number, instructions) in [(1, 7), (2, 900), (3, 8)] {
+            let file = dir.path().join(format!("out-{number:02}"));
+            fs::write(file, format!("totals: {instructions}\n")).expect("it can be written");
+        }
+        let found = busiest(&out).expect("there are three");
+        assert_eq!(found, Thread { file: dir.path().join("out-02"), instructions: 900 });
     }
 
     #[test]

@@ -84,7 +84,8 @@ fn places(whose: &Counted<'_>, kind: &str, headers: &[(&str, &str)]) -> Result<(
     let dir = root::target().join("bench");
     fs::create_dir_all(&dir).map_err(|error| format!("bench: {}: {error}", dir.display()))?;
     let out = dir.join(format!("callgrind.{kind}.out"));
-    whose.run(headers, HITS_FOR_PLACES, &out).map_err(|error| format!("bench: {error}"))?;
+    let busiest = whose.run(headers, HITS_FOR_PLACES, &out);
+    let out = busiest.map_err(|error| format!("bench: {error}"))?.file;
     let annotate = harness::program(&["callgrind_annotate"]).map_err(|e| format!("bench: {e}"))?;
     let said = Command::new(annotate).args(["--auto=no"]).arg(&out).output();
     let said = said.map_err(|error| format!("bench: callgrind_annotate: {error}"))?;
