@@ -20,6 +20,9 @@ const ASKING_MAX: usize = 10_000;
 /// How long after a connection failed no other is tried.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long after a question failed it is put again.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
 type Ask = oneshot::Sender<Position>;
 /// Where questions are put.
 pub type Asks = mpsc::Sender<Ask>;
@@ -77,7 +80,9 @@ pub async fn barrier(site: &Arc<Site>) -> Waited {
     match site.successor() {
         // It may have taken over while the question was put here.
         Some(successor) if waited == Waited::Late => {
-            successor.barrier(site.config.hosts.canonical.as_deref()).await
+            let bound = site.feeds.iter().map(|feed| feed.config.barrier).max();
+            let host = site.config.hosts.canonical.as_deref();
+            successor.barrier(host, bound.unwrap_or_default()).await
         }
         // Nothing is answered from memory any more.
         None if site.is_leaving() => Waited::No,
@@ -105,16 +110,19 @@ async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
     if bound.is_zero() {
         return Waited::No;
     }
-    // Where nobody follows it any more, nothing will be applied here.
+    // A question that failed is put again: a busy database may answer the next one in time.
     let reached = async {
-        tokio::select! {
-            reached = feed.reach(&site) => reached,
-            () = feed.ended() => None,
+        while feed.reach(&site).await.is_none() {
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
         }
     };
-    match tokio::time::timeout(bound, reached).await {
-        Ok(Some(())) => Waited::Applied,
-        Ok(None) | Err(_) => Waited::Late,
+    tokio::select! {
+        reached = tokio::time::timeout(bound, reached) => match reached {
+            Ok(()) => Waited::Applied,
+            Err(_) => Waited::Late,
+        },
+        // Nothing is applied here any more once nobody follows the database.
+        () = feed.ended() => Waited::Late,
     }
 }
 

@@ -119,8 +119,8 @@ impl Successor {
         }
     }
 
-    /// Waits until the databases' changes are applied there.
-    pub async fn barrier(&self, host: Option<&str>) -> Waited {
+    /// Waits until the databases' changes are applied there, which that process does for as long as `bound`.
+    pub async fn barrier(&self, host: Option<&str>, bound: Duration) -> Waited {
         let (who, answer) = oneshot::channel();
         let (mut who, mut told) = (Some(who), None);
         // It may have to wait for what others write.
@@ -129,7 +129,7 @@ impl Successor {
                 who.take().and_then(|who| self.tell(host, Frame::Barrier, Waiting::InATask(who)));
         });
         match told {
-            Some(()) => match tokio::time::timeout(PATIENCE, answer).await {
+            Some(()) => match tokio::time::timeout(bound + PATIENCE, answer).await {
                 Ok(Ok(waited)) => waited,
                 Ok(Err(_)) | Err(_) => Waited::Late,
             },
