@@ -211,8 +211,11 @@ impl Rule {
         self.watched.iter().any(|column| row.may_have_changed(column))
     }
 
-    /// Touches the tags for one row.
+    /// Touches the tags for one image of a row, if it meets the conditions.
     fn touch<'a>(&self, touched: &mut Touched, mut value: impl FnMut(&str) -> Filling<'a>) {
+        if !self.conditions.may_hold(&mut value) {
+            return;
+        }
         touched.by_table(&self.table);
         for template in &self.tags {
             let room = match template.fill(&mut value) {

@@ -11,6 +11,7 @@
 //! one of the children that it reaches. Everything is bounded.
 //! Not here: sockets, streams, positions, what is done with the tags.
 
+mod condition;
 mod feed;
 mod graph;
 mod rule;
@@ -20,7 +21,8 @@ mod template;
 pub mod text;
 mod touched;
 
+pub use condition::{OneOrMany, Value, WrittenConditions};
 pub use feed::{Cell, Feed, RowImages, RowKind, Wanted};
 pub use rule::{ChangeRule, CheckError, RuleError, Rules, Searches};
-pub use suggest::suggest;
+pub use suggest::{NoWordPress, suggest, suggest_for_wordpress};
 pub use touched::{Searched, TEXT_BYTES_MAX, Touched};

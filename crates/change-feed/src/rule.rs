@@ -3,6 +3,7 @@
 //! [`Rules::compile`] finds what is wrong with a rule by itself, [`Rules::check`] what is wrong with
 //! it for a schema, and says what there is instead. Rules and their tags are bounded.
 
+use crate::condition::{Conditions, WrittenConditions};
 use crate::schema::{Column, Schema, TableKind};
 use crate::template::Template;
 use crate::text;
@@ -34,6 +35,12 @@ pub struct ChangeRule {
     /// The searches in its text.
     #[serde(default)]
     pub searches: Option<Searches>,
+    /// Columns and values: an image of a row touches them only if it has one of these values in each column.
+    #[serde(default, rename = "where")]
+    pub only_where: WrittenConditions,
+    /// Columns and values: an image of a row that has one of these values touches nothing.
+    #[serde(default)]
+    pub unless: WrittenConditions,
     /// If not empty: an update touches them only when one of these columns, or one in the tags,
     /// changes.
     #[serde(default)]
@@ -67,6 +74,8 @@ pub enum RuleError {
     BadTag(String, String, &'static str),
     /// `any_row` has a column in it.
     AnyRowHasColumn(String, String),
+    /// `where` or `unless` cannot be read: the table, the column, why.
+    BadCondition(String, String, &'static str),
     /// `searches` has no kind, or no columns, or a kind that no tag can begin with: the table, why.
     BadSearches(String, &'static str),
     /// Too many rules, or tags of one.
@@ -82,6 +91,7 @@ impl RuleError {
             RuleError::NoTags(_) => "no-tags",
             RuleError::BadTag(..) => "bad-tag",
             RuleError::AnyRowHasColumn(..) => "any-row-has-column",
+            RuleError::BadCondition(..) => "bad-condition",
             RuleError::BadSearches(..) => "bad-searches",
             RuleError::TooMany => "too-many-rules",
         }
@@ -98,6 +108,9 @@ impl fmt::Display for RuleError {
             RuleError::BadTag(table, tag, why) => write!(f, "table {table}, tag {tag:?}: {why}"),
             RuleError::AnyRowHasColumn(table, tag) => {
                 write!(f, "table {table}, any_row {tag:?}: it stands for any row, so no columns")
+            }
+            RuleError::BadCondition(table, column, why) => {
+                write!(f, "table {table}, condition on {column}: {why}")
             }
             RuleError::BadSearches(table, why) => write!(f, "table {table}, searches: {why}"),
             RuleError::TooMany => {
@@ -196,6 +209,7 @@ pub(crate) struct Rule {
     pub(crate) watched: Vec<String>,
     pub(crate) any_row: Vec<String>,
     pub(crate) searches: Option<Searches>,
+    pub(crate) conditions: Conditions,
 }
 
 impl Searches {
@@ -322,20 +336,27 @@ impl Rule {
             any_row.sort_unstable();
             any_row.dedup();
         }
+        let conditions = Conditions::read(&written.only_where, &written.unless);
+        let conditions = conditions
+            .map_err(|(column, why)| RuleError::BadCondition(table.clone(), column, why))?;
         let mut watched = Vec::new();
         if !written.when_changed.is_empty() {
             let in_tags = tags.iter().flat_map(Template::columns).map(str::to_owned);
             watched.extend(written.when_changed.iter().cloned().chain(in_tags));
             watched.extend(written.searches.iter().flat_map(|searches| searches.columns.clone()));
+            // A row that comes to meet the conditions, or no longer does, is another to the pages.
+            watched.extend(conditions.columns().cloned());
         }
-        Ok(Rule { table, tags, watched, any_row, searches: written.searches.clone() })
+        let searches = written.searches.clone();
+        Ok(Rule { table, tags, watched, any_row, searches, conditions })
     }
 
-    /// The columns that it needs: in tags, watched, and searched.
+    /// The columns that it needs: in tags, watched, searched, and in conditions.
     fn columns(&self) -> impl Iterator<Item = &str> {
         let in_tags = self.tags.iter().flat_map(Template::columns);
         let searched = self.searches.iter().flat_map(|searches| &searches.columns);
-        in_tags.chain(self.watched.iter().chain(searched).map(String::as_str))
+        let others = self.watched.iter().chain(searched).chain(self.conditions.columns());
+        in_tags.chain(others.map(String::as_str))
     }
 
     fn check(&self, schema: &Schema) -> Result<(), CheckError> {
@@ -370,6 +391,6 @@ impl Rule {
     /// Whether every change of the table touches the same.
     pub(crate) fn is_constant(&self) -> bool {
         let says_no_row = self.tags.iter().all(Template::is_constant) && self.searches.is_none();
-        self.watched.is_empty() && says_no_row
+        self.watched.is_empty() && self.conditions.is_empty() && says_no_row
     }
 }

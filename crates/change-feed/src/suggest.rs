@@ -6,6 +6,10 @@
 //! A proposal is where to begin: which tags the pages have, only the application knows. Not here:
 //! anything about pages.
 
+mod wordpress;
+
+pub use wordpress::{NoWordPress, suggest_for_wordpress};
+
 use crate::schema::{ForeignKey, KeyPart, Schema, TableDefinition, TableKind};
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! A tag with columns in it: `news:{news_id}`. `{{` and `}}` stand for the braces themselves.
+//! A tag with columns in it: `news:{news_id}`, `month:{published:7}` for the first seven characters of a
+//! value. `{{` and `}}` stand for the braces themselves.
 //!
 //! Invariant: what was read once is written the same way for every row; a tag is never longer than
 //! [`TAG_BYTES_MAX`]. A value that is not plain ASCII may stand in the tags of pages as it is, or
@@ -22,7 +23,38 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    Column(String),
+    Column {
+        name: String,
+        /// How many characters of the value stand in the tag; none: all.
+        first: Option<usize>,
+    },
+}
+
+impl Part {
+    /// What stands between braces.
+    fn column(inside: &str) -> Part {
+        let (name, first) = match inside.rsplit_once(':') {
+            Some((name, first)) if !name.is_empty() => (name, first.parse().ok()),
+            _ => (inside, None),
+        };
+        match first {
+            Some(_) => Part::Column { name: name.to_owned(), first },
+            None => Part::Column { name: inside.to_owned(), first },
+        }
+    }
+}
+
+/// The first characters of a text.
+fn first_of(text: Cow<'_, str>, first: Option<usize>) -> Cow<'_, str> {
+    let end = first.and_then(|first| text.char_indices().nth(first)).map(|(at, _)| at);
+    match (end, text) {
+        (None, text) => text,
+        (Some(end), Cow::Borrowed(text)) => Cow::Borrowed(&text[..end]),
+        (Some(end), Cow::Owned(mut text)) => {
+            text.truncate(end);
+            Cow::Owned(text)
+        }
+    }
 }
 
 /// How values are written into a tag.
@@ -137,7 +169,7 @@ impl Template {
                     return Err("write a column between the braces: {id}");
                 }
                 parts.push(Part::Text(std::mem::take(&mut plain)));
-                parts.push(Part::Column(name.to_owned()));
+                parts.push(Part::column(name));
                 rest = after;
             }
         }
@@ -154,7 +186,7 @@ impl Template {
     /// The columns in it, in order.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Column(name) => Some(name.as_str()),
+            Part::Column { name, .. } => Some(name.as_str()),
             Part::Text(_) => None,
         })
     }
@@ -164,7 +196,8 @@ impl Template {
         let brace = |text: &str| text.replace('{', "{{").replace('}', "}}");
         let part = |part: &Part| match part {
             Part::Text(text) => brace(text),
-            Part::Column(column) => format!("{{{column}}}"),
+            Part::Column { name, first: None } => format!("{{{name}}}"),
+            Part::Column { name, first: Some(first) } => format!("{{{name}:{first}}}"),
         };
         self.parts.iter().map(part).collect()
     }
@@ -210,7 +243,9 @@ impl Template {
     /// The tags that the library gives every page which has one of these: `news:*` for `news:{id}`. None where a
     /// column stands elsewhere.
     pub fn of_any(&self) -> Vec<String> {
-        let [Part::Text(kind), Part::Column(_), ..] = &self.parts[..] else { return Vec::new() };
+        let [Part::Text(kind), Part::Column { .. }, ..] = &self.parts[..] else {
+            return Vec::new();
+        };
         if !kind.ends_with(':') {
             return Vec::new();
         }
@@ -250,8 +285,8 @@ impl Template {
         for part in &self.parts {
             let (text, of) = match part {
                 Part::Text(text) => (Cow::Borrowed(text.as_str()), Of::Text),
-                Part::Column(name) => match value(name) {
-                    Filling::Text(text) => (text, of_value),
+                Part::Column { name, first } => match value(name) {
+                    Filling::Text(text) => (first_of(text, *first), of_value),
                     Filling::Null => {
                         has_null = true;
                         continue;
@@ -293,6 +328,22 @@ mod tests {
         for wrong in ["", "{", "}", "{}", "{a", "a}", "{a{b}}", &"x".repeat(1025)] {
             assert!(Template::read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_first_characters_of_a_value() {
+        let template = Template::read("month:{day:7}:{id}").expect("a template");
+        assert_eq!(template.columns().collect::<Vec<_>>(), ["day", "id"]);
+        assert_eq!(template.written(), "month:{day:7}:{id}");
+        let filled = |day: &'static str| {
+            let filled =
+                template.fill(|name| Filling::Text(if name == "day" { day } else { "4" }.into()));
+            filled.expect("a tag").tag
+        };
+        assert_eq!(filled("2026-11-24 10:00:00"), "month:2026-11:4");
+        assert_eq!(filled("2026"), "month:2026:4");
+        assert_eq!(filled("Malmö-Süd"), "month:Malmö-S:4");
+        assert!(template.could_make("month:2026-11:4"));
     }
 
     #[test]

@@ -322,3 +322,49 @@ fn searches_that_cannot_be_are_refused() {
     schema.add(other);
     assert_eq!(rules.check(&schema), Ok(()));
 }
+
+/// A table of settings, few of which pages show.
+#[test]
+fn conditions_on_values_choose_rows() {
+    let mut schema = Schema::default();
+    schema.add(table("options", &["id", "name", "value"]));
+    let written = r#"{
+        "table": "options",
+        "tags": ["site", "option:{name}"],
+        "where": { "name": ["title", "theme_*"] },
+        "unless": { "value": "draft" },
+        "when_changed": ["value"],
+        "any_row": ["site"]
+    }"#;
+    let rule: ChangeRule = serde_json::from_str(written).expect("a rule");
+    let feed = feed(std::slice::from_ref(&rule), &schema);
+    assert_eq!(feed.wanted("options"), Wanted::Rows);
+    let insert = |name, value| {
+        touched(&feed, "options", &Row::insert(&[("id", "1"), ("name", name), ("value", value)]))
+    };
+    assert_eq!(insert("title", "a"), ["option:title", "site"]);
+    assert_eq!(insert("theme_x", "a"), ["option:theme_x", "site"]);
+    assert!(insert("_transient_x", "a").is_empty());
+    assert!(insert("title", "draft").is_empty());
+    // Each image is judged alone, and a row that comes to meet them counts.
+    let update = |before: [(&str, &str); 3], after: [(&str, &str); 3]| {
+        touched(&feed, "options", &Row::update(&before, &after))
+    };
+    let row = |name, value| [("id", "1"), ("name", name), ("value", value)];
+    assert_eq!(update(row("title", "a"), row("other", "a")), ["option:title", "site"]);
+    assert_eq!(update(row("title", "draft"), row("title", "b")), ["option:title", "site"]);
+    assert!(update(row("other", "a"), row("other", "b")).is_empty());
+    let unknown = Row::insert(&[("id", "1"), ("value", "a")]).cell("name", Cell::Unknown);
+    assert_eq!(touched(&feed, "options", &unknown), ["option:*", "site"]);
+    let mut any = Touched::default();
+    feed.table("options", &mut any);
+    assert_eq!(told(&any), ["option:*", "site"]);
+    let missing = ChangeRule {
+        only_where: [("nme".to_owned(), rule.only_where["name"].clone())].into(),
+        ..rule
+    };
+    let rules = Rules::compile(&[missing]).expect("rules");
+    assert!(
+        matches!(rules.check(&schema), Err(CheckError::ColumnMissing(_, column, _)) if column == "nme")
+    );
+}

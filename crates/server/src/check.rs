@@ -98,7 +98,8 @@ pub fn suggest(args: &SuggestArgs) -> Result<(), String> {
     once(async {
         for (name, server) in &servers {
             let name = (servers.len() > 1).then_some(name.as_str());
-            say(database::suggest(server, name).await?.trim_end())?;
+            let rules = database::suggest(server, name, args.application).await?;
+            say(rules.trim_end())?;
             say("")?;
         }
         Ok(())

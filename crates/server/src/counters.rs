@@ -45,6 +45,8 @@ counters! {
     not_stored: "Responses to GET that were not stored.",
     store_refused: "Pages that were not stored because of a change since their render began.",
     rewarmed: "Pages rendered anew in the background after a change.",
+    wakes: "Requests that Pagewell made itself at intervals (`[[wake]]`).",
+    wakes_failed: "Of these, those that were answered with an error or not to the end.",
     unused_rounds: "Times that the pages were gone through for those that nobody asks for: eight in `cache.unused_for`.",
     refreshes_put_off: "Stale pages that were not rendered anew in the background, because no place at the origin was free.",
     coded: "Pages and files of which codings were made.",

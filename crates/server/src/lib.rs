@@ -73,6 +73,7 @@ pub mod trailers;
 mod unix_socket;
 pub mod unused;
 pub mod upload;
+pub mod wake;
 mod watched;
 pub mod why;
 pub mod writes;

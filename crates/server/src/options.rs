@@ -170,6 +170,17 @@ pub struct SuggestArgs {
     /// A configuration with [[database]]
     #[arg(long, value_name = "FILE", group = "where")]
     pub config: Option<PathBuf>,
+    /// Print the rules for an application whose plugin for Pagewell names what its pages depend on
+    #[arg(long = "for", value_name = "APPLICATION")]
+    pub application: Option<Application>,
+}
+
+/// An application whose tables and tags are known.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// WordPress with the plugin that comes with Pagewell
+    #[value(name = "wordpress")]
+    WordPress,
 }
 
 /// `pagewell doctor`

@@ -23,6 +23,7 @@ use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
 use crate::tls::Tls;
 use crate::traces;
 use crate::unused;
+use crate::wake;
 use page_store::Tidied;
 use std::sync::Arc;
 use std::time::Duration;
@@ -494,6 +495,7 @@ fn begin_chores(door: &Arc<Site>, stopped: &Told) {
         tokio::spawn(tidy(site.clone(), stopped.clone()));
         tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
+        wake::begin(site, stopped);
     }
     tokio::spawn(let_go(door.clone(), stopped.clone()));
     tokio::spawn(keep_time::run(door.clone(), stopped.clone()));

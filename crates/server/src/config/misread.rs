@@ -7,7 +7,7 @@ use super::table::{LIMITS, OPTIONS};
 use super::written::{key_at, placed};
 
 /// Tables of which there may be several, by their last name.
-const LISTS: [&str; 4] = ["change", "database", "rule", "tls"];
+const LISTS: [&str; 5] = ["change", "database", "rule", "tls", "wake"];
 /// Keys whose values are sizes, by their last names.
 const SIZES: [&str; 5] = ["memory", "max_size", "buffer", "item_bytes", "keep_log"];
 /// Keys whose values are text all the same, though a number would do for a duration elsewhere.

@@ -28,6 +28,7 @@ mod table_limits;
 mod traces;
 pub mod units;
 mod unused;
+mod wake;
 pub mod written;
 
 use crate::listen::Begin;
@@ -59,6 +60,7 @@ pub use resolve::{LoadError, load, machine_memory_bytes};
 pub use resolve_sites::resolve;
 pub use rewarm::Rewarm;
 pub use snapshot::Snapshot;
+pub use wake::Wake;
 
 /// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +127,8 @@ pub struct Config {
     pub unused_for: Option<Duration>,
     /// How pages are rendered anew in the background after a change; none: only when somebody asks.
     pub rewarm: Option<Rewarm>,
+    /// Addresses that are requested at intervals.
+    pub wakes: Vec<Wake>,
     /// How pages outlive the process; none: they do not.
     pub snapshot: Option<Snapshot>,
     /// What stays the same where pages mean the same, and are found by the same requests.

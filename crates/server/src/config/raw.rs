@@ -65,6 +65,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub rewarm: Rewarm,
     #[allow(missing_docs)]
+    pub wake: Vec<Wake>,
+    #[allow(missing_docs)]
     pub snapshot: Snapshot,
     #[allow(missing_docs)]
     pub purge: Purge,
@@ -150,6 +152,7 @@ pub struct Site {
     pub keys: Option<site_rules::raw::Keys>,
     pub cookies: Option<site_rules::raw::Cookies>,
     pub rule: Option<Vec<site_rules::raw::Rule>>,
+    pub wake: Option<Vec<Wake>>,
     pub dialects: Option<Dialects>,
     pub database: Option<Vec<Database>>,
     pub change: Option<Vec<change_feed::ChangeRule>>,
@@ -189,6 +192,15 @@ pub struct Cache {
     pub unused_for: Option<String>,
     pub server_timing: Option<bool>,
     pub esi: Option<bool>,
+}
+
+/// `[[wake]]`
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct Wake {
+    pub url: String,
+    pub every: String,
 }
 
 /// `[rewarm]`

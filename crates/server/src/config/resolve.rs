@@ -83,6 +83,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let hosts = resolve_rules::hosts(file)?;
     let databases = super::database::resolve(&file.database, &file.change)?;
     check_user(file)?;
+    let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     Ok(Config {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
         trusted_proxies,
@@ -109,6 +110,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         esi: file.cache.esi.unwrap_or(false),
         unused_for: super::unused::resolve(&file.cache)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
+        wakes: super::wake::resolve(&file.wake, hosts.canonical.as_deref(), scheme)?,
         traces: super::traces::resolve(&file.traces)?,
         stream: super::stream::resolve(&file.stream, hosts.canonical.as_deref(), &databases)?,
         databases,

@@ -67,6 +67,7 @@ fn of_site(file: &File, site: &Site) -> File {
     own.keys = site.keys.clone().unwrap_or(own.keys);
     own.cookies = site.cookies.clone().unwrap_or(own.cookies);
     own.rule = site.rule.clone().unwrap_or(own.rule);
+    own.wake = site.wake.clone().unwrap_or(own.wake);
     own.private = site.private.clone().unwrap_or(own.private);
     own.dialects = site.dialects.clone().unwrap_or(own.dialects);
     own.database = site.database.clone().unwrap_or(own.database);

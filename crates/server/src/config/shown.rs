@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// How far the comments are from the left, where the values leave them room.
 const COLUMN: usize = 48;
 /// Tables of which there are as many as the file has: they have no values where it has none.
-const LISTS: [&str; 5] = ["change", "database", "rule", "site.rule", "tls"];
+const LISTS: [&str; 6] = ["change", "database", "rule", "site.rule", "tls", "wake"];
 
 /// What the flags say: their keys and values.
 pub type Flags = Vec<(&'static str, String)>;

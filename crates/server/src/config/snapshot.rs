@@ -105,6 +105,8 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.stream = raw::Stream::default();
     other.tls = Vec::new();
     other.rewarm = raw::Rewarm::default();
+    other.wake = Vec::new();
+    other.site.wake = None;
     other.traces = raw::Traces::default();
     other.access_log = raw::AccessLog::default();
     other.cache.server_timing = None;

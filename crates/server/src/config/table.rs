@@ -233,6 +233,7 @@ const REST: &[OptionRow] = &[
         "the tables `[[rule]]`",
         "`[[site.rule]]`: the site's own, in place of all `[[rule]]`.",
     ),
+    row("site.wake", "", "the tables `[[wake]]`", "`[[site.wake]]`: the site's own."),
     row(
         "site.dialects",
         "",
@@ -535,6 +536,18 @@ const REST: &[OptionRow] = &[
     ),
     row("rewarm.pages_per_second", "", "10", "How many a second at most, for each site."),
     row("rewarm.at_once", "", "2", "How many at once at most, while the origin has a place free."),
+    row(
+        "wake.url",
+        "",
+        "",
+        "In `[[wake]]`: an address that is requested at intervals, such as `/wp-cron.php`. Without `site.host`, the whole address. 16 of a site at most.",
+    ),
+    row(
+        "wake.every",
+        "",
+        "",
+        "In `[[wake]]`: the time from the end of one request to the beginning of the next, from `1s` to `1d`.",
+    ),
     row("rewarm.min_uses", "", "1", "How often a page must have been used, up to 3; 0: any page."),
 ];
 

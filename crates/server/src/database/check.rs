@@ -6,6 +6,7 @@
 
 use super::source::{self, Aim, Left, Stream, Then};
 use crate::config::{Config, Database, DatabaseServer};
+use crate::options::Application;
 use std::sync::Arc;
 
 /// Tries to follow each database of a configuration. What comes back could be better; each is a
@@ -81,13 +82,21 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 /// Why the tables could not be asked for.
-pub async fn suggest(server: &DatabaseServer, name: Option<&str>) -> Result<String, String> {
+pub async fn suggest(
+    server: &DatabaseServer,
+    name: Option<&str>,
+    application: Option<Application>,
+) -> Result<String, String> {
     let schema = source::schema(server).await;
     let (schema, left_out) =
         schema.map_err(|broken| format!("{}: {}", server.place, broken.text))?;
     if schema.tables.is_empty() && left_out.is_empty() {
         let name = &server.account.database;
         return Err(format!("{name} has no table that the account may read (GRANT SELECT)"));
+    }
+    if application == Some(Application::WordPress) {
+        let rules = change_feed::suggest_for_wordpress(&schema, name);
+        return rules.map_err(|why| format!("{}: {why}", server.place));
     }
     let left_out: String = left_out.iter().map(|why| format!("# {why}\n")).collect();
     Ok(change_feed::suggest(&schema, name) + &left_out)

@@ -1,0 +1,202 @@
+//! Conditions on the values of a row: `where` and `unless` of a rule. A rule touches its tags for an image
+//! of a row (before or after the change) only if that image meets its conditions.
+//!
+//! | value of the column | `where` | `unless` |
+//! |---|---|---|
+//! | text that a pattern matches | met | not met |
+//! | any other text, NULL | not met | met |
+//! | not known | met | met |
+//!
+//! Invariant: a doubt never hides a change. Databases compare text without regard to case and to spaces
+//! at its end; so does `where`, which then touches more, and `unless` does not, for the same reason.
+
+use crate::template::Filling;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The most columns that a rule has conditions on.
+const COLUMNS_MAX: usize = 16;
+/// The most patterns for a column.
+const PATTERNS_MAX: usize = 1_000;
+/// The longest pattern, in bytes.
+const PATTERN_BYTES_MAX: usize = 1_024;
+
+/// Conditions as written: a column, and one pattern or several.
+pub type WrittenConditions = BTreeMap<String, OneOrMany>;
+
+/// A pattern, or a list of them, in which `*` stands for any text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "write a text or a whole number, or a list of them: [\"a\", \"b*\"]")]
+pub enum OneOrMany {
+    /// One.
+    One(Value),
+    /// Several: one of them has to match.
+    Many(Vec<Value>),
+}
+
+/// A value as written.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "write a text or a whole number")]
+pub enum Value {
+    /// Text, in which `*` stands for any text.
+    Text(String),
+    /// A number, as `SELECT` shows it.
+    Number(i64),
+}
+
+/// What has to be true of an image of a row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Conditions {
+    all: Vec<Condition>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Condition {
+    column: String,
+    patterns: Vec<String>,
+    wants: Wants,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    OneOf,
+    NoneOf,
+}
+
+impl Conditions {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// What is wrong with them: a column, and why.
+    pub(crate) fn read(
+        only: &WrittenConditions,
+        unless: &WrittenConditions,
+    ) -> Result<Conditions, (String, &'static str)> {
+        if only.len() + unless.len() > COLUMNS_MAX {
+            return Err(("where and unless".into(), "16 columns at most"));
+        }
+        let of = |written: &WrittenConditions, wants| {
+            let all = written.iter();
+            let read = all.map(|(column, values)| Condition::read(column, values, wants));
+            read.collect::<Result<Vec<_>, _>>()
+        };
+        let mut all = of(only, Wants::OneOf)?;
+        all.extend(of(unless, Wants::NoneOf)?);
+        Ok(Conditions { all })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The columns that they look at.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &String> {
+        self.all.iter().map(|condition| &condition.column)
+    }
+
+    /// Whether an image with these values may meet them.
+    pub(crate) fn may_hold<'a>(&self, mut value: impl FnMut(&str) -> Filling<'a>) -> bool {
+        self.all.iter().all(|condition| condition.may_hold(value(&condition.column)))
+    }
+}
+
+impl Condition {
+    fn read(
+        column: &str,
+        written: &OneOrMany,
+        wants: Wants,
+    ) -> Result<Condition, (String, &'static str)> {
+        let values = match written {
+            OneOrMany::One(value) => std::slice::from_ref(value),
+            OneOrMany::Many(values) => values,
+        };
+        let wrong = |why| Err((column.to_owned(), why));
+        match () {
+            () if column.is_empty() => return wrong("name a column"),
+            () if values.is_empty() => return wrong("an empty list is met by no row"),
+            () if values.len() > PATTERNS_MAX => return wrong("1,000 values at most"),
+            () => {}
+        }
+        let mut patterns = Vec::with_capacity(values.len());
+        for value in values {
+            let pattern = match value {
+                Value::Text(text) => text.clone(),
+                Value::Number(number) => number.to_string(),
+            };
+            if pattern.len() > PATTERN_BYTES_MAX {
+                return wrong("a value has 1,024 bytes at most");
+            }
+            patterns.push(match wants {
+                Wants::OneOf => folded(&pattern),
+                Wants::NoneOf => pattern,
+            });
+        }
+        Ok(Condition { column: column.to_owned(), patterns, wants })
+    }
+
+    fn may_hold(&self, value: Filling<'_>) -> bool {
+        let is_one = |text: &str| self.patterns.iter().any(|pattern| matches(pattern, text));
+        match (value, self.wants) {
+            (Filling::Unknown, _) => true,
+            (Filling::Null, wants) => wants == Wants::NoneOf,
+            (Filling::Text(text), Wants::OneOf) => is_one(&folded(&text)),
+            (Filling::Text(text), Wants::NoneOf) => !is_one(&text),
+        }
+    }
+}
+
+/// Without case, and without spaces at the end.
+fn folded(text: &str) -> String {
+    text.trim_end_matches(' ').to_lowercase()
+}
+
+/// Whether a text matches a pattern in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
+    let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(inner) = text.strip_prefix(begin).and_then(|text| text.strip_suffix(end)) else {
+        return false;
+    };
+    let mut left = inner;
+    between.split('*').all(|part| match left.find(part) {
+        Some(at) => {
+            left = &left[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text) in
+            [("a", "a"), ("a*", "a"), ("*", ""), ("*b", "ab"), ("a*c*e", "abcde"), ("**", "x")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("a", "ab"), ("a*a", "a"), ("*b", "bc"), ("a*c*e", "abde")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_doubt_never_hides_a_change() {
+        let one = |text: &str| OneOrMany::One(Value::Text(text.into()));
+        let name = |written| WrittenConditions::from([("name".to_owned(), written)]);
+        let none = WrittenConditions::new();
+        let only = Conditions::read(&name(one("Blog*")), &none).expect("conditions");
+        let unless = Conditions::read(&none, &name(one("Cron"))).expect("conditions");
+        let text = |text: &'static str| move |_: &str| Filling::Text(text.into());
+        assert!(only.may_hold(text("BLOGNAME  ")) && !only.may_hold(text("cron")));
+        assert!(!unless.may_hold(text("Cron")) && unless.may_hold(text("cron")));
+        assert!(!only.may_hold(|_| Filling::Null) && unless.may_hold(|_| Filling::Null));
+        assert!(only.may_hold(|_| Filling::Unknown) && unless.may_hold(|_| Filling::Unknown));
+        let number = name(OneOrMany::Many(vec![Value::Number(1)]));
+        assert!(Conditions::read(&number, &none).expect("conditions").may_hold(text("1")));
+        assert!(Conditions::read(&name(OneOrMany::Many(Vec::new())), &none).is_err());
+    }
+}

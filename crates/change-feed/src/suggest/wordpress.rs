@@ -1,0 +1,71 @@
+//! The rules for a WordPress whose pages have the tags of Pagewell's plugin: `wordpress.toml`, with the
+//! prefix of the site's tables.
+//!
+//! Keep that file in step with the plugin: `php/wordpress/pagewell/src/Tags.php` and the files `*Events.php`.
+
+use super::quoted;
+use crate::schema::Schema;
+use std::fmt;
+
+/// The rules, with `@` where the prefix of the tables goes.
+const RULES: &str = include_str!("wordpress.toml");
+/// Tables by which a WordPress is recognised.
+const TABLES: [&str; 4] = ["posts", "postmeta", "options", "term_relationships"];
+
+/// Why there are no rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoWordPress {
+    /// There are no tables of a WordPress.
+    NotFound,
+    /// There are several, or a network of blogs: the prefixes of their tables.
+    Several(Vec<String>),
+}
+
+impl fmt::Display for NoWordPress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoWordPress::NotFound => f.write_str(
+                "the account sees no tables of a WordPress (wp_posts, wp_postmeta, wp_options, wp_term_relationships)",
+            ),
+            NoWordPress::Several(prefixes) => write!(
+                f,
+                "there are several WordPress sites or a network of blogs (table prefixes {}): these rules are for one site",
+                prefixes.join(", ")
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NoWordPress {}
+
+/// The rules for the WordPress whose tables the schema has; `database` is its name, where there are several.
+///
+/// # Errors
+/// There is none, or more than one.
+pub fn suggest_for_wordpress(
+    schema: &Schema,
+    database: Option<&str>,
+) -> Result<String, NoWordPress> {
+    let names: Vec<&str> = schema.tables.values().map(|table| table.name.as_str()).collect();
+    let has_all = |prefix: &str| {
+        TABLES.iter().all(|table| names.iter().any(|name| *name == format!("{prefix}{table}")))
+    };
+    let prefixes = names.iter().filter_map(|name| name.strip_suffix(TABLES[0]));
+    let prefixes: Vec<&str> = prefixes.filter(|prefix| has_all(prefix)).collect();
+    let prefix = match prefixes.as_slice() {
+        [] => return Err(NoWordPress::NotFound),
+        [prefix] => prefix,
+        several => {
+            return Err(NoWordPress::Several(
+                several.iter().map(|one| (*one).to_owned()).collect(),
+            ));
+        }
+    };
+    let rules = RULES.replace("\"@", &format!("\"{prefix}"));
+    Ok(match database {
+        None => rules,
+        Some(database) => {
+            rules.replace("[[change]]\n", &format!("[[change]]\ndatabase = {}\n", quoted(database)))
+        }
+    })
+}

@@ -1,0 +1,94 @@
+//! `[[wake]]`: addresses of the site that are requested at intervals, such as WordPress's `wp-cron.php`.
+//! Pages from memory wake no PHP, so what an application does "with the next visitor" would wait.
+
+use super::raw;
+use super::resolve::LoadError;
+use super::units::parse_duration;
+use crate::target::Target;
+use http::{HeaderMap, Uri};
+use std::time::Duration;
+
+/// The most addresses of a site.
+const WAKES_MAX: usize = 16;
+/// The shortest interval and the longest.
+const EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(86_400)];
+
+/// An address that is requested at intervals.
+#[derive(Clone, Debug)]
+pub struct Wake {
+    /// What is requested.
+    pub target: Target,
+    /// From the end of one request to the beginning of the next.
+    pub every: Duration,
+}
+
+/// Checks and completes `[[wake]]`. `host` is the site's own, `scheme` that of addresses without one.
+pub(super) fn resolve(
+    all: &[raw::Wake],
+    host: Option<&str>,
+    scheme: &'static str,
+) -> Result<Vec<Wake>, LoadError> {
+    if all.len() > WAKES_MAX {
+        return Err(LoadError(format!("wake: {WAKES_MAX} of a site at most")));
+    }
+    all.iter().map(|wake| one(wake, host, scheme)).collect()
+}
+
+fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake, LoadError> {
+    let wrong = |key: &str, why: String| Err(LoadError(format!("wake.{key}: {why}")));
+    let written = &raw.url;
+    let Ok(uri) = written.parse::<Uri>() else {
+        return wrong("url", format!("{written:?} is no address; write \"/wp-cron.php\""));
+    };
+    let scheme = match (uri.scheme_str(), uri.authority()) {
+        (None, None) if host.is_none() => {
+            let why =
+                "without site.host, write the whole address: \"http://blog.example/wp-cron.php\"";
+            return wrong("url", format!("{written:?}: {why}"));
+        }
+        (None, None) => scheme,
+        (Some("http"), Some(_)) => "http",
+        (Some("https"), Some(_)) => "https",
+        _ => return wrong("url", format!("{written:?}: http and https are possible")),
+    };
+    let target = Target::read(&uri, &HeaderMap::new(), host.unwrap_or_default(), scheme);
+    let Ok(target) = target else {
+        return wrong("url", format!("{written:?} is no address; write \"/wp-cron.php\""));
+    };
+    let every =
+        parse_duration(&raw.every).map_err(|why| LoadError(format!("wake.every: {why}")))?;
+    match EVERY[0] <= every && every <= EVERY[1] {
+        true => Ok(Wake { target, every }),
+        false => wrong("every", format!("{:?}: \"1s\" to \"1d\" are possible", raw.every)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str, every: &str, host: Option<&str>) -> Result<(String, u64), String> {
+        let raw = raw::Wake { url: url.into(), every: every.into() };
+        let read = resolve(&[raw], host, "https").map_err(|error| error.0)?;
+        Ok((read[0].target.uri(), read[0].every.as_secs()))
+    }
+
+    #[test]
+    fn paths_and_whole_addresses() {
+        let cron = ("https://a.test/wp-cron.php?x=1".to_owned(), 60);
+        assert_eq!(read("/wp-cron.php?x=1", "1m", Some("a.test")), Ok(cron));
+        let other = ("http://b.test/cron".to_owned(), 5);
+        assert_eq!(read("http://B.test/cron", "5s", None), Ok(other));
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        let why = |url, every, host| read(url, every, host).expect_err("it cannot be used");
+        assert!(why("/wp-cron.php", "1m", None).contains("write the whole address"));
+        assert!(why("ftp://a.test/", "1m", None).contains("http and https"));
+        assert!(why("a b", "1m", Some("a.test")).contains("no address"));
+        assert!(why("/", "0s", Some("a.test")).contains("wake.every"));
+        assert!(why("/", "soon", Some("a.test")).contains("wake.every"));
+        assert!(why("/", "2d", Some("a.test")).contains("1d"));
+    }
+}
