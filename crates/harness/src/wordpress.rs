@@ -9,7 +9,7 @@
 //! request, on the same database.
 
 use crate::news::copy;
-use crate::{MariaDb, PrivateDir, StartError, StartReason, find};
+use crate::{MariaDb, MariaDbOptions, PrivateDir, StartError, StartReason, find};
 use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -42,7 +42,10 @@ impl WordPress {
         }
         let dir = PrivateDir::temporary("wp")?;
         lay_out(&dir.path().join("site"), &repository.join("php/wordpress")).map_err(unmade)?;
-        let database = MariaDb::start(PrivateDir::temporary("wpdb")?)?;
+        // Its rows can be followed.
+        let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
+        let options = MariaDbOptions { port: None, options: options.into() };
+        let database = MariaDb::start_with(PrivateDir::temporary("wpdb")?, options)?;
         let random = || RandomState::new().build_hasher().finish();
         let password = format!("{:016x}{:016x}", random(), random());
         database.create_database("wordpress", "wordpress", &password)?;

@@ -80,9 +80,21 @@ pub const CHANGES: &[OptionRow] = &[
         "change.tags",
         "",
         "none",
-        "In `[[change]]`: the tags that a changed row drops; `{column}` stands for its value before and after.",
+        "In `[[change]]`: the tags that a changed row drops; `{column}` stands for its value before and after, `{column:7}` for the first seven characters of it.",
     ),
     row("change.searches", "", "none", SEARCHES),
+    row(
+        "change.where",
+        "",
+        "every row",
+        "In `[[change]]`: values of columns, `{ option_name = [\"blogname\", \"widget_*\"] }`: a row drops the tags only if it has one of these values, before or after. `*` stands for any text; case does not matter. Several columns: each has to match.",
+    ),
+    row(
+        "change.unless",
+        "",
+        "none",
+        "In `[[change]]`: values of columns with which a row drops nothing, written as for `where`; case matters.",
+    ),
     row(
         "change.when_changed",
         "",

@@ -49,7 +49,7 @@ fn every_option_is_a_key_of_the_file() {
             | "stream.keep"
             | "rewarm.min_uses"
             | "traces.share" => "1",
-            "site.database" | "site.change" => "[]",
+            "site.database" | "site.change" | "site.wake" => "[]",
             "https_redirect" => "308",
             "php.env" | "php.ini" => "{ a = \"b\" }",
             _ => "\"x\"",
@@ -66,10 +66,12 @@ fn every_option_is_a_key_of_the_file() {
                     "table" | "tags" => String::new(),
                     "database" => "database = \"z\"\n".to_owned(),
                     "searches" => "searches = { kind = \"z\", columns = [\"a\"] }\n".to_owned(),
+                    "where" | "unless" => format!("{key} = {{ a = [\"b\", 1], c = \"d*\" }}\n"),
                     key => format!("{key} = [\"a\"]\n"),
                 };
                 format!("[[change]]\ntable = \"x\"\ntags = [\"y\"]\n{more}")
             }
+            Some(("wake", _)) => "[[wake]]\nurl = \"/x\"\nevery = \"1m\"\n".to_owned(),
             Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
             None => format!("{} = {value}\n", row.key),
         };

@@ -28,6 +28,9 @@ final class Page
      */
     public const LIFETIME_SECONDS_MAX = 36_000;
 
+    /** Of these, a row of the database may not say which one it concerns: `pagewell changes suggest --for wordpress`. */
+    private const ANY = '/^(every|texts|names|in|beside|terms|filled|menu|comments):/';
+
     /** @var array<string, true> */
     private static array $tags = [];
 
@@ -36,12 +39,15 @@ final class Page
 
     private static int $lifetimeSeconds = self::LIFETIME_SECONDS_MAX;
 
-    /** The page is made from these. */
+    /** The page is made from these, and so from any of their kind: `in:7` brings `in:*`. */
     public static function uses(string ...$tags): void
     {
         foreach ($tags as $tag) {
             if (count(self::$tags) <= self::TAGS_MAX) {
                 self::$tags[Tags::full($tag)] = true;
+                if (preg_match(self::ANY, $tag, $kind) === 1) {
+                    self::$tags[Tags::full("$kind[1]:*")] = true;
+                }
             }
         }
     }
