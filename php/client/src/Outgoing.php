@@ -117,9 +117,9 @@ final class Outgoing
     }
 
     /** @throws PagewellException see Pagewell\changed() */
-    public function changed(string $kind, int|string|null $id = null, int|string ...$of): void
+    public function changed(int|string|null ...$said): void
     {
-        $this->say("changed('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of)));
+        $this->say(ChangeArguments::call('changed', $said), Held::one(Changes::byControl()->changed(...$said)));
     }
 
     /** Pages with these tags are outdated: for applications that have tags of their own. Throws as changed(). */
@@ -129,17 +129,17 @@ final class Outgoing
     }
 
     /** @throws PagewellException see Pagewell\changedSoftly() */
-    public function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
+    public function changedSoftly(int|string|null ...$said): void
     {
-        $this->say("changedSoftly('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of), soft: true));
+        $this->say(ChangeArguments::call('changedSoftly', $said), Held::one(Changes::byControl()->changed(...$said), soft: true));
     }
 
     /** @throws PagewellException see Pagewell\changedNow() */
-    public function changedNow(string $kind, int|string|null $id = null, int|string ...$of): int
+    public function changedNow(int|string|null ...$said): int
     {
-        $changes = Changes::byControl()->changed($kind, $id, ...$of);
+        $changes = Changes::byControl()->changed(...$said);
         if ($this->teller->isInTransaction()) {
-            throw new ChangeBeforeCommit("changedNow('$kind') while a transaction is open. Call it after the commit, or call changed(), which waits for it.");
+            throw new ChangeBeforeCommit(ChangeArguments::call('changedNow', $said) . ' while a transaction is open. Call it after the commit, or call changed(), which waits for it.');
         }
         return $this->invalidate($changes->invalidation())->pages;
     }
