@@ -8,7 +8,8 @@
  *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
  *     the request has ended, a job, a command       what was said since is told, but for what waits for a
  *                                                   commit: a job on `sync` runs within its caller's transaction
- *     Eloquent: saved, deleted, restored            changed(kind, key), of the models in config('pagewell.models')
+ *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
+ *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
  *
  * Found by Laravel by itself (composer.json). `config/pagewell.php`, if wanted:
  *
@@ -38,8 +39,8 @@ use function Pagewell\changed;
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
-    /** What happens to a model that its readers can see. */
-    private const MODEL_EVENTS = ['saved', 'deleted', 'restored'];
+    /** What happens to a model that its readers can see. increment() fires `updated`, and no `saved`. */
+    private const MODEL_EVENTS = ['saved', 'updated', 'deleted', 'restored'];
 
     /** Something has ended, and its process may go on for long. */
     private const ENDS = [
@@ -95,6 +96,7 @@ final class PagewellProvider extends ServiceProvider
                 changed($kind, $written->getKey());
             });
         }
+        Increments::listen($events, $model, $kind);
     }
 
     /** A connection that was lost, or let go of, has ended its transaction without a word: nothing waits for it. */
