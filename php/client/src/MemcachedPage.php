@@ -108,11 +108,11 @@ final class MemcachedPage
         };
     }
 
-    /** A page does not fail because a word of the environment is wrong; a write does. */
+    /** A page does not fail because a value of the environment is wrong; a request that may write does. */
     private static function changesAreHeard(): bool
     {
         try {
-            return Teller::way() === ChangesBy::Control;
+            return Configuration::way() === ChangesBy::Control;
         } catch (InvalidControl) {
             return false;
         }

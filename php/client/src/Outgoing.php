@@ -58,7 +58,7 @@ final class Outgoing
      */
     public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null): void
     {
-        Teller::configure($control, new Log($log), $changes);
+        Configuration::set($control, new Log($log), $changes);
     }
 
     /** That of the running request. */
@@ -67,12 +67,14 @@ final class Outgoing
         return self::$current ??= new self(new PhpWire());
     }
 
-    /** Begins anew, and tells what the request before has left: for a server that runs many requests in one process, and for tests. */
-    public static function begin(?Wire $wire = null, Control|false|null $control = null): self
+    /** Begins a request, after what the one before has left was told: for workers, glue and tests. Throws as Configuration::check(), if that is asked for. */
+    public static function begin(?Wire $wire = null, Control|false|null $control = null, bool $isChecked = true): self
     {
         self::$current?->end();
         AtEnd::next();
-        return self::$current = new self($wire ?? new PhpWire(), $control);
+        $wire ??= new PhpWire();
+        $isChecked && Configuration::check($wire->method(), $control);
+        return self::$current = new self($wire, $control);
     }
 
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\uses() */

@@ -41,11 +41,14 @@ final class ResponseWire implements Wire
      * @param Control|false|null $control as Outgoing::begin() takes it
      * @param bool               $isEnded whether Outgoing's end() or flush() is called when the request is over
      * @param string             $capability Surrogate-Capability of the request, for fragment()
+     * @param bool               $isChecked whether a wrong value of the environment is refused here; false: logged by changed()
+     *
+     * @throws InvalidControl as Configuration::check()
      */
-    public static function begin(string $method, Control|false|null $control = null, bool $isEnded = false, string $capability = ''): self
+    public static function begin(string $method, Control|false|null $control = null, bool $isEnded = false, string $capability = '', bool $isChecked = true): self
     {
         $wire = new self(strtoupper($method), $isEnded, $capability);
-        Outgoing::begin($wire, $control);
+        Outgoing::begin($wire, $control, $isChecked);
         return $wire;
     }
 

@@ -107,7 +107,6 @@ function fragment(string $src, callable $render, ?string $alt = null, bool $cont
  * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE, and the control interface is switched off
  * @throws ChangeAfterHeaders   the header section has been sent, and the control interface is switched off
  * @throws ChangeOutsideRequest there is no response (a command, a cron job), and the control interface is switched off
- * @throws InvalidControl       PAGEWELL_CHANGES is no word for it, or says `control` and that is switched off
  */
 function changed(int|string|null ...$said): void
 {
@@ -204,3 +203,6 @@ function usesOf(object|string $controller, array $parameters = []): void
 {
     Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(Outgoing::current(), $parameters);
 }
+
+// A value that is mistyped is refused before the application writes anything, and not by changed(), after it.
+Configuration::check((new PhpWire())->method());

@@ -31,6 +31,7 @@ use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
+use Pagewell\Environment;
 use Pagewell\Outgoing;
 use Pagewell\Transaction;
 
@@ -54,8 +55,10 @@ final class PagewellProvider extends ServiceProvider
     /** @var array<string, \WeakReference<Connection>> that have begun a transaction, by name */
     private static array $begun = [];
 
+    /** A variable of the environment that is mistyped is refused here, before anything is written. */
     public function boot(): void
     {
+        Environment::check();
         $this->app->terminating(static fn () => Outgoing::current()->flush());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
         $events = $this->app->make(Dispatcher::class);

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\DoctrineMiddleware;
+use Pagewell\InvalidControl;
 use Pagewell\Outgoing;
 use Pagewell\RecordingControl;
 use Pagewell\Symfony\Listener;
@@ -148,6 +149,18 @@ final class SymfonyTest extends TestCase
         } catch (\DomainException) {
             Outgoing::current()->end();
             self::assertSame(['news', 'news:4'], $this->control->tags());
+        }
+    }
+
+    public function testAMistypedVariableIsRefusedAsTheKernelBoots(): void
+    {
+        $_ENV['PAGEWELL_CHANGES'] = 'contol';
+        try {
+            $this->expectException(InvalidControl::class);
+            $this->expectExceptionMessage("PAGEWELL_CHANGES is 'contol': write response or control.");
+            (new PagewellBundle())->boot();
+        } finally {
+            unset($_ENV['PAGEWELL_CHANGES']);
         }
     }
 
