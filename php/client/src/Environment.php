@@ -51,6 +51,7 @@ final class Environment
     public static function check(): void
     {
         ChangesBy::fromEnvironment();
+        SharedCookies::named();
         $admin = self::value('ADMIN');
         if ($admin !== null && $admin !== 'off' && !SocketControl::isAddress($admin)) {
             throw new InvalidControl("PAGEWELL_ADMIN is '$admin': write an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.");

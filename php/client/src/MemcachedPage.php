@@ -100,7 +100,7 @@ final class MemcachedPage
             $response->method !== 'GET' => NotDeclared::Method,
             $response->status !== 200 => NotStored::Status,
             !self::isHtml($response) => NotStored::ContentType,
-            $response->has('Vary') || $response->has('Content-Encoding') => NotStored::Varies,
+            $response->has('Vary') || $response->has('Content-Encoding') || SharedCookies::haveKeyed($response->credentials->cookies) => NotStored::Varies,
             preg_match('~^/[^\x00-\x20\x7f]*$~D', $this->uri) !== 1 || strlen(self::key($this->uri)) > self::KEY_BYTES_MAX => NotStored::Key,
             !self::fits($declaration->tags()) => NotStored::Tags,
             $this->lease === null => NotStored::NoLease,

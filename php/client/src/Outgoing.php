@@ -38,7 +38,7 @@ final class Outgoing
 
     private bool $registered = false;
 
-    /** @param Control|false|null $control who is told what no response can carry; false: nobody; null: as configured */
+    /** @param Control|false|null $control as configure() takes it */
     public function __construct(private readonly Wire $wire, Control|false|null $control = null)
     {
         $this->carried = new Carried($wire);
@@ -50,14 +50,15 @@ final class Outgoing
     }
 
     /**
-     * For the whole process: whom to call when no response can carry a change, and where to say
-     * what went wrong. Without it the environment says whom (see SocketControl), and PHP's log is used.
+     * For the whole process, where the environment (SocketControl) and PHP's log will not do.
      *
-     * @param Control|false|null $control false: nobody is called, and what no response can carry is refused
+     * @param Control|false|null $control whom to call when no response can carry a change; false: nobody, and it is refused
      * @param ChangesBy|null     $changes whether responses carry changes; null: as the environment says
+     * @param list<string>|null  $sharedCookies names of cookies that make no page personal; null: as the environment says
      */
-    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null): void
+    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null, ?array $sharedCookies = null): void
     {
+        SharedCookies::configure($sharedCookies);
         Configuration::set($control, new Log($log), $changes);
     }
 
@@ -124,7 +125,7 @@ final class Outgoing
         $this->say(ChangeArguments::call('changed', $said), Held::one(Changes::byControl()->changed(...$said)));
     }
 
-    /** Pages with these tags are outdated: for applications that have tags of their own. Throws as changed(). */
+    /** As changed(), for applications that have tags of their own. */
     public function changedTagged(string ...$tags): void
     {
         $this->say('changedTagged()', Held::one(Changes::byControl()->tagged(...$tags)));

@@ -44,6 +44,7 @@ final class PhpWire implements Wire
             lines: headers_list(),
             session: $this->sessionWasOpen(),
             failed: $this->hasFailed(),
+            credentials: Credentials::ofPhp(),
         );
     }
 

@@ -55,6 +55,19 @@ final class RealPagewellTest extends TestCase
         yield from [['whole'], ['zero'], ['many'], ['fatal']];
     }
 
+    /** @testWith ["Cookie: member=eyJhbGciOi"]
+     *           ["Cookie: _ga=1; member=eyJhbGciOi"]
+     *           ["Authorization: Bearer eyJhbGciOi"]
+     */
+    public function testAPageMadeForSomebodyIsNobodyElses(string $field): void
+    {
+        $page = '/news/4?made-for=' . rawurlencode($field);
+        [, $fields] = self::$pagewell->ask('GET', $page, '', $field);
+        self::assertSame(['private, no-cache'], $fields['cache-control']);
+        $this->assertHits(false, $page);
+        $this->assertHits(true, $page);
+    }
+
     public function testTheAnswerToAPostCarriesIt(): void
     {
         self::$pagewell->ask('POST', '/write/4', 'title=second');

@@ -94,6 +94,16 @@ final class SymfonyTest extends TestCase
         }];
     }
 
+    /** @testWith ["Cookie", "member=eyJhbGciOi"]
+     *           ["Authorization", "Bearer eyJhbGciOi"]
+     */
+    public function testAPageMadeForSomebodyIsNotOffered(string $field, string $value): void
+    {
+        $response = $this->ask('GET', [new SymfonyPages(), 'one'], ['id' => 4], fields: [$field => $value]);
+        self::assertFalse($response->headers->has('Cache-Groups'));
+        self::assertStringContainsString('private', (string) $response->headers->get('Cache-Control'));
+    }
+
     public function testWhatTheApplicationAllowsBrowsersStays(): void
     {
         $response = $this->ask('GET', static function (): Response {

@@ -70,7 +70,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         if ($event->isMainRequest()) {
             $this->wire = null;
-            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), isChecked: false));
+            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()), isChecked: false));
         }
     }
 
