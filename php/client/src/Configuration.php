@@ -32,9 +32,13 @@ final class Configuration
     {
     }
 
-    /** @param Control|false|null $control false: off; null: as the environment says */
-    public static function set(Control|false|null $control, Log $log, ?ChangesBy $way = null): void
+    /**
+     * @param Control|false|null $control       false: off; null: as the environment says
+     * @param list<string>|null  $sharedCookies as of SharedCookies::configure()
+     */
+    public static function set(Control|false|null $control, Log $log, ?ChangesBy $way, ?array $sharedCookies): void
     {
+        SharedCookies::configure($sharedCookies);
         [self::$control, self::$log, self::$way] = [$control, $log, $way];
     }
 

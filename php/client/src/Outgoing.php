@@ -58,8 +58,7 @@ final class Outgoing
      */
     public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null, ?array $sharedCookies = null): void
     {
-        SharedCookies::configure($sharedCookies);
-        Configuration::set($control, new Log($log), $changes);
+        Configuration::set($control, new Log($log), $changes, $sharedCookies);
     }
 
     /** That of the running request. */
@@ -73,7 +72,7 @@ final class Outgoing
     {
         self::$current?->end();
         AtEnd::next();
-        $wire ??= new PhpWire();
+        $wire ??= PhpWire::begin();
         $isChecked && Configuration::check($wire->method(), $control);
         return self::$current = new self($wire, $control);
     }

@@ -146,7 +146,8 @@ final class Teller
     private function add(Later $later, Held $held): void
     {
         $this->registerEnd();
-        $later->add($held, atOnce: $this->wire instanceof ResponseWire && $this->wire->isLeft());
+        $isLeft = $this->wire instanceof ResponseWire && $this->wire->isLeft();
+        $later->add($held, atOnce: $isLeft || ($this->wire instanceof PhpWire && $this->wire->isUnannounced()));
     }
 
     private function registerEnd(): void

@@ -186,6 +186,21 @@ function transaction(string $connection = ''): Transaction
 }
 
 /**
+ * The header section is about to be sent: for the function that an application gives to header_register_callback().
+ *
+ *     header_register_callback(static function (): void {
+ *         header('X-Own: yes');
+ *         Pagewell\beforeHeaders();
+ *     });
+ *
+ * PHP calls one such function only. Without this call, a page that is sent before its script ends is not stored.
+ */
+function beforeHeaders(): void
+{
+    HeaderCallback::run();
+}
+
+/**
  * Says what the page being made is made from, as its controller's attributes say.
  *
  *     usesOf($controller, ['id' => 4]);                  // #[Uses('news:{id}')] on its class
@@ -203,6 +218,9 @@ function usesOf(object|string $controller, array $parameters = []): void
 {
     Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(Outgoing::current(), $parameters);
 }
+
+// Before the application registers a function of its own, which then stays.
+HeaderCallback::claim();
 
 // A value that is mistyped is refused before the application writes anything, and not by changed(), after it.
 Configuration::check((new PhpWire())->method());

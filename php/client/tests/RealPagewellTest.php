@@ -68,6 +68,14 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(true, $page);
     }
 
+    public function testAPageOfAnApplicationWithItsOwnHeaderCallbackIsKept(): void
+    {
+        self::assertSame(['yes'], self::$pagewell->ask('GET', '/own-callback/4')[1]['x-own']);
+        $this->assertHits(true, '/own-callback/4');
+        self::$pagewell->ask('POST', '/write/4', 'title=second');
+        $this->assertHits(false, '/own-callback/4');
+    }
+
     public function testTheAnswerToAPostCarriesIt(): void
     {
         self::$pagewell->ask('POST', '/write/4', 'title=second');
