@@ -9,31 +9,16 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
+use Pagewell\Tests\Support\HasBlog;
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressTest extends TestCase
 {
+    use HasBlog;
+
     private const JOURNAL = RealWordPress::JOURNAL;
-
-    private static ?RealWordPress $blog = null;
-
-    public static function setUpBeforeClass(): void
-    {
-        self::$blog = RealWordPress::settled();
-    }
-
-    public static function tearDownAfterClass(): void
-    {
-        self::$blog?->stop();
-        self::$blog = null;
-    }
-
-    protected function setUp(): void
-    {
-        self::$blog->forget();
-    }
 
     public function testWhatAnotherProcessKeepsMeanwhileStays(): void
     {

@@ -8,7 +8,7 @@
  *     Cache-Control: no-cache                    for browsers: ask again, by ETag
  *
  * The page is held in a buffer until it is done, because only then it is known what it was made
- * from. What is asked then runs filters and code of other plugins, so it is asked as WordPress ends
+ * from. The decision runs filters and code of other plugins. So it is taken as WordPress ends
  * (`shutdown`), and never while PHP calls the function of the buffer: ob_start() is fatal there. That
  * function refuses a page that is flushed before, and does nothing else. A page that is refused says
  * `Pagewell-Cache-Control: no-store`, so that no rule of the site stores it either, and why.
