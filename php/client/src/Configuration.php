@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What an application has configured for the whole process; the environment says the rest.
+ * The configuration that an application sets for the whole process; the environment has the rest.
  *
  *     Outgoing::configure(new SocketControl('unix:/run/pagewell/admin.sock'), log: $logger)
  *

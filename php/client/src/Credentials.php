@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What a request carries by which an application may know its visitor: cookies, and Authorization.
+ * The parts of a request by which an application may know its visitor: cookies, and Authorization.
  *
  * A page that was made with one of these may show what belongs to one visitor, so the library does not
  * offer it to a shared cache. Which cookies are harmless is in SharedCookies.
@@ -32,8 +32,12 @@ final class Credentials
     /** Those of the request that PHP itself serves. A worker serves its requests in a way of its own: not known. */
     public static function ofPhp(): self
     {
-        $isServing = (new PhpWire())->method() !== null;
-        return $isServing ? self::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER) : new self(isKnown: false);
+        if ((new PhpWire())->method() === null) {
+            return new self(isKnown: false);
+        }
+        // Apache keeps Authorization out of the variables; an application reads it among the fields all the same.
+        $fields = function_exists('getallheaders') ? array_change_key_case(getallheaders()) : [];
+        return self::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER, isset($fields['authorization']));
     }
 
     /**

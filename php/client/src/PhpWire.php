@@ -6,7 +6,7 @@
  * PHP has room for one function to be called before the header section is sent, and the application
  * may want it (HeaderCallback). Where it has it, a page that is sent before its script ends goes
  * undeclared and is not stored, unless the application calls beforeHeaders(). Changes do not depend on
- * it: they are set at once, or told to the control interface at once.
+ * it: they are set at once, or sent to the control interface at once.
  *
  * A response without content (a redirect) has its header section sent when PHP has already
  * put away the session and the class loader. So what is to be done

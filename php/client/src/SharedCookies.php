@@ -7,7 +7,7 @@
  *     those that Pagewell has in the key  one copy for each value: KEYED
  *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Outgoing::configure()
  *
- * Any other may be a login of which nobody has heard. SCRIPT_ONLY is the list by which Pagewell itself
+ * Any other cookie may be a login that nobody knows. SCRIPT_ONLY is the list by which Pagewell itself
  * decides (crates/site-rules/src/known.rs); a test compares the two. `*` stands for anything, case does not
  * count, and a dot and a blank are an underscore, as PHP reads names.
  */
@@ -36,7 +36,7 @@ final class SharedCookies
         'cookietest',
     ];
 
-    /** Copies are told apart by them (docs/decisions/0023). */
+    /** Pagewell keeps a copy of a page for each value of these (docs/decisions/0023). */
     public const KEYED = ['_lscache_vary*', 'X-Magento-Vary'];
 
     /** Pagewell's own, after a write. */
@@ -86,7 +86,7 @@ final class SharedCookies
     }
 
     /**
-     * Whether copies of a page are told apart by one of these.
+     * Whether Pagewell keeps a copy of a page for each value of one of these.
      *
      * @param list<string> $cookies names, as the request has them
      */
