@@ -79,10 +79,10 @@ final class PhpWire implements Wire
         AtEnd::call($once, toResponse: true);
     }
 
-    /** Whether nobody says when the header section goes out: the application has the place for that function. */
+    /** Whether nobody says when the header section will go out: the application has the place for that function. */
     public function isUnannounced(): bool
     {
-        return $this->method() !== null && !HeaderCallback::isOurs();
+        return $this->method() !== null && !headers_sent() && !HeaderCallback::isOurs();
     }
 
     /** Runs also after exit() and a fatal error; a signal that kills PHP leaves no time for it. */

@@ -127,6 +127,11 @@ final class RealServerTest extends TestCase
         self::assertArrayNotHasKey('cache-groups', $fields);
     }
 
+    public function testChangesAfterTheHeadersAreSentTogether(): void
+    {
+        self::assertSame('begun, 0', $this->ask('POST', '/change-after-headers')[1]);
+    }
+
     public function testAChangeIsSaidEvenWhenTheScriptDiesAndTheCallbackIsGone(): void
     {
         self::assertSame(['"news", "news:4"'], $this->ask('POST', '/change-and-fail')[0]['cache-group-invalidation']);

@@ -50,6 +50,14 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         echo count($control->calls());
         isset($_GET['fails']) && http_response_code(503);
         break;
+    case '/change-after-headers':
+        Pagewell\Outgoing::configure($control = new Pagewell\RecordingControl());
+        echo 'begun, ';
+        flush();
+        changed('news', 4);
+        changed('news', 5);
+        echo count($control->calls());
+        break;
     case '/undeclared':
         echo 'undeclared';
         break;
