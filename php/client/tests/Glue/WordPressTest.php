@@ -220,6 +220,12 @@ final class WordPressTest extends TestCase
         self::assertSame('"post:1", "site"', self::$blog->post("do_action('pagewell_changed', 'post:1');")[1]);
     }
 
+    public function testANameMayBeANumber(): void
+    {
+        $this->change('2011');
+        self::assertSame(['2011'], self::$blog->pending());
+    }
+
     /** A command that cannot tell of a change. */
     private function change(string $tag): void
     {

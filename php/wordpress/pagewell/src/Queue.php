@@ -88,7 +88,7 @@ final class Queue
         }
         if (self::$holder !== null) {
             self::$held[self::$holder] = $tags + (self::$held[self::$holder] ?? []);
-            $held = array_merge(...array_values(self::$held));
+            $held = array_replace(...array_values(self::$held));
             self::$held = count($held) <= self::TAGS_MAX ? self::$held : ['' => Changes::bounded($held, self::TAGS_MAX)];
         } else {
             // Before what is new is added: that is not ripe.
@@ -129,7 +129,8 @@ final class Queue
      */
     public static function take(): array
     {
-        $all = array_merge(self::$ripe, self::$young, ...array_values(self::$held));
+        // A name may be a number, which array_merge() would count anew.
+        $all = array_replace(self::$ripe, self::$young, ...array_values(self::$held));
         [self::$ripe, self::$young, self::$held] = [[], [], []];
         return array_map('strval', array_keys($all));
     }
