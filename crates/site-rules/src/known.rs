@@ -2,6 +2,8 @@
 //! logins, query parameters that only count visitors. Lists to be read; `*` stands for anything,
 //! case does not count.
 //!
+//! The PHP library has the list of scripts, too (`php/client/src/SharedCookies.php`); a test of it compares the two.
+//!
 //! A name that is on the lists of scripts and of sessions counts as a script's: those patterns are
 //! the narrower ones.
 

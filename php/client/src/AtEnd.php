@@ -69,7 +69,7 @@ final class AtEnd
                 array_shift(self::$waiting)[0]();
             } catch (\Throwable $fault) {
                 // What else waits is done all the same.
-                Teller::log()->warn("pagewell: {$fault->getMessage()}", $fault);
+                Configuration::log()->warn("pagewell: {$fault->getMessage()}", $fault);
             }
         }
     }

@@ -69,24 +69,22 @@ final class Changes
     }
 
     /**
-     * Something of a kind was written: this one, or (null) nobody knows which.
+     * Something of a kind was written: this one, or (without an id) nobody knows which.
      *
-     * @param int|string ...$of what else shows it, by kind: `news: 4`
+     * @param int|string|null ...$said the kind, its id, and by name what else shows it: `news: 4`
      *
-     * @throws InvalidTag a name is empty or too long, or something in $of came without its kind
+     * @throws InvalidTag a name is empty or too long, or a parent came without its kind
      */
-    public function changed(string $kind, int|string|null $id = null, int|string ...$of): self
+    public function changed(int|string|null ...$said): self
     {
-        $tags = [[$kind, $id === null ? Tag::any($kind) : Tag::one($kind, $id)]];
-        foreach ($of as $name => $shown) {
-            if (!is_string($name)) {
-                throw new InvalidTag("changed('$kind', …, $shown): say what $shown is the id of, as in changed('comments', news: 4).");
-            }
-            $tags[] = [$name, Tag::one($name, $shown)];
+        $change = ChangeArguments::of($said);
+        $tags = [[$change->kind, $change->id === null ? Tag::any($change->kind) : Tag::one($change->kind, $change->id)]];
+        foreach ($change->parents as $kind => $id) {
+            $tags[] = [$kind, Tag::one($kind, $id)];
         }
-        $this->whole(Tag::whole($kind));
-        foreach ($tags as [$name, $tag]) {
-            $this->name($name, $tag);
+        $this->whole(Tag::whole($change->kind));
+        foreach ($tags as [$kind, $tag]) {
+            $this->name($kind, $tag);
         }
         return $this;
     }

@@ -7,8 +7,8 @@
  *     PAGEWELL_CHANGES=control    the control interface is called, before the answer goes out: where
  *                                 answers do not pass through Pagewell (nginx in front, memcached_pass)
  *
- * In the environment, which a fastcgi_param is part of. Another word is refused, for a change that is
- * told to nobody is seen by nobody.
+ * In the environment (Environment), which a fastcgi_param is part of. Another word is refused where a
+ * request begins. Where it is found only after the write, both ways are taken, and the log says so.
  */
 
 declare(strict_types=1);
@@ -31,8 +31,8 @@ enum ChangesBy: string
      */
     public static function fromEnvironment(): self
     {
-        $said = getenv('PAGEWELL_CHANGES');
-        return in_array($said, [false, ''], true)
+        $said = Environment::value('CHANGES');
+        return $said === null
             ? self::Response
             : (self::tryFrom($said) ?? throw new InvalidControl("PAGEWELL_CHANGES is '$said': write response or control."));
     }

@@ -124,6 +124,7 @@ final class Declaration
             !in_array($response->method, ['GET', 'HEAD'], true) => NotDeclared::Method,
             !$kept || $response->failed => NotDeclared::Failed,
             $response->session => NotDeclared::Session,
+            !$response->isMarkedShared() && self::visitors($response) !== null => self::visitors($response),
             $response->has('Set-Cookie') => NotDeclared::SetCookie,
             $response->forbidsStoring() => NotDeclared::CacheControl,
             $this->lifetimeSeconds === 0 => NotDeclared::ZeroLifetime,
@@ -135,7 +136,7 @@ final class Declaration
     /**
      * The lines to add to this response; fields that the application has set are left to it.
      *
-     * A page that was made in a session, or is refused for its cookie, gets `private` if
+     * A page that may show what belongs to one visitor (a session, a cookie, Authorization) gets `private` if
      * nothing else says so: a rule that stores what declares nothing must not take it. Nor may a lifetime
      * that the application gives it keep one that is broken, or whose data cannot be named.
      *
@@ -144,7 +145,7 @@ final class Declaration
     public function lines(Response $response): array
     {
         $refusal = $this->refusal($response);
-        $personal = $refusal === NotDeclared::Session || $refusal === NotDeclared::SetCookie;
+        $personal = in_array($refusal, [NotDeclared::Session, NotDeclared::Authorization, NotDeclared::VisitorsCookie, NotDeclared::RequestUnknown, NotDeclared::SetCookie], true);
         $broken = $refusal === NotDeclared::Failed && $response->failed;
         if ($broken || $refusal === NotDeclared::ZeroLifetime || $refusal === NotDeclared::TooManyTags) {
             return $response->has('Pagewell-Cache-Control') ? [] : ['Pagewell-Cache-Control: no-store'];
@@ -160,6 +161,18 @@ final class Declaration
             $lines[] = 'Cache-Control: no-cache';
         }
         return $lines;
+    }
+
+    /** What in the request may say who the visitor is. */
+    private static function visitors(Response $response): ?NotDeclared
+    {
+        $credentials = $response->credentials;
+        return match (true) {
+            !$credentials->isKnown => NotDeclared::RequestUnknown,
+            $credentials->authorization => NotDeclared::Authorization,
+            !$response->variesByCookie() && SharedCookies::others($credentials->cookies) !== [] => NotDeclared::VisitorsCookie,
+            default => null,
+        };
     }
 
     /** Keeps one more than the limit, so that refusal() sees it, and no more. */

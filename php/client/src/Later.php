@@ -7,7 +7,8 @@
  *     the request or command ends              everything is told, within END_SECONDS
  *     5,000 tags wait, or the oldest a second  everything is told at the next change
  *     the response has been sent, and nobody   everything is told at once
- *     says when its request is over
+ *     says when its request is over; or nobody
+ *     says when it is sent (HeaderCallback)
  *     Pagewell is away                         they stay; tried again after PAUSE_SECONDS, and at the end
  *     it is away at the end                    one line in the log, with the command to run
  *

@@ -100,7 +100,7 @@ final class MemcachedPage
             $response->method !== 'GET' => NotDeclared::Method,
             $response->status !== 200 => NotStored::Status,
             !self::isHtml($response) => NotStored::ContentType,
-            $response->has('Vary') || $response->has('Content-Encoding') => NotStored::Varies,
+            $response->has('Vary') || $response->has('Content-Encoding') || SharedCookies::haveKeyed($response->credentials->cookies) => NotStored::Varies,
             preg_match('~^/[^\x00-\x20\x7f]*$~D', $this->uri) !== 1 || strlen(self::key($this->uri)) > self::KEY_BYTES_MAX => NotStored::Key,
             !self::fits($declaration->tags()) => NotStored::Tags,
             $this->lease === null => NotStored::NoLease,
@@ -108,11 +108,11 @@ final class MemcachedPage
         };
     }
 
-    /** A page does not fail because a word of the environment is wrong; a write does. */
+    /** A page does not fail because a value of the environment is wrong; a request that may write does. */
     private static function changesAreHeard(): bool
     {
         try {
-            return Teller::way() === ChangesBy::Control;
+            return Configuration::way() === ChangesBy::Control;
         } catch (InvalidControl) {
             return false;
         }

@@ -26,6 +26,15 @@ enum NotDeclared: string
     /** A session was open: the page may show what belongs to one visitor. */
     case Session = 'session';
 
+    /** The request carries Authorization, and the application has not marked the page as shared. */
+    case Authorization = 'authorization';
+
+    /** The request carries a cookie that may be a login, and the application has not marked the page as shared. */
+    case VisitorsCookie = 'visitors-cookie';
+
+    /** Nobody has said what the request carries: a worker that passes no Credentials. */
+    case RequestUnknown = 'request-unknown';
+
     /** The response sets a cookie. */
     case SetCookie = 'set-cookie';
 

@@ -25,7 +25,7 @@ enum NotStored: string
     /** Another type than text/html, which nginx gives to all pages from there. */
     case ContentType = 'content-type';
 
-    /** It is compressed already, or says `Vary`: nginx gives it to everybody as it is. */
+    /** It is compressed already, says `Vary`, or was made with a cookie of which there is a copy for each value: nginx gives it to everybody as it is. */
     case Varies = 'varies';
 
     /** It has fragments in it, which nginx does not put in. */

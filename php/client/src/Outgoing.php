@@ -38,7 +38,7 @@ final class Outgoing
 
     private bool $registered = false;
 
-    /** @param Control|false|null $control who is told what no response can carry; false: nobody; null: as configured */
+    /** @param Control|false|null $control as configure() takes it */
     public function __construct(private readonly Wire $wire, Control|false|null $control = null)
     {
         $this->carried = new Carried($wire);
@@ -50,15 +50,15 @@ final class Outgoing
     }
 
     /**
-     * For the whole process: whom to call when no response can carry a change, and where to say
-     * what went wrong. Without it the environment says whom (see SocketControl), and PHP's log is used.
+     * For the whole process, where the environment (SocketControl) and PHP's log will not do.
      *
-     * @param Control|false|null $control false: nobody is called, and what no response can carry is refused
+     * @param Control|false|null $control whom to call when no response can carry a change; false: nobody, and it is refused
      * @param ChangesBy|null     $changes whether responses carry changes; null: as the environment says
+     * @param list<string>|null  $sharedCookies names of cookies that make no page personal; null: as the environment says
      */
-    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null): void
+    public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null, ?array $sharedCookies = null): void
     {
-        Teller::configure($control, new Log($log), $changes);
+        Configuration::set($control, new Log($log), $changes, $sharedCookies);
     }
 
     /** That of the running request. */
@@ -67,12 +67,14 @@ final class Outgoing
         return self::$current ??= new self(new PhpWire());
     }
 
-    /** Begins anew, and tells what the request before has left: for a server that runs many requests in one process, and for tests. */
-    public static function begin(?Wire $wire = null, Control|false|null $control = null): self
+    /** Begins a request, after what the one before has left was told: for workers, glue and tests. Throws as Configuration::check(), if that is asked for. */
+    public static function begin(?Wire $wire = null, Control|false|null $control = null, bool $isChecked = true): self
     {
         self::$current?->end();
         AtEnd::next();
-        return self::$current = new self($wire ?? new PhpWire(), $control);
+        $wire ??= PhpWire::begin();
+        $isChecked && Configuration::check($wire->method(), $control);
+        return self::$current = new self($wire, $control);
     }
 
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\uses() */
@@ -117,29 +119,29 @@ final class Outgoing
     }
 
     /** @throws PagewellException see Pagewell\changed() */
-    public function changed(string $kind, int|string|null $id = null, int|string ...$of): void
+    public function changed(int|string|null ...$said): void
     {
-        $this->say("changed('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of)));
+        $this->say(ChangeArguments::call('changed', $said), Held::one(Changes::byControl()->changed(...$said)));
     }
 
-    /** Pages with these tags are outdated: for applications that have tags of their own. Throws as changed(). */
+    /** As changed(), for applications that have tags of their own. */
     public function changedTagged(string ...$tags): void
     {
         $this->say('changedTagged()', Held::one(Changes::byControl()->tagged(...$tags)));
     }
 
     /** @throws PagewellException see Pagewell\changedSoftly() */
-    public function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
+    public function changedSoftly(int|string|null ...$said): void
     {
-        $this->say("changedSoftly('$kind')", Held::one(Changes::byControl()->changed($kind, $id, ...$of), soft: true));
+        $this->say(ChangeArguments::call('changedSoftly', $said), Held::one(Changes::byControl()->changed(...$said), soft: true));
     }
 
     /** @throws PagewellException see Pagewell\changedNow() */
-    public function changedNow(string $kind, int|string|null $id = null, int|string ...$of): int
+    public function changedNow(int|string|null ...$said): int
     {
-        $changes = Changes::byControl()->changed($kind, $id, ...$of);
+        $changes = Changes::byControl()->changed(...$said);
         if ($this->teller->isInTransaction()) {
-            throw new ChangeBeforeCommit("changedNow('$kind') while a transaction is open. Call it after the commit, or call changed(), which waits for it.");
+            throw new ChangeBeforeCommit(ChangeArguments::call('changedNow', $said) . ' while a transaction is open. Call it after the commit, or call changed(), which waits for it.');
         }
         return $this->invalidate($changes->invalidation())->pages;
     }

@@ -3,13 +3,14 @@
 /**
  * The response that PHP itself sends: header(), http_response_code(), the session.
  *
- * PHP has room for one function to be called before the header section is sent. Where an
- * application registers its own afterwards, a page sent before the script ends goes
- * undeclared and is not stored. Changes do not depend on it: they are set at once.
+ * PHP has room for one function to be called before the header section is sent, and the application
+ * may want it (HeaderCallback). Where it has it, a page that is sent before its script ends goes
+ * undeclared and is not stored, unless the application calls beforeHeaders(). Changes do not depend on
+ * it: they are set at once, or sent to the control interface at once.
  *
  * A response without content (a redirect) has its header section sent when PHP has already
- * put away the session and the class loader. So the function is called as the script ends,
- * if it has not been called by then.
+ * put away the session and the class loader. So what is to be done
+ * before sending is done as the script ends, if it has not been done by then.
  */
 
 declare(strict_types=1);
@@ -19,6 +20,13 @@ namespace Pagewell;
 /** Speaks to PHP. */
 final class PhpWire implements Wire
 {
+    /** Another request begins that PHP serves. */
+    public static function begin(): self
+    {
+        HeaderCallback::claim();
+        return new self();
+    }
+
     public function method(): ?string
     {
         $method = $_SERVER['REQUEST_METHOD'] ?? null;
@@ -44,6 +52,7 @@ final class PhpWire implements Wire
             lines: headers_list(),
             session: $this->sessionWasOpen(),
             failed: $this->hasFailed(),
+            credentials: Credentials::ofPhp(),
         );
     }
 
@@ -66,8 +75,14 @@ final class PhpWire implements Wire
                 $then();
             }
         };
-        header_register_callback($once);
+        HeaderCallback::call($once);
         AtEnd::call($once, toResponse: true);
+    }
+
+    /** Whether nobody says when the header section will go out: the application has the place for that function. */
+    public function isUnannounced(): bool
+    {
+        return $this->method() !== null && !headers_sent() && !HeaderCallback::isOurs();
     }
 
     /** Runs also after exit() and a fatal error; a signal that kills PHP leaves no time for it. */

@@ -35,7 +35,8 @@ final class PsrMiddleware implements MiddlewareInterface
         if ($wire instanceof ResponseWire) {
             return self::finished($wire, $handler->handle($request));
         }
-        $wire = ResponseWire::begin($request->getMethod(), $this->control, capability: $request->getHeaderLine('Surrogate-Capability'));
+        $credentials = Credentials::of(implode('; ', $request->getHeader('Cookie')), $request->getCookieParams(), $request->getServerParams(), $request->hasHeader('Authorization'));
+        $wire = ResponseWire::begin($request->getMethod(), $this->control, capability: $request->getHeaderLine('Surrogate-Capability'), credentials: $credentials);
         try {
             $response = $handler->handle($request->withAttribute(self::class, $wire));
         } catch (\Throwable $fault) {

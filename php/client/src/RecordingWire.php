@@ -32,6 +32,7 @@ final class RecordingWire implements Wire
      * @param bool        $session whether a session is open
      * @param RecordingControl $control keeps what would be told by the control interface
      * @param string      $capability what the request says in Surrogate-Capability
+     * @param Credentials $credentials what the request carries
      */
     public function __construct(
         private readonly ?string $method = 'GET',
@@ -39,13 +40,14 @@ final class RecordingWire implements Wire
         private readonly bool $session = false,
         public readonly RecordingControl $control = new RecordingControl(),
         private readonly string $capability = '',
+        private readonly Credentials $credentials = new Credentials(),
     ) {
     }
 
     /** Makes uses(), freshFor() and changed() speak to a new wire from here on, and returns it. */
-    public static function install(?string $method = 'GET', int $status = 200, bool $session = false, string $capability = ''): self
+    public static function install(?string $method = 'GET', int $status = 200, bool $session = false, string $capability = '', Credentials $credentials = new Credentials()): self
     {
-        $wire = new self($method, $status, $session, capability: $capability);
+        $wire = new self($method, $status, $session, capability: $capability, credentials: $credentials);
         Outgoing::begin($wire, $wire->control);
         return $wire;
     }
@@ -93,7 +95,7 @@ final class RecordingWire implements Wire
 
     public function response(): Response
     {
-        return new Response($this->method ?? 'GET', $this->status, $this->lines, $this->session);
+        return new Response($this->method ?? 'GET', $this->status, $this->lines, $this->session, credentials: $this->credentials);
     }
 
     public function set(array $lines, ?string $replace = null): void

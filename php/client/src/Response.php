@@ -19,6 +19,7 @@ final class Response
      * @param list<string> $lines   field lines set so far, `Name: value`
      * @param bool         $session a session was open while the page was made
      * @param bool         $failed  PHP ended with a fatal error
+     * @param Credentials  $credentials what the request carries by which an application may know its visitor
      */
     public function __construct(
         public readonly string $method = 'GET',
@@ -26,6 +27,7 @@ final class Response
         public readonly array $lines = [],
         public readonly bool $session = false,
         public readonly bool $failed = false,
+        public readonly Credentials $credentials = new Credentials(),
     ) {
     }
 
@@ -53,9 +55,26 @@ final class Response
     /** Whether the application's own Cache-Control forbids a shared cache to store this (RFC 9111 section 5.2.2). */
     public function forbidsStoring(): bool
     {
+        return $this->hasDirective('no-store', 'private');
+    }
+
+    /** Whether the application's own Cache-Control says that this is the same for all (RFC 9111 section 3.5). */
+    public function isMarkedShared(): bool
+    {
+        return $this->hasDirective('public', 's-maxage');
+    }
+
+    /** Whether there is a copy for each value of the cookies that count: the application says `Vary: Cookie`. */
+    public function variesByCookie(): bool
+    {
+        $names = array_map(static fn (string $name): string => strtolower(trim($name)), explode(',', implode(',', $this->values('Vary'))));
+        return in_array('cookie', $names, true);
+    }
+
+    private function hasDirective(string ...$names): bool
+    {
         foreach (explode(',', implode(',', $this->values('Cache-Control'))) as $directive) {
-            $name = strtolower(trim(explode('=', $directive, 2)[0]));
-            if ($name === 'no-store' || $name === 'private') {
+            if (in_array(strtolower(trim(explode('=', $directive, 2)[0])), $names, true)) {
                 return true;
             }
         }

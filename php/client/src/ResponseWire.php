@@ -3,7 +3,7 @@
 /**
  * The response of a framework that makes it as a value: lines wait until there is one.
  *
- *     $wire = ResponseWire::begin($request->getMethod());
+ *     $wire = ResponseWire::begin($request->getMethod(), credentials: Credentials::of($cookieField));
  *     …the application makes its response…
  *     foreach ($wire->finish($status, $lines, $session) as $line) { … add it … }
  *
@@ -30,9 +30,13 @@ final class ResponseWire implements Wire
 
     private bool $sent = false;
 
-    private function __construct(private readonly string $method, private readonly bool $isEnded, private readonly string $capability)
-    {
-        $this->response = new Response($method);
+    private function __construct(
+        private readonly string $method,
+        private readonly bool $isEnded,
+        private readonly string $capability,
+        private readonly Credentials $credentials,
+    ) {
+        $this->response = new Response($method, credentials: $credentials);
     }
 
     /**
@@ -41,11 +45,21 @@ final class ResponseWire implements Wire
      * @param Control|false|null $control as Outgoing::begin() takes it
      * @param bool               $isEnded whether Outgoing's end() or flush() is called when the request is over
      * @param string             $capability Surrogate-Capability of the request, for fragment()
+     * @param Credentials|null   $credentials what the request carries; null: as PHP itself knows. A worker has to say it, or no page is offered
+     * @param bool               $isChecked whether a wrong value of the environment is refused here; false: logged by changed()
+     *
+     * @throws InvalidControl as Configuration::check()
      */
-    public static function begin(string $method, Control|false|null $control = null, bool $isEnded = false, string $capability = ''): self
-    {
-        $wire = new self(strtoupper($method), $isEnded, $capability);
-        Outgoing::begin($wire, $control);
+    public static function begin(
+        string $method,
+        Control|false|null $control = null,
+        bool $isEnded = false,
+        string $capability = '',
+        ?Credentials $credentials = null,
+        bool $isChecked = true,
+    ): self {
+        $wire = new self(strtoupper($method), $isEnded, $capability, $credentials ?? Credentials::ofPhp());
+        Outgoing::begin($wire, $control, $isChecked);
         return $wire;
     }
 
@@ -64,7 +78,7 @@ final class ResponseWire implements Wire
             Outgoing::current()->flush();
             return Carried::isSaid($this->changes(), new Response(lines: $lines)) ? [] : $this->changes();
         }
-        $this->response = new Response($this->method, $status, $lines, $session);
+        $this->response = new Response($this->method, $status, $lines, $session, credentials: $this->credentials);
         if ($this->then !== null) {
             ($this->then)();
         }

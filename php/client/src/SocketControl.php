@@ -41,9 +41,14 @@ final class SocketControl implements Control
     /** As the environment says; null when it says `off`. */
     public static function fromEnvironment(): ?self
     {
-        $value = static fn (string $name): ?string => in_array($said = getenv($name), [false, ''], true) ? null : $said;
-        $address = $value('PAGEWELL_ADMIN') ?? self::ADDRESS;
-        return $address === 'off' ? null : new self($address, $value('PAGEWELL_TOKEN_FILE'), $value('PAGEWELL_SITE'));
+        $address = Environment::value('ADMIN') ?? self::ADDRESS;
+        return $address === 'off' ? null : new self($address, Environment::value('TOKEN_FILE'), Environment::value('SITE'));
+    }
+
+    /** Whether this is written as an address of the control interface is: `host:port`, or `unix:` and a path. */
+    public static function isAddress(string $address): bool
+    {
+        return preg_match('~^(?:unix:/.+|(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5})$~D', $address) === 1;
     }
 
     public function invalidate(Invalidation $invalidation): Dropped
@@ -108,7 +113,7 @@ final class SocketControl implements Control
     private function connect()
     {
         $unix = str_starts_with($this->address, 'unix:');
-        if (!$unix && preg_match('/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5}$/D', $this->address) !== 1) {
+        if (!self::isAddress($this->address)) {
             throw new InvalidControl("'{$this->address}' is not an address: write 127.0.0.1:8081 or unix:/run/pagewell/admin.sock.");
         }
         $remote = $unix ? 'unix://' . substr($this->address, 5) : "tcp://{$this->address}";

@@ -24,6 +24,13 @@ final class SymfonyResponse
     {
     }
 
+    /** What the request carries by which an application may know its visitor. */
+    public static function credentials(Request $request): Credentials
+    {
+        $field = implode('; ', array_map(strval(...), $request->headers->all('Cookie')));
+        return Credentials::of($field, $request->cookies->all(), $request->server->all(), $request->headers->has('Authorization'));
+    }
+
     /** Ends the wire with this response, and puts its lines onto it. */
     public static function finish(ResponseWire $wire, Request $request, FoundationResponse $response): void
     {

@@ -8,6 +8,7 @@
  *     otherwise                         to the control interface (Later): before the header section, or at the end
  *     soft                              always to the control interface: a response has no word for it
  *     the control interface is off      onto the response, or refused where there is none to carry it
+ *     PAGEWELL_CHANGES is mistyped      both ways, and the log says so: the write is done by now
  *
  * A change belongs to each transaction that is open: it is told at whichever commit comes first,
  * and again at the next, for nobody knows on which connection the write was.
@@ -20,21 +21,14 @@ namespace Pagewell;
 /** Sends changes on their way. */
 final class Teller
 {
-    /** Safe methods, RFC 9110 section 9.2.1. */
-    private const SAFE = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
-
-    private static Control|false|null $configured = null;
-
-    private static ?Log $log = null;
-
-    private static ?ChangesBy $way = null;
-
     private ?Later $later = null;
 
     /** @var array<string, Transaction> by connection */
     private array $transactions = [];
 
     private bool $endRegistered = false;
+
+    private bool $hasWarned = false;
 
     /**
      * @param Control|false|null      $control false: off; null: as configured, or as the environment says
@@ -47,37 +41,12 @@ final class Teller
     ) {
     }
 
-    /** For the whole process. */
-    public static function configure(Control|false|null $control, Log $log, ?ChangesBy $way = null): void
-    {
-        self::$configured = $control;
-        self::$log = $log;
-        self::$way = $way;
-    }
-
-    /**
-     * Which way changes take that a response could carry.
-     *
-     * @throws InvalidControl the environment says neither
-     */
-    public static function way(): ChangesBy
-    {
-        return self::$way ?? ChangesBy::fromEnvironment();
-    }
-
-    /** Where it is said what went wrong. */
-    public static function log(): Log
-    {
-        return self::$log ?? new Log();
-    }
-
     /**
      * Takes a change up.
      *
      * @param string $call as the program wrote it, for the exception
      *
      * @throws ChangeOnSafeMethod|ChangeAfterHeaders|ChangeOutsideRequest no response can carry it, and the control interface is off
-     * @throws InvalidControl                                            no response is to carry it, and the control interface is off
      */
     public function say(string $call, Held $held): void
     {
@@ -94,7 +63,7 @@ final class Teller
     /** @throws PagewellException see Control::invalidate() */
     public function invalidate(Invalidation $invalidation): Dropped
     {
-        $control = $this->control();
+        $control = Configuration::control($this->control);
         if ($control === null) {
             throw new InvalidControl('The control interface is switched off (PAGEWELL_ADMIN=off).');
         }
@@ -142,7 +111,7 @@ final class Teller
         if ($later !== null) {
             $this->add($later, $held);
         } elseif (!$held->isEmpty()) {
-            self::log()->warn("pagewell: the response that told of a change was lost, and the control interface is off. Run: {$held->command()}");
+            Configuration::log()->warn("pagewell: the response that told of a change was lost, and the control interface is off. Run: {$held->command()}");
         }
     }
 
@@ -158,20 +127,27 @@ final class Teller
     /** What is known to be written. */
     private function release(Held $held): void
     {
+        if ($held->isEmpty()) {
+            return;
+        }
         $carried = $this->isCarried();
-        $later = $carried && $held->soft->isEmpty() ? null : $this->later();
-        match (true) {
-            $held->isEmpty() => null,
-            $later !== null => $this->add($later, $held),
-            $carried => ($this->carry)((clone $held->hard)->add($held->soft)),
-            default => self::log()->warn("pagewell: a commit came too late for the response to tell of it, and the control interface is off. Run: {$held->command()}"),
-        };
+        $isBoth = $carried && $this->chosenWay() === null;
+        $later = $carried && !$isBoth && $held->soft->isEmpty() ? null : $this->later();
+        if ($carried && ($isBoth || $later === null)) {
+            ($this->carry)((clone $held->hard)->add($held->soft));
+        }
+        if ($later !== null) {
+            $this->add($later, $held);
+        } elseif (!$carried) {
+            Configuration::log()->warn("pagewell: a commit came too late for the response to tell of it, and the control interface is off. Run: {$held->command()}");
+        }
     }
 
     private function add(Later $later, Held $held): void
     {
         $this->registerEnd();
-        $later->add($held, atOnce: $this->wire instanceof ResponseWire && $this->wire->isLeft());
+        $isLeft = $this->wire instanceof ResponseWire && $this->wire->isLeft();
+        $later->add($held, atOnce: $isLeft || ($this->wire instanceof PhpWire && $this->wire->isUnannounced()));
     }
 
     private function registerEnd(): void
@@ -191,23 +167,45 @@ final class Teller
         return array_filter($this->transactions, static fn (Transaction $transaction): bool => $transaction->isOpen());
     }
 
+    /** Whether the response is to say it. It is also where nobody else could be told. */
     private function isCarried(): bool
     {
         $method = $this->wire->method();
-        return $method !== null && !in_array($method, self::SAFE, true) && self::way() === ChangesBy::Response && !$this->wire->isSent();
+        if (!Configuration::isWrite($method) || $this->wire->isSent()) {
+            return false;
+        }
+        if ($this->chosenWay() !== ChangesBy::Control) {
+            return true;
+        }
+        $this->later() ?? $this->warn(Configuration::WITHOUT_CONTROL);
+        return $this->later() === null;
     }
 
-    private function control(): ?Control
+    /** The way that changes take; null where the environment names none that there is. */
+    private function chosenWay(): ?ChangesBy
     {
-        $control = $this->control ?? self::$configured ?? SocketControl::fromEnvironment();
-        return $control === false ? null : $control;
+        try {
+            return Configuration::way();
+        } catch (InvalidControl $fault) {
+            $this->warn("{$fault->getMessage()} Until then changes are sent on the response and to the control interface.");
+            return null;
+        }
+    }
+
+    /** Once a request. */
+    private function warn(string $text): void
+    {
+        if (!$this->hasWarned) {
+            $this->hasWarned = true;
+            Configuration::log()->warn("pagewell: $text");
+        }
     }
 
     private function later(): ?Later
     {
         if ($this->later === null) {
-            $control = $this->control();
-            $this->later = $control === null ? null : new Later($control, self::log());
+            $control = Configuration::control($this->control);
+            $this->later = $control === null ? null : new Later($control, Configuration::log());
         }
         return $this->later;
     }
@@ -216,7 +214,6 @@ final class Teller
     {
         $method = $this->wire->method();
         return match (true) {
-            $method !== null && self::way() === ChangesBy::Control => new InvalidControl("$call is to be told by the control interface (PAGEWELL_CHANGES=control), which is switched off (PAGEWELL_ADMIN=off)."),
             $method === null => new ChangeOutsideRequest("$call outside a web request, and the control interface is switched off. Run: {$held->command()}"),
             $this->wire->isSent() => new ChangeAfterHeaders("$call came after the header section was sent, and the control interface is switched off. Write first, answer afterwards."),
             default => new ChangeOnSafeMethod("$call in answer to a $method, and the control interface is switched off: caches ignore it there. Write in answer to a POST."),

@@ -100,19 +100,17 @@ function fragment(string $src, callable $render, ?string $alt = null, bool $cont
  * `control`. Elsewhere the control interface is called: for a GET before the header section goes out,
  * for a command, and after the header section, at the end; if Pagewell is away, the log says so. While a transaction is open that the library knows of, it waits for the commit.
  *
- * @param string          $kind  the kind that was written
- * @param int|string|null $id    which one; null when that is not known
- * @param int|string      ...$of what else shows it: kind: id
+ * @param int|string|null ...$said the kind that was written; its id, or null when that is not known; and by name
+ *                                 what else shows it: kind: id. A parent may have any name, also `kind` and `id`
  *
- * @throws InvalidTag           a name is empty, or something in $of came without its kind
+ * @throws InvalidTag           a name is empty, or a parent came without its kind
  * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE, and the control interface is switched off
  * @throws ChangeAfterHeaders   the header section has been sent, and the control interface is switched off
  * @throws ChangeOutsideRequest there is no response (a command, a cron job), and the control interface is switched off
- * @throws InvalidControl       PAGEWELL_CHANGES is no word for it, or says `control` and that is switched off
  */
-function changed(string $kind, int|string|null $id = null, int|string ...$of): void
+function changed(int|string|null ...$said): void
 {
-    Outgoing::current()->changed($kind, $id, ...$of);
+    Outgoing::current()->changed(...$said);
 }
 
 /**
@@ -123,9 +121,9 @@ function changed(string $kind, int|string|null $id = null, int|string ...$of): v
  *
  * @throws PagewellException as changed()
  */
-function changedSoftly(string $kind, int|string|null $id = null, int|string ...$of): void
+function changedSoftly(int|string|null ...$said): void
 {
-    Outgoing::current()->changedSoftly($kind, $id, ...$of);
+    Outgoing::current()->changedSoftly(...$said);
 }
 
 /**
@@ -137,9 +135,9 @@ function changedSoftly(string $kind, int|string|null $id = null, int|string ...$
  * @throws ChangeBeforeCommit a transaction is open
  * @throws PagewellException  ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
  */
-function changedNow(string $kind, int|string|null $id = null, int|string ...$of): int
+function changedNow(int|string|null ...$said): int
 {
-    return Outgoing::current()->changedNow($kind, $id, ...$of);
+    return Outgoing::current()->changedNow(...$said);
 }
 
 /**
@@ -188,6 +186,21 @@ function transaction(string $connection = ''): Transaction
 }
 
 /**
+ * The header section is about to be sent: for the function that an application gives to header_register_callback().
+ *
+ *     header_register_callback(static function (): void {
+ *         header('X-Own: yes');
+ *         Pagewell\beforeHeaders();
+ *     });
+ *
+ * PHP calls one such function only. Without this call, a page that is sent before its script ends is not stored.
+ */
+function beforeHeaders(): void
+{
+    HeaderCallback::run();
+}
+
+/**
  * Says what the page being made is made from, as its controller's attributes say.
  *
  *     usesOf($controller, ['id' => 4]);                  // #[Uses('news:{id}')] on its class
@@ -205,3 +218,9 @@ function usesOf(object|string $controller, array $parameters = []): void
 {
     Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(Outgoing::current(), $parameters);
 }
+
+// Before the application registers a function of its own, which then stays.
+HeaderCallback::claim();
+
+// A value that is mistyped is refused before the application writes anything, and not by changed(), after it.
+Configuration::check((new PhpWire())->method());

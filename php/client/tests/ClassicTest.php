@@ -204,10 +204,33 @@ final class ClassicTest extends TestCase
         self::assertSame('first 4', $this->page('/news/4'), 'which is what the switch is for');
     }
 
-    public function testAWordThatIsNoneFailsTheWrite(): void
+    public function testAWordThatIsNoneIsRefusedBeforeTheWrite(): void
     {
-        self::assertSame(500, self::$site->ask('POST', '/write/4?changes=contol')[0]);
+        self::assertSame(500, self::$site->ask('POST', '/write/4?title=second&changes=contol')[0]);
         self::assertStringContainsString("PAGEWELL_CHANGES is 'contol': write response or control.", self::$site->log());
+        self::assertSame('first 4', file_get_contents(self::$site->directory . '/notes/news-4'), 'nothing was written');
+    }
+
+    public function testWhatDotenvReadsCounts(): void
+    {
+        [$status, $fields] = self::$site->ask('POST', '/write/4?title=second&changes=unset&dotenv=control');
+        self::assertSame(200, $status);
+        self::assertArrayNotHasKey('cache-group-invalidation', $fields);
+        self::assertSame('second', $this->page('/news/4'));
+    }
+
+    public function testNoClientSetsAVariable(): void
+    {
+        self::assertSame(200, self::$site->ask('POST', '/write/4?title=second', ['PAGEWELL_CHANGES: contol', 'PAGEWELL-CHANGES: contol'])[0]);
+        self::assertSame('second', $this->page('/news/4'));
+    }
+
+    public function testWhatDotenvReadsAfterTheStartFailsNoWrite(): void
+    {
+        [$status, $fields] = self::$site->ask('POST', '/write/4?title=second&changes=unset&dotenv=contol');
+        self::assertSame([200, '"news", "news:4"'], [$status, $fields['cache-group-invalidation']]);
+        self::assertSame('second', $this->page('/news/4'), 'the control interface was called as well');
+        self::assertStringContainsString("pagewell: PAGEWELL_CHANGES is 'contol': write response or control. Until then", self::$site->log());
     }
 
     private function page(string $path): string

@@ -135,7 +135,17 @@ final class DeclarationTest extends TestCase
         yield 'a change with an empty kind' => [static fn () => (new Changes())->changed('')];
         yield 'a change with an empty id' => [static fn () => (new Changes())->changed('news', '')];
         yield 'a change with an id of nothing' => [static fn () => (new Changes())->changed('comments', 17, 4)];
+        yield 'a change without a kind' => [static fn () => (new Changes())->changed(news: 4)];
+        yield 'a change of nothing' => [static fn () => (new Changes())->changed()];
+        yield 'a change with a parent of nothing' => [static fn () => (new Changes())->changed('comments', 17, news: null)];
         yield 'a change with an empty named id' => [static fn () => (new Changes())->changed('comments', news: '')];
+    }
+
+    public function testAParentMayBeCalledAsTheFirstParametersAre(): void
+    {
+        self::assertSame(['comments', 'comments:17', 'id:4', 'kind:5'], (new Changes())->changed('comments', 17, id: 4, kind: 5)->tags());
+        self::assertSame(['comments', 'comments:*', 'id:4'], (new Changes())->changed('comments', id: 4)->tags());
+        self::assertSame(['comments', 'comments:17', 'news:4'], (new Changes())->changed(kind: 'comments', id: 17, news: 4)->tags());
     }
 
     /** @dataProvider invalidTags */

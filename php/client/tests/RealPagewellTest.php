@@ -55,6 +55,27 @@ final class RealPagewellTest extends TestCase
         yield from [['whole'], ['zero'], ['many'], ['fatal']];
     }
 
+    /** @testWith ["Cookie: member=eyJhbGciOi"]
+     *           ["Cookie: _ga=1; member=eyJhbGciOi"]
+     *           ["Authorization: Bearer eyJhbGciOi"]
+     */
+    public function testAPageMadeForSomebodyIsNobodyElses(string $field): void
+    {
+        $page = '/news/4?made-for=' . rawurlencode($field);
+        [, $fields] = self::$pagewell->ask('GET', $page, '', $field);
+        self::assertSame(['private, no-cache'], $fields['cache-control']);
+        $this->assertHits(false, $page);
+        $this->assertHits(true, $page);
+    }
+
+    public function testAPageOfAnApplicationWithItsOwnHeaderCallbackIsKept(): void
+    {
+        self::assertSame(['yes'], self::$pagewell->ask('GET', '/own-callback/4')[1]['x-own']);
+        $this->assertHits(true, '/own-callback/4');
+        self::$pagewell->ask('POST', '/write/4', 'title=second');
+        $this->assertHits(false, '/own-callback/4');
+    }
+
     public function testTheAnswerToAPostCarriesIt(): void
     {
         self::$pagewell->ask('POST', '/write/4', 'title=second');

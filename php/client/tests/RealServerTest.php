@@ -90,6 +90,29 @@ final class RealServerTest extends TestCase
         yield 'an error status' => ['/failed', null];
     }
 
+    /** @dataProvider ownCallbacks */
+    public function testTheApplicationsOwnCallbackStays(string $method, string $how, bool $isDeclared, ?string $changes, string $told): void
+    {
+        [$fields, $body] = $this->ask($method, "/own-callback?$how");
+        self::assertSame(['yes'], $fields['x-own']);
+        self::assertSame($isDeclared, isset($fields['cache-groups']));
+        self::assertSame($isDeclared, isset($fields['pagewell-cache-control']));
+        self::assertSame($changes, $fields['cache-group-invalidation'][0] ?? null);
+        self::assertSame($told, $body);
+    }
+
+    /** @return iterable<array{string, string, bool, ?string, string}> */
+    public static function ownCallbacks(): iterable
+    {
+        yield 'sent before the end' => ['GET', '', false, null, '0'];
+        yield 'sent at the end' => ['GET', 'buffered', true, null, '0'];
+        yield 'failed at the end' => ['GET', 'buffered&fails', false, null, '0'];
+        yield 'that tells the library' => ['GET', 'tells', true, null, '0'];
+        yield 'that tells the library, at the end' => ['GET', 'tells&buffered', true, null, '0'];
+        yield 'a change on the response' => ['POST', 'changes', false, '"news", "news:5"', '0'];
+        yield 'a change on a GET, told before anything is sent' => ['GET', 'changes', false, null, '1'];
+    }
+
     public function testAUseAfterTheHeadersIsRefused(): void
     {
         [$fields, $body] = $this->ask('GET', '/too-late');
@@ -102,6 +125,11 @@ final class RealServerTest extends TestCase
         [$fields] = $this->ask('POST', '/change');
         self::assertSame(['"comments", "comments:*", "news:4"'], $fields['cache-group-invalidation']);
         self::assertArrayNotHasKey('cache-groups', $fields);
+    }
+
+    public function testChangesAfterTheHeadersAreSentTogether(): void
+    {
+        self::assertSame('begun, 0', $this->ask('POST', '/change-after-headers')[1]);
     }
 
     public function testAChangeIsSaidEvenWhenTheScriptDiesAndTheCallbackIsGone(): void

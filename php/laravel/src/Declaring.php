@@ -27,7 +27,7 @@ final class Declaring
     /** @param \Closure(Request): Response $next */
     public function handle(Request $request, \Closure $next): Response
     {
-        $wire = ResponseWire::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''));
+        $wire = ResponseWire::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($request));
         try {
             $response = $next($request);
             $route = $request->route();

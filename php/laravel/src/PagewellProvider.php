@@ -8,7 +8,8 @@
  *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
  *     the request has ended, a job, a command       what was said since is told, but for what waits for a
  *                                                   commit: a job on `sync` runs within its caller's transaction
- *     Eloquent: saved, deleted, restored            changed(kind, key), of the models in config('pagewell.models')
+ *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
+ *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
  *
  * Found by Laravel by itself (composer.json). `config/pagewell.php`, if wanted:
  *
@@ -30,6 +31,7 @@ use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
+use Pagewell\Environment;
 use Pagewell\Outgoing;
 use Pagewell\Transaction;
 
@@ -38,8 +40,8 @@ use function Pagewell\changed;
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
-    /** What happens to a model that its readers can see. */
-    private const MODEL_EVENTS = ['saved', 'deleted', 'restored'];
+    /** What happens to a model that its readers can see. increment() fires `updated`, and no `saved`. */
+    private const MODEL_EVENTS = ['saved', 'updated', 'deleted', 'restored'];
 
     /** Something has ended, and its process may go on for long. */
     private const ENDS = [
@@ -53,8 +55,10 @@ final class PagewellProvider extends ServiceProvider
     /** @var array<string, \WeakReference<Connection>> that have begun a transaction, by name */
     private static array $begun = [];
 
+    /** A variable of the environment that is mistyped is refused here, before anything is written. */
     public function boot(): void
     {
+        Environment::check();
         $this->app->terminating(static fn () => Outgoing::current()->flush());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
         $events = $this->app->make(Dispatcher::class);
@@ -95,6 +99,7 @@ final class PagewellProvider extends ServiceProvider
                 changed($kind, $written->getKey());
             });
         }
+        Increments::listen($events, $model, $kind);
     }
 
     /** A connection that was lost, or let go of, has ended its transaction without a word: nothing waits for it. */

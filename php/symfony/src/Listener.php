@@ -61,7 +61,7 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''));
+            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()));
         }
     }
 

@@ -6,7 +6,7 @@
  *     // config/bundles.php
  *     Pagewell\Symfony\PagewellBundle::class => ['all' => true],
  *
- * Nothing to configure: where Pagewell is comes from the environment (PAGEWELL_ADMIN).
+ * Nothing to configure: where Pagewell is comes from the environment or .env (PAGEWELL_ADMIN).
  */
 
 declare(strict_types=1);
@@ -14,12 +14,19 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\DoctrineMiddleware;
+use Pagewell\Environment;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\HttpKernel\Bundle\Bundle;
 
 /** Registers the services. */
 final class PagewellBundle extends Bundle
 {
+    /** A variable of the environment that is mistyped is refused here, before anything is written. */
+    public function boot(): void
+    {
+        Environment::check();
+    }
+
     public function build(ContainerBuilder $container): void
     {
         $container->register(Listener::class, Listener::class)->addTag('kernel.event_subscriber');

@@ -135,7 +135,7 @@ final class DrupalTest extends TestCase
 
     public function testAWordThatIsNoneIsLoggedAndTheAnswerSaysTheChange(): void
     {
-        $said = $this->log();
+        $said = $this->log(control: $control = new RecordingControl());
         putenv('PAGEWELL_CHANGES=answer');
         try {
             $response = $this->ask('POST', [], '', fn () => $this->tags->invalidateTags(['node:4', '']));
@@ -143,7 +143,8 @@ final class DrupalTest extends TestCase
             putenv('PAGEWELL_CHANGES');
         }
         self::assertSame('"node:4"', $response->headers->get('Cache-Group-Invalidation'));
-        self::assertStringContainsString('write response or control. The answer', $said[0]);
+        self::assertSame(['node:4'], $control->tags());
+        self::assertStringContainsString('write response or control. Until then', $said[0]);
     }
 
     public function testWhatNobodyCanBeToldIsLoggedWithTheCommand(): void

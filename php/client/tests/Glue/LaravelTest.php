@@ -10,9 +10,6 @@ namespace Pagewell\Tests\Glue;
 
 use Illuminate\Container\Container;
 use Illuminate\Contracts\Http\Kernel;
-use Illuminate\Database\Capsule\Manager;
-use Illuminate\Database\Connection;
-use Illuminate\Database\Eloquent\Model;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
 use Illuminate\Http\Response;
@@ -39,11 +36,9 @@ final class LaravelTest extends TestCase
 
     public static function setUpBeforeClass(): void
     {
-        if (stream_resolve_include_path('Illuminate/autoload.php') === false) {
+        if (!LaravelDatabase::isInstalled()) {
             self::markTestSkipped('Illuminate/autoload.php is not installed');
         }
-        require_once 'Illuminate/autoload.php';
-        require_once __DIR__ . '/LaravelPages.php';
     }
 
     protected function setUp(): void
@@ -89,7 +84,7 @@ final class LaravelTest extends TestCase
 
     public function testTransactionsAsLaravelNestsThem(): void
     {
-        [$connection] = $this->database();
+        [$connection] = LaravelDatabase::open();
         $wire = RecordingWire::install('POST');
         $connection->transaction(static function () use ($connection): void {
             changed('a');
@@ -132,7 +127,7 @@ final class LaravelTest extends TestCase
     /** It runs at once, within the transaction of whoever has dispatched it. */
     public function testAJobOnSyncTellsNothingBeforeTheCommit(): void
     {
-        [$connection, $events] = $this->database();
+        [$connection, $events] = LaravelDatabase::open();
         Outgoing::begin(new RecordingWire('GET'), $this->control);
         $job = static fn () => $events->dispatch(new JobProcessed('sync', new \stdClass()));
         $connection->transaction(function () use ($job): void {
@@ -149,7 +144,7 @@ final class LaravelTest extends TestCase
 
     public function testAJobWhoseConnectionWasLostHoldsUpNoOther(): void
     {
-        [$connection, $events] = $this->database();
+        [$connection, $events] = LaravelDatabase::open();
         Outgoing::begin(new RecordingWire(null), $this->control);
         $connection->beginTransaction();
         changed('a');
@@ -163,7 +158,7 @@ final class LaravelTest extends TestCase
 
     public function testModelsThatAreNamedSayWhatHappensToThem(): void
     {
-        [, $events] = $this->database();
+        [, $events] = LaravelDatabase::open();
         PagewellProvider::listenToModel($events, LaravelNews::class, 'news');
         $wire = RecordingWire::install('POST');
         $news = LaravelNews::query()->create(['title' => 'first']);
@@ -194,19 +189,6 @@ final class LaravelTest extends TestCase
         self::assertTrue($events->hasListeners('eloquent.saved: ' . LaravelNews::class));
         self::assertTrue($events->hasListeners(\Illuminate\Queue\Events\JobExceptionOccurred::class));
         self::assertNotNull($application->atEnd);
-    }
-
-    /** @return array{Connection, Dispatcher} */
-    private function database(): array
-    {
-        $manager = new Manager();
-        $manager->addConnection(['driver' => 'sqlite', 'database' => ':memory:']);
-        $manager->setEventDispatcher($events = new Dispatcher());
-        $manager->setAsGlobal();
-        $manager->bootEloquent();
-        $manager->getConnection()->statement('CREATE TABLE news (id INTEGER PRIMARY KEY, title TEXT)');
-        PagewellProvider::listen($events);
-        return [$manager->getConnection(), $events];
     }
 
     /** @param array<string, string> $server */

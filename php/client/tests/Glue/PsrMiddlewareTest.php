@@ -64,6 +64,15 @@ final class PsrMiddlewareTest extends TestCase
         self::assertSame(['page', '"1"'], [(string) $response->getBody(), $response->getHeaderLine('ETag')]);
     }
 
+    /** @testWith ["Cookie", "_ga=1; member=eyJhbGciOi"]
+     *           ["Authorization", "Bearer eyJhbGciOi"]
+     */
+    public function testOneMadeForSomebodyDoesNot(string $field, string $value): void
+    {
+        $page = static fn () => [new Response(), uses('news', 4)][0];
+        self::assertFalse($this->ask(new ServerRequest('GET', '/', [$field => $value]), $page)->hasHeader('Cache-Groups'));
+    }
+
     public function testOneThatSetsACookieDoesNot(): void
     {
         $response = $this->ask('GET', static function (): Response {

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\DoctrineMiddleware;
+use Pagewell\InvalidControl;
 use Pagewell\Outgoing;
 use Pagewell\RecordingControl;
 use Pagewell\Symfony\Listener;
@@ -93,6 +94,16 @@ final class SymfonyTest extends TestCase
         }];
     }
 
+    /** @testWith ["Cookie", "member=eyJhbGciOi"]
+     *           ["Authorization", "Bearer eyJhbGciOi"]
+     */
+    public function testAPageMadeForSomebodyIsNotOffered(string $field, string $value): void
+    {
+        $response = $this->ask('GET', [new SymfonyPages(), 'one'], ['id' => 4], fields: [$field => $value]);
+        self::assertFalse($response->headers->has('Cache-Groups'));
+        self::assertStringContainsString('private', (string) $response->headers->get('Cache-Control'));
+    }
+
     public function testWhatTheApplicationAllowsBrowsersStays(): void
     {
         $response = $this->ask('GET', static function (): Response {
@@ -148,6 +159,18 @@ final class SymfonyTest extends TestCase
         } catch (\DomainException) {
             Outgoing::current()->end();
             self::assertSame(['news', 'news:4'], $this->control->tags());
+        }
+    }
+
+    public function testAMistypedVariableIsRefusedAsTheKernelBoots(): void
+    {
+        $_ENV['PAGEWELL_CHANGES'] = 'contol';
+        try {
+            $this->expectException(InvalidControl::class);
+            $this->expectExceptionMessage("PAGEWELL_CHANGES is 'contol': write response or control.");
+            (new PagewellBundle())->boot();
+        } finally {
+            unset($_ENV['PAGEWELL_CHANGES']);
         }
     }
 

@@ -9,31 +9,16 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
+use Pagewell\Tests\Support\HasBlog;
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressTest extends TestCase
 {
+    use HasBlog;
+
     private const JOURNAL = RealWordPress::JOURNAL;
-
-    private static ?RealWordPress $blog = null;
-
-    public static function setUpBeforeClass(): void
-    {
-        self::$blog = RealWordPress::settled();
-    }
-
-    public static function tearDownAfterClass(): void
-    {
-        self::$blog?->stop();
-        self::$blog = null;
-    }
-
-    protected function setUp(): void
-    {
-        self::$blog->forget();
-    }
 
     public function testWhatAnotherProcessKeepsMeanwhileStays(): void
     {
@@ -233,6 +218,12 @@ final class WordPressTest extends TestCase
     {
         self::$blog->rows("INSERT INTO wp_options (option_name, option_value, autoload) VALUES ('pagewell_pending_odd', 'a:1:{s:4:\"tags\";a:1:{i:0;s:7:\"post\r\nx\";}}', 'no')");
         self::assertSame('"post:1", "site"', self::$blog->post("do_action('pagewell_changed', 'post:1');")[1]);
+    }
+
+    public function testANameMayBeANumber(): void
+    {
+        $this->change('2011');
+        self::assertSame(['2011'], self::$blog->pending());
     }
 
     /** A command that cannot tell of a change. */

@@ -138,7 +138,7 @@ final class RealClassic
         $this->run([$binary, '--nodaemonize', '--allow-to-run-as-root', '--fpm-config', "{$this->directory}/fpm.conf"], 'fpm.sock');
     }
 
-    /** The printed configuration, with the lines of the manual that say how changes are told; `?changes=…` says another way. */
+    /** The printed configuration, with the lines of the manual that say how changes are told; `?changes=…` says another way, or none (`unset`). */
     private function startNginx(string $root): void
     {
         $print = [RealPagewell::binary(), 'nginx-config', '--server-name', 'localhost', '--memcached', "unix:{$this->directory}/memcached.sock", '--php', "unix:{$this->directory}/fpm.sock", '--root', $root];
@@ -146,7 +146,7 @@ final class RealClassic
         $manual = strtr(self::examples('nginx')[0], ['CHANGES control' => 'CHANGES $changes', '127.0.0.1:8081' => $this->admin()]);
         $lines = "{$manual}fastcgi_param NOTES {$this->directory}/notes;\nfastcgi_param STORE {$this->directory}/memcached.sock;\n";
         $http = strtr($printed, ['listen 80;' => "listen unix:{$this->directory}/nginx.sock;", 'fastcgi_pass' => "{$lines}fastcgi_pass"]);
-        $places = "map \$arg_changes \$changes { '' control; default \$arg_changes; }\n";
+        $places = "map \$arg_changes \$changes { '' control; unset ''; default \$arg_changes; }\n";
         foreach (['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'] as $kind) {
             $places .= "{$kind}_temp_path {$this->directory}/$kind;\n";
         }

@@ -72,12 +72,16 @@ final class RealPagewell
         return $this->address;
     }
 
-    /** @return array{int, array<string, list<string>>, string} status, fields by lower-case name, content */
-    public function ask(string $method, string $path, string $content = ''): array
+    /**
+     * @param string ...$lines further fields of the request
+     *
+     * @return array{int, array<string, list<string>>, string} status, fields by lower-case name, content
+     */
+    public function ask(string $method, string $path, string $content = '', string ...$lines): array
     {
         $options = stream_context_create(['http' => [
             'method' => $method, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 20, 'content' => $content,
-            'header' => 'Content-Type: application/x-www-form-urlencoded',
+            'header' => ['Content-Type: application/x-www-form-urlencoded', ...$lines],
         ]]);
         $content = file_get_contents($this->address . $path, false, $options);
         $fields = [];

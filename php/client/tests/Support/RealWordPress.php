@@ -179,6 +179,15 @@ final class RealWordPress
         $this->environment['PAGEWELL_CONTROL'] = $address;
     }
 
+    /** A plugin of the site, always on, as the only one besides Pagewell's; none, if it is empty. */
+    public function plugin(string $code): void
+    {
+        $plugins = "{$this->directory}/site/wp-content/mu-plugins";
+        array_map('unlink', glob("$plugins/tested-*.php") ?: []);
+        // Another name each time: PHP may keep what it has compiled.
+        file_put_contents("$plugins/tested-" . bin2hex(random_bytes(6)) . '.php', "<?php $code");
+    }
+
     /** From here on its object cache is outside of the process. */
     public function cacheOutside(RealMemcached $memcached): void
     {

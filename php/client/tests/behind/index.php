@@ -36,6 +36,11 @@ switch ($what) {
         uses('news', $id);
         echo $read();
         break;
+    case 'own-callback':
+        header_register_callback(static fn () => header('X-Own: yes'));
+        uses('news', $id);
+        echo $read();
+        break;
     case 'lifetime':
         header('Cache-Control: public, max-age=600');
         ini_set('display_errors', '1');

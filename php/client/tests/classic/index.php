@@ -30,6 +30,11 @@ function wait(string $pipe): void
     file_get_contents("$notes/$pipe");
 }
 
+// As a Dotenv library does it, once the library is loaded.
+if (isset($_GET['dotenv'])) {
+    $_ENV['PAGEWELL_CHANGES'] = $_SERVER['PAGEWELL_CHANGES'] = $_GET['dotenv'];
+}
+
 switch ($what) {
     case 'news':
         if (isset($_GET['old-extension'])) {

@@ -37,6 +37,27 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         });
         echo 'sent before the end';
         break;
+    case '/own-callback':
+        header_register_callback(static function (): void {
+            header('X-Own: yes');
+            isset($_GET['tells']) && Pagewell\beforeHeaders();
+        });
+        $control = new Pagewell\RecordingControl();
+        Pagewell\Outgoing::configure($control);
+        isset($_GET['buffered']) && ob_start();
+        uses('news', 4);
+        isset($_GET['changes']) && changed('news', 5);
+        echo count($control->calls());
+        isset($_GET['fails']) && http_response_code(503);
+        break;
+    case '/change-after-headers':
+        Pagewell\Outgoing::configure($control = new Pagewell\RecordingControl());
+        echo 'begun, ';
+        flush();
+        changed('news', 4);
+        changed('news', 5);
+        echo count($control->calls());
+        break;
     case '/undeclared':
         echo 'undeclared';
         break;

@@ -28,11 +28,11 @@ use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Cache\CacheTagsInvalidatorInterface;
 use Drupal\Core\Database\Connection;
 use Pagewell\Changes;
+use Pagewell\Configuration;
 use Pagewell\Held;
 use Pagewell\Outgoing;
 use Pagewell\ResponseWire;
 use Pagewell\SymfonyResponse;
-use Pagewell\Teller;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
@@ -70,7 +70,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         if ($event->isMainRequest()) {
             $this->wire = null;
-            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', '')));
+            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()), isChecked: false));
         }
     }
 
@@ -173,7 +173,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
             $this->wire->set($changes->lines());
         }
         $then = $carried ? 'The answer to the request says what has changed.' : 'Pages may be old. Run: ' . Held::one($changes)->command();
-        Teller::log()->warn("pagewell: {$fault->getMessage()} $then", $fault);
+        Configuration::log()->warn("pagewell: {$fault->getMessage()} $then", $fault);
     }
 
     /**
@@ -187,7 +187,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
             $does();
             return true;
         } catch (\Throwable $fault) {
-            Teller::log()->warn("pagewell: {$fault->getMessage()}", $fault);
+            Configuration::log()->warn("pagewell: {$fault->getMessage()}", $fault);
             return false;
         }
     }

@@ -6,8 +6,9 @@
  *     a write (POST, PUT …) that came through Pagewell,      Cache-Group-Invalidation on its answer,
  *     before the header section is sent                      RFC 9875: no connection, no waiting
  *     the same by `Via` alone, which anybody can write       both: the answer, and the control interface
- *     wp-cron, WP-CLI, links in wp-admin that write by GET,  the control interface, once, as the
- *     requests past Pagewell, changes after the headers      request ends
+ *     links in wp-admin that write by GET, requests past     the control interface, once, as the
+ *     Pagewell, changes after the headers                    request ends
+ *     wp-cron, WP-CLI                                        the same, and while they run (Queue)
  *     what blogs of a network have at another host           the control interface, all sites of Pagewell;
  *     what all of them share                                 and on the answer
  *     Pagewell does not answer                               kept (Journal), told with the next ones
@@ -27,11 +28,10 @@ final class Changes
     /** The most names of one request; beyond, `site` stands for everything. */
     public const TAGS_MAX = 1000;
 
-    /** The most bytes of them. */
-    private const TAG_BYTES_MAX = 64 * 1024;
+    /** The most bytes of them, for each that fits: about 64 KiB on an answer. */
+    private const TAG_BYTES = 65;
 
     private const RETRY_SECONDS = 60;
-    private const UNSAFE = ['POST', 'PUT', 'PATCH', 'DELETE'];
 
     /** @var array<string, true> on the answer already */
     private static array $carried = [];
@@ -42,9 +42,6 @@ final class Changes
     /** What could not be told before, and is on the answer; null: not looked for yet. */
     private static ?Pending $pending = null;
 
-    /** @var array<string, true> to be told as the request ends */
-    private static array $waiting = [];
-
     /** WordPress has ended; what PHP runs after it may still write. */
     private static bool $isOver = false;
 
@@ -52,6 +49,7 @@ final class Changes
     public static function listen(): void
     {
         Events::listen();
+        Queue::listen();
         // Before the output is sent, if there is still something that holds it; and once more for
         // what other plugins write while the request ends.
         add_action('shutdown', self::tell(...), PHP_INT_MIN);
@@ -63,21 +61,19 @@ final class Changes
     /** These have changed. */
     public static function add(string ...$tags): void
     {
-        foreach ($tags as $tag) {
-            self::$waiting[Tags::full($tag)] = true;
-        }
-        if (self::canCarry()) {
+        $added = array_fill_keys(array_map(Tags::full(...), $tags), true);
+        if (Front::canCarry()) {
             self::$pending ??= self::carriable(Journal::pending());
-            $elsewhere = array_filter(self::$waiting, static fn (string|int $tag): bool => !Tags::isHere((string) $tag), ARRAY_FILTER_USE_KEY);
+            $elsewhere = array_filter($added, static fn (string|int $tag): bool => !Tags::isHere((string) $tag), ARRAY_FILTER_USE_KEY);
             $shared = array_filter($elsewhere, static fn (string|int $tag): bool => Tags::isShared((string) $tag), ARRAY_FILTER_USE_KEY);
-            $here = array_diff_key(self::$waiting, $elsewhere) + $shared + array_fill_keys(self::$pending->tags, true);
-            self::$waiting = $elsewhere;
+            $here = array_diff_key($added, $elsewhere) + $shared + array_fill_keys(self::$pending->tags, true);
+            $added = $elsewhere;
             if ($here !== []) {
                 self::$carried = self::bounded(self::$carried + $here);
                 self::setHeader();
             }
         }
-        self::$waiting = self::bounded(self::$waiting);
+        $added === [] || Queue::add($added);
         self::comes();
     }
 
@@ -101,21 +97,6 @@ final class Changes
     private static function carriable(Pending $pending): Pending
     {
         return array_filter($pending->tags, Tags::isHere(...)) === $pending->tags ? $pending : new Pending();
-    }
-
-    /** Whether this request came through Pagewell, as far as it says so: it signs what it passes on. */
-    public static function isInFront(): bool
-    {
-        return self::isGivenByIt() || preg_match('/\bpagewell\b/', (string) ($_SERVER['HTTP_VIA'] ?? '')) === 1;
-    }
-
-    /**
-     * Whether Pagewell itself gave PHP this request, over FastCGI. A web server that is its origin passes on
-     * what the request says, and whoever reaches that one past Pagewell can say `Via: 1.1 pagewell`, too.
-     */
-    private static function isGivenByIt(): bool
-    {
-        return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/');
     }
 
     /**
@@ -144,14 +125,15 @@ final class Changes
         if ($carried !== [] && !self::isOnAnswer()) {
             self::$carried = self::$noted = [];
             self::tellOver(self::names($carried), $pending);
-        } elseif ($fresh !== [] && !self::isGivenByIt()) {
+        } elseif ($fresh !== [] && !Front::isGivenByIt()) {
             self::tellOver($fresh, $pending, isOnAnswer: true);
         } elseif ($fresh !== []) {
             Journal::told('answer', $fresh, $pending);
             $pending->isAll || self::planRetry();
         }
-        $waiting = self::names(self::$waiting);
-        self::$waiting = [];
+        $sent = Queue::takeSent();
+        $sent === [] || Journal::told('control', $sent, new Pending());
+        $waiting = Queue::take();
         if ($waiting !== []) {
             self::tellOver($waiting, Journal::pending());
         }
@@ -165,19 +147,28 @@ final class Changes
      */
     private static function tellOver(array $tags, Pending $pending, bool $isOnAnswer = false): void
     {
-        $all = self::names(self::bounded(array_fill_keys([...$tags, ...$pending->tags], true)));
+        $all = self::names(self::bounded(array_fill_keys([...$tags, ...$pending->tags], true), Queue::TAGS_MAX));
         $fault = Control::invalidate($all);
         $isEnough = $fault !== null && $isOnAnswer && !Control::isNamed();
         $fault = $isEnough ? null : $fault;
-        if ($fault === null) {
-            Journal::told($isEnough ? 'answer' : 'control', $all, $pending);
-        } else {
-            Journal::keep($tags);
-            error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
+        if ($fault !== null) {
+            self::postpone($tags, $fault);
+            return;
         }
-        if ($fault !== null || !$pending->isAll) {
-            self::planRetry();
-        }
+        Journal::told($isEnough ? 'answer' : 'control', $all, $pending);
+        $pending->isAll || self::planRetry();
+    }
+
+    /**
+     * Keeps names that could not be sent: they are sent with the next ones, or within a minute.
+     *
+     * @param list<string> $tags
+     */
+    public static function postpone(array $tags, string $fault): void
+    {
+        Journal::keep($tags);
+        error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
+        self::planRetry();
     }
 
     private static function planRetry(): void
@@ -185,12 +176,6 @@ final class Changes
         if (!wp_next_scheduled('pagewell_retry')) {
             wp_schedule_single_event(time() + self::RETRY_SECONDS, 'pagewell_retry');
         }
-    }
-
-    private static function canCarry(): bool
-    {
-        return PHP_SAPI !== 'cli' && !headers_sent() && self::isInFront()
-            && in_array(strtoupper((string) ($_SERVER['REQUEST_METHOD'] ?? '')), self::UNSAFE, true);
     }
 
     /** Whether the answer says it: somebody may have taken its header lines off. */
@@ -226,13 +211,16 @@ final class Changes
     }
 
     /**
+     * These names, or those that stand for everything, if there are too many.
+     *
      * @param array<string, true> $tags
+     * @param int                 $most how many fit, with TAG_BYTES for each on average
      *
      * @return array<string, true>
      */
-    private static function bounded(array $tags): array
+    public static function bounded(array $tags, int $most = self::TAGS_MAX): array
     {
-        $fits = count($tags) <= self::TAGS_MAX && strlen(implode('', array_keys($tags))) + 4 * count($tags) <= self::TAG_BYTES_MAX;
+        $fits = count($tags) <= $most && strlen(implode('', array_keys($tags))) + 4 * count($tags) <= $most * self::TAG_BYTES;
         return $fits ? $tags : array_fill_keys(Tags::everything(self::names($tags)), true);
     }
 

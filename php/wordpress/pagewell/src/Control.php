@@ -11,7 +11,8 @@
  *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
  *                                                             whose blogs may be several of them
  *
- * A call takes a few seconds at most; a fault is a sentence, never an exception.
+ * A call has one deadline for everything, CALL_SECONDS: connecting, sending, the answer (a name in the
+ * address is looked up before, by the system). A fault is a sentence, never an exception.
  */
 
 declare(strict_types=1);
@@ -21,9 +22,14 @@ namespace Pagewell\WordPress;
 /** Calls Pagewell. */
 final class Control
 {
+    /** The most that a call takes. */
+    public const CALL_SECONDS = 3.0;
+
     private const CONNECT_SECONDS = 1.0;
-    private const ANSWER_SECONDS = 3;
     private const ANSWER_BYTES_MAX = 65_536;
+
+    /** What is sent or read at once. */
+    private const PIECE_BYTES = 65_536;
 
     /**
      * Drops every page that has one of these names; returns when it is done.
@@ -72,24 +78,77 @@ final class Control
 
     private static function asked(string $method, string $path, string $content): ?string
     {
+        $deadline = hrtime(true) + (int) (self::CALL_SECONDS * 1e9);
         $address = self::address();
         $remote = str_starts_with($address, 'unix:') ? 'unix://' . substr($address, 5) : "tcp://$address";
+        $token = self::token();
         $stream = @stream_socket_client($remote, $number, $why, self::CONNECT_SECONDS);
         if ($stream === false) {
             return "no connection to $address: $why";
         }
-        stream_set_timeout($stream, self::ANSWER_SECONDS);
-        $token = self::token();
+        stream_set_blocking($stream, false);
         $head = "$method $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
             . ($token === '' ? '' : "Authorization: Bearer $token\r\n")
             . 'Content-Length: ' . strlen($content) . "\r\n\r\n";
-        $written = @fwrite($stream, $head . $content);
-        $answer = $written === strlen($head . $content) ? (string) @stream_get_contents($stream, self::ANSWER_BYTES_MAX) : '';
+        $answer = self::send($stream, $head . $content, $deadline) ? self::answer($stream, $deadline) : null;
         fclose($stream);
+        if ($answer === null) {
+            return sprintf('%s did not answer within %d seconds', $address, self::CALL_SECONDS);
+        }
         if (preg_match('~^HTTP/1\.[01] 200 ~', $answer)) {
             return null;
         }
         return "$address answered: " . ($answer === '' ? 'nothing' : trim(substr($answer, 0, 400)));
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return bool false when the time is over; what has answered already need not read all of it
+     */
+    private static function send($stream, string $bytes, int $deadline): bool
+    {
+        for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
+            if (!self::isReady($stream, true, $deadline)) {
+                return false;
+            }
+            $written = @fwrite($stream, substr($bytes, $sent, self::PIECE_BYTES));
+            if ($written === false) {
+                return true;
+            }
+        }
+        return true;
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return string|null null when the time is over
+     */
+    private static function answer($stream, int $deadline): ?string
+    {
+        $answer = '';
+        while (strlen($answer) < self::ANSWER_BYTES_MAX && !feof($stream)) {
+            if (!self::isReady($stream, false, $deadline)) {
+                return null;
+            }
+            $answer .= (string) @fread($stream, self::PIECE_BYTES);
+        }
+        return $answer;
+    }
+
+    /**
+     * Waits until bytes can be written or read.
+     *
+     * @param resource $stream
+     *
+     * @return bool false when the time is over
+     */
+    private static function isReady($stream, bool $toWrite, int $deadline): bool
+    {
+        $left = intdiv($deadline - hrtime(true), 1000);
+        [$read, $write, $none] = $toWrite ? [[], [$stream], []] : [[$stream], [], []];
+        return $left > 0 && (int) @stream_select($read, $write, $none, intdiv($left, 1_000_000), $left % 1_000_000) > 0;
     }
 
     private static function token(): string

@@ -114,7 +114,7 @@ final class Events
     private static function hear(string $hook, array $function, array $given): mixed
     {
         try {
-            call_user_func_array($function, $given);
+            Queue::during($hook, $given, static fn () => call_user_func_array($function, $given));
         } catch (\Throwable $fault) {
             Changes::add(Tags::SITE);
             error_log("pagewell: $hook was called in a way it is not meant to be; all pages are dropped: {$fault->getMessage()}");

@@ -8,8 +8,10 @@
  *     Cache-Control: no-cache                    for browsers: ask again, by ETag
  *
  * The page is held in a buffer until it is done, because only then it is known what it was made
- * from. A page that is refused says `Pagewell-Cache-Control: no-store`, so that no rule of the
- * site stores it either, and why.
+ * from. The decision runs filters and code of other plugins. So it is taken as WordPress ends
+ * (`shutdown`), and never while PHP calls the function of the buffer: ob_start() is fatal there. That
+ * function refuses a page that is flushed before, and does nothing else. A page that is refused says
+ * `Pagewell-Cache-Control: no-store`, so that no rule of the site stores it either, and why.
  */
 
 declare(strict_types=1);
@@ -30,6 +32,12 @@ final class Offer
 
     private static bool $signedIn = false;
 
+    /** The level of the buffer that holds the page; 0: there is none. */
+    private static int $level = 0;
+
+    /** Whether its header section says if it may be stored. */
+    private static bool $isDecided = false;
+
     /** Begins to collect: on a GET that may end in a page. */
     public static function begin(): void
     {
@@ -41,8 +49,11 @@ final class Offer
         add_filter('redirect_canonical', [self::class, 'redirects'], PHP_INT_MAX);
         add_action('parse_request', [self::class, 'forgetConditions']);
         add_action('template_redirect', static function (): void {
-            ob_start(self::send(...));
+            ob_start(self::flushed(...));
+            self::$level = ob_get_level();
         }, PHP_INT_MIN);
+        // Before WordPress flushes all buffers (1), after what others still print.
+        add_action('shutdown', self::end(...), 0);
     }
 
     /**
@@ -92,23 +103,35 @@ final class Offer
         return $url;
     }
 
-    /** Called by PHP with the buffer: in the end, or when something flushes it before. */
-    private static function send(string $content, int $phase): string
+    /** Called by PHP with the buffer. Runs no code of others: it could not hold output of its own here. */
+    private static function flushed(string $content): string
     {
-        static $sent = false;
-        if (!$sent && !headers_sent()) {
-            try {
-                self::finish();
-                $done = ($phase & PHP_OUTPUT_HANDLER_FINAL) !== 0;
-                self::offer(Refusal::of($done, self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
-            } catch (\Throwable $fault) {
-                // The page is the visitor's all the same.
-                self::offer(Refusal::Failed);
-                error_log("pagewell: a page could not be offered: {$fault->getMessage()}");
-            }
+        if (!self::$isDecided && !headers_sent()) {
+            self::offer(Refusal::early());
         }
-        $sent = true;
+        self::$isDecided = true;
         return $content;
+    }
+
+    /** The page is done. */
+    private static function end(): void
+    {
+        // Buffers that others have left within ours: their functions may still change the page.
+        while (self::$level > 0 && ob_get_level() > self::$level && @ob_end_flush()) {
+            continue;
+        }
+        if (self::$level === 0 || self::$isDecided || headers_sent()) {
+            return;
+        }
+        try {
+            self::finish();
+            self::offer(Refusal::of(self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
+        } catch (\Throwable $fault) {
+            // The page is the visitor's all the same.
+            self::offer(Refusal::Failed);
+            error_log("pagewell: a page could not be offered: {$fault->getMessage()}");
+        }
+        self::$isDecided = true;
     }
 
     private static function finish(): void

@@ -5,7 +5,8 @@
  *
  *     WordPress's own settings, theme, widgets          site: every page
  *     those of comments, feeds, registration            settings:KIND: whoever reads them (Sources)
- *     whatever else is saved on a page of settings      site
+ *     whatever else is a setting (Settings): saved by   site
+ *     REST, on a plugin's own page, by `wp option`
  *     posts on top                                      these posts, and lists
  *     the rules by which addresses are read             site, when they are other rules
  *     roles                                             users
@@ -89,9 +90,11 @@ final class Options
         return match (true) {
             str_starts_with($option, 'pagewell_') => false,
             in_array($option, self::SITE, true), str_starts_with($option, 'widget_'), str_starts_with($option, 'theme_mods_') => true,
+            in_array($option, (array) apply_filters('pagewell_options', []), true) => true,
+            in_array($option, self::SILENT, true) => false,
             // A page of settings, of WordPress or a plugin, is being saved.
-            ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') && !in_array($option, self::SILENT, true) => true,
-            default => in_array($option, (array) apply_filters('pagewell_options', []), true),
+            ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') => true,
+            default => Settings::isSaved($option),
         };
     }
 

@@ -69,7 +69,7 @@ enum Refusal: string
     private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
 
     /** Why the page as it stands is not to be stored; null when it may be. */
-    public static function of(bool $done, bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?self
+    public static function of(bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?self
     {
         return match (true) {
             self::hasFailed() => self::Failed,
@@ -86,11 +86,16 @@ enum Refusal: string
             self::field('set-cookie') !== '' => self::SetCookie,
             (bool) preg_match('/\b(private|no-store)\b/i', self::field('cache-control')) => self::CacheControl,
             !self::isKept((int) http_response_code(), $canonical) => self::Status,
-            !$done => self::SentEarly,
             count(Page::tags()) > Page::TAGS_MAX => self::TooManyTags,
             Page::lifetimeSeconds() === 0 => self::ZeroLifetime,
             default => null,
         };
+    }
+
+    /** The same for one that is flushed before it is done. Asks PHP only. */
+    public static function early(): self
+    {
+        return self::hasFailed() ? self::Failed : self::SentEarly;
     }
 
     private static function isKept(int $status, bool $canonical): bool

@@ -2,9 +2,9 @@
 
 /**
  * The page Settings → Pagewell: whether Pagewell is there, what it was told lately, and a button
- * that drops everything. There is nothing to set.
+ * that drops everything. There is nothing to set. The outcome of the button is shown once.
  *
- * For those who may manage options; the button besides asks for its nonce.
+ * For those who may manage options; the button also asks for its nonce.
  */
 
 declare(strict_types=1);
@@ -16,6 +16,7 @@ final class Screen
 {
     private const CAPABILITY = 'manage_options';
     private const DROP = 'pagewell_drop';
+    private const DROPPED = 'All pages of this site were dropped.';
 
     /** Puts it into the menu, and the button's action where WordPress looks for it. */
     public static function register(): void
@@ -32,20 +33,48 @@ final class Screen
             wp_die('You may not do this.', '', ['response' => 403]);
         }
         check_admin_referer(self::DROP);
-        Changes::add(Tags::SITE);
-        wp_safe_redirect(add_query_arg('dropped', '1', menu_page_url('pagewell', false) ?: admin_url('options-general.php?page=pagewell')));
+        set_transient(self::outcome(), self::dropAll(), 300);
+        wp_safe_redirect(menu_page_url('pagewell', false) ?: admin_url('options-general.php?page=pagewell'));
         exit;
+    }
+
+    /** @return array{string, string} a kind of notice, and its text */
+    private static function dropAll(): array
+    {
+        if (Front::canCarry() && Front::isGivenByIt()) {
+            // Pagewell drops them before it hands on the answer, so before the notice is shown.
+            Changes::add(Tags::SITE);
+            return ['success', self::DROPPED];
+        }
+        $fault = Control::invalidate([Tags::full(Tags::SITE)]);
+        if ($fault === null) {
+            Journal::told('control', [Tags::full(Tags::SITE)], new Pending());
+            return ['success', self::DROPPED];
+        }
+        if (Front::canCarry()) {
+            Changes::add(Tags::SITE);
+            return ['warning', "The response to your request tells Pagewell to drop all pages. Whether it did is not known, because its control interface could not be called: $fault"];
+        }
+        Changes::postpone([Tags::full(Tags::SITE)], $fault);
+        return ['error', "The pages were not dropped: $fault. This is tried again with the next change, or within a minute."];
+    }
+
+    private static function outcome(): string
+    {
+        return 'pagewell_dropped_' . get_current_user_id();
     }
 
     private static function show(): void
     {
         $fault = Control::health();
         $control = $fault === null ? 'It answers at ' . Control::address() . '.' : $fault;
-        $front = Changes::isInFront() ? 'Yes: this page came through it.' : 'No: this page did not come through it.';
+        $front = Front::isInFront() ? 'Yes: this page came through it.' : 'No: this page did not come through it.';
         $pending = count(Journal::pending()->tags);
         echo '<div class="wrap"><h1>Pagewell</h1>';
-        if (isset($_GET['dropped'])) {
-            echo '<div class="notice notice-success"><p>All pages of this site were dropped.</p></div>';
+        $outcome = get_transient(self::outcome());
+        if (is_array($outcome)) {
+            delete_transient(self::outcome());
+            printf('<div class="notice notice-%s"><p>%s</p></div>', esc_attr($outcome[0]), esc_html($outcome[1]));
         }
         echo '<table class="widefat striped" style="max-width:60em"><tbody>';
         self::row('Is it in front?', $front);

@@ -43,7 +43,8 @@ final class SiteEvents
 
     public static function networkOptionWritten(string $option): void
     {
-        if (is_multisite() && in_array($option, [...self::NETWORK_OPTIONS, ...(array) apply_filters('pagewell_options', [])], true)) {
+        $isNamed = in_array($option, [...self::NETWORK_OPTIONS, ...(array) apply_filters('pagewell_options', [])], true);
+        if (is_multisite() && ($isNamed || (is_network_admin() && Settings::isSaved($option)))) {
             self::networkChanged();
         }
     }

@@ -1,0 +1,64 @@
+<?php
+
+/**
+ * The variables PAGEWELL_*: where they are read, and whether their values are right.
+ *
+ *     1. getenv()    the process, php-fpm's env[…], FastCGI parameters, putenv()
+ *     2. $_SERVER    the same, and what a Dotenv library has read from .env
+ *     3. $_ENV       what a Dotenv library has read from .env
+ *
+ * The first that is not empty counts: what an operator sets goes before a file of the application.
+ * Only these exact names are read. A field of a request becomes HTTP_… in FastCGI and CGI (RFC 3875
+ * section 4.1.18), so no client can set one of them.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Reads the configuration of the library. */
+final class Environment
+{
+    private const PREFIX = 'PAGEWELL_';
+
+    private function __construct()
+    {
+    }
+
+    /**
+     * The value of a variable.
+     *
+     * @param string $name without its prefix: `CHANGES`
+     *
+     * @return string|null null where it is not set, or empty
+     */
+    public static function value(string $name): ?string
+    {
+        $name = self::PREFIX . $name;
+        foreach ([getenv($name), $_SERVER[$name] ?? '', $_ENV[$name] ?? ''] as $value) {
+            if (is_scalar($value) && (string) $value !== '') {
+                return (string) $value;
+            }
+        }
+        return null;
+    }
+
+    /**
+     * Refuses a value that is none of those allowed, before anything is written.
+     *
+     * @throws InvalidControl names the variable, its value and what is allowed
+     */
+    public static function check(): void
+    {
+        ChangesBy::fromEnvironment();
+        SharedCookies::named();
+        $admin = self::value('ADMIN');
+        if ($admin !== null && $admin !== 'off' && !SocketControl::isAddress($admin)) {
+            throw new InvalidControl("PAGEWELL_ADMIN is '$admin': write an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.");
+        }
+        $site = self::value('SITE');
+        if ($site !== null && preg_match('~^[^\s/?#@]+$~D', $site) !== 1) {
+            throw new InvalidControl("PAGEWELL_SITE is '$site': write the host alone, as in example.org.");
+        }
+    }
+}

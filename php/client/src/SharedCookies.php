@@ -1,0 +1,133 @@
+<?php
+
+/**
+ * Cookies that do not make a page personal: a page made with them may be everybody's.
+ *
+ *     those that only scripts read       Pagewell removes them from a request whose page may be shared
+ *     those that Pagewell has in the key  one copy for each value: KEYED
+ *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Outgoing::configure()
+ *
+ * Any other cookie may be a login that nobody knows. SCRIPT_ONLY is the list by which Pagewell itself
+ * decides (crates/site-rules/src/known.rs); a test compares the two. `*` stands for anything, case does not
+ * count, and a dot and a blank are an underscore, as PHP reads names.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+/** Tells cookies apart by their names. */
+final class SharedCookies
+{
+    /** Analytics, advertising, consent, a CDN: scripts read them, applications do not. */
+    public const SCRIPT_ONLY = [
+        '_ga', '_ga_*', '_gid', '_gat*', '_gcl_*', '_gac_*', '__gads', '__gpi*', '__utm*', '_dc_gtm_*', 'FCNEC', 'FPID', 'FPLC', '_fbp', '_fbc',
+        '_uet*', '_clck', '_clsk', 'ai_user', 'ai_session', '_ttp', '_tt_*', 'ttcsid*', '_pin_*', '_pinterest_*', '_scid*', '_sctr', 'li_*', 'ln_or',
+        '_rdt_uuid', 'muc_ads', '_hj*', '_pk_*', 'mtm_*', '_ym_*', 'yandexuid', 'mp_*_mixpanel', 'amplitude_*', 'amp_*', 'ajs_*', '_vwo_*',
+        '_vis_opt_*', 'optimizely*', '_lr_*', 'plausible_*', '_parsely_*', '_chartbeat*', '_cb', '_cb_*', 'nmstat', '_sp_*', 's_cc', 's_sq', 's_vi',
+        's_fid', 'AMCV_*', 'AMCVS_*', '_dd_s', 'rl_*', 'hubspotutk', '__hs*', '__hstc', '_mkto_trk', 'intercom-*', 'drift_*', 'crisp-client*',
+        'tawk*', '__tawkuuid', '__lc_*', '__kla_id', '_omappvp', '_omappvs', 'omSeen*', 'mailchimp_*', '_ce.*', 'sbjs_*', '__zlcmid', '__adroll*',
+        '__ar_v4', '_awl', 'tk_ai', 'tk_lr', 'tk_or', 'tk_r3d', 'cookieyes*', 'cookieyesID', 'CookieConsent*', 'cookie_consent*', 'cookieconsent_*',
+        'euconsent*', 'OptanonConsent', 'OptanonAlertBoxClosed', 'cookielawinfo-*', 'CookieLawInfoConsent', 'viewed_cookie_policy', 'cmplz_*',
+        'borlabs-cookie*', '_iub_cs-*', 'cookie_notice_accepted', 'moove_gdpr_*', 'didomi_token', 'tarteaucitron', 'axeptio_*', 'klaro', 'usprivacy',
+        'real_cookie_banner*', 'cc_cookie*', 'FCCDCF', 'uc_*', 'usercentrics*', 'acceptCookies', 'cookies_accepted', 'cookieControl*', 'civicAllow*',
+        '__cf_bm', '__cflb', '__cfruid', '_cfuvid', 'cf_clearance', '__cfduid', 'AWSALB*', 'AWSELB*', 'incap_ses_*', 'visid_incap_*', 'nlbi_*',
+        'ak_bmsc', 'bm_sv', 'bm_sz', '_abck', 'ARRAffinity*', 'wordpress_test_cookie', 'has_js', 'litespeed_hash', 'PrestaShop-lsc', 'testcookie',
+        'cookietest',
+    ];
+
+    /** Pagewell keeps a copy of a page for each value of these (docs/decisions/0023). */
+    public const KEYED = ['_lscache_vary*', 'X-Magento-Vary'];
+
+    /** Pagewell's own, after a write. */
+    private const OWN = 'pagewell-wrote';
+
+    /** @var list<string>|null */
+    private static ?array $named = null;
+
+    private function __construct()
+    {
+    }
+
+    /**
+     * The names that the site adds, for the whole process.
+     *
+     * @param list<string>|null $names patterns; null: as the environment says
+     *
+     * @throws InvalidControl a name is none
+     */
+    public static function configure(?array $names): void
+    {
+        self::$named = $names === null ? null : array_map(self::checked(...), array_values($names));
+    }
+
+    /**
+     * The names that the site adds.
+     *
+     * @return list<string> patterns
+     *
+     * @throws InvalidControl PAGEWELL_SHARED_COOKIES has something in it that is no name
+     */
+    public static function named(): array
+    {
+        return self::$named ?? array_map(self::checked(...), preg_split('/[\s,]+/', Environment::value('SHARED_COOKIES') ?? '', -1, PREG_SPLIT_NO_EMPTY) ?: []);
+    }
+
+    /**
+     * Those of these names that are on no list.
+     *
+     * @param list<string> $cookies names, as the request has them
+     *
+     * @return list<string>
+     */
+    public static function others(array $cookies): array
+    {
+        return $cookies === [] ? [] : self::without($cookies, [...self::SCRIPT_ONLY, ...self::KEYED, self::OWN, ...self::namedOrNone()]);
+    }
+
+    /**
+     * Whether Pagewell keeps a copy of a page for each value of one of these.
+     *
+     * @param list<string> $cookies names, as the request has them
+     */
+    public static function haveKeyed(array $cookies): bool
+    {
+        return self::without($cookies, self::KEYED) !== $cookies;
+    }
+
+    /** @return list<string> none where the environment has a wrong value: then no page is shared by it */
+    private static function namedOrNone(): array
+    {
+        try {
+            return self::named();
+        } catch (InvalidControl) {
+            return [];
+        }
+    }
+
+    /**
+     * @param list<string> $cookies
+     * @param list<string> $patterns
+     *
+     * @return list<string> the cookies that fit none
+     */
+    private static function without(array $cookies, array $patterns): array
+    {
+        $globs = array_map(static fn (string $pattern): string => str_replace('\*', '.*', preg_quote(self::folded($pattern), '~')), $patterns);
+        $fits = '~^(?:' . implode('|', $globs) . ')$~Dis';
+        return array_values(array_filter($cookies, static fn (string $name): bool => preg_match($fits, self::folded($name)) !== 1));
+    }
+
+    private static function folded(string $name): string
+    {
+        return strtr($name, '. ', '__');
+    }
+
+    private static function checked(string $name): string
+    {
+        if (preg_match('/^(?=.*[^*])[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) !== 1) {
+            throw new InvalidControl("PAGEWELL_SHARED_COOKIES has '$name' in it: write names of cookies, separated by commas, as in currency,theme_*.");
+        }
+        return $name;
+    }
+}

@@ -1,0 +1,126 @@
+<?php
+
+/**
+ * A page that was made with a cookie that may be a login, or with Authorization, is offered to nobody.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use Pagewell\Credentials;
+use Pagewell\Declaration;
+use Pagewell\InvalidControl;
+use Pagewell\NotDeclared;
+use Pagewell\Outgoing;
+use Pagewell\RecordingWire;
+use Pagewell\Response;
+use Pagewell\ResponseWire;
+use Pagewell\SharedCookies;
+use PHPUnit\Framework\TestCase;
+
+use function Pagewell\uses;
+
+final class CredentialsTest extends TestCase
+{
+    protected function tearDown(): void
+    {
+        unset($_ENV['PAGEWELL_SHARED_COOKIES']);
+        Outgoing::configure();
+        Outgoing::begin();
+    }
+
+    public function testScriptsCookiesAreThoseOfPagewellItself(): void
+    {
+        $known = (string) file_get_contents(__DIR__ . '/../../../crates/site-rules/src/known.rs');
+        preg_match('/pub const SCRIPT_COOKIES[^=]*= &\[(.*?)\n\];/s', $known, $list);
+        preg_match_all('/^    "([^"]+)",/m', $list[1], $names);
+        self::assertGreaterThan(100, count($names[1]));
+        self::assertSame($names[1], SharedCookies::SCRIPT_ONLY);
+    }
+
+    /** @dataProvider requests */
+    public function testWhatARequestCarriesDecides(Credentials $credentials, ?NotDeclared $refusal): void
+    {
+        $page = (new Declaration())->uses('news', 4);
+        $response = new Response(credentials: $credentials);
+        self::assertSame($refusal, $page->refusal($response));
+        self::assertSame($refusal === null ? 3 : 1, count($page->lines($response)));
+        if ($refusal !== null) {
+            self::assertSame(['Cache-Control: private, no-cache'], $page->lines($response));
+        }
+    }
+
+    /** @return iterable<string, array{Credentials, ?NotDeclared}> */
+    public static function requests(): iterable
+    {
+        yield 'nothing' => [Credentials::of(''), null];
+        yield 'analytics and consent' => [Credentials::of('_ga=1; _GA_X=2; cookieyes-consent=yes; _ce.s=1', ['_ce_s' => '1']), null];
+        yield 'what copies are told apart by' => [Credentials::of('_lscache_vary_eur=1; x-magento-vary=2; pagewell-wrote=1'), null];
+        yield 'a token of nobody knows what' => [Credentials::of('member=eyJhbGciOi'), NotDeclared::VisitorsCookie];
+        yield 'beside analytics' => [Credentials::of('_ga=1; member=eyJhbGciOi'), NotDeclared::VisitorsCookie];
+        yield 'without a value' => [Credentials::of('member'), NotDeclared::VisitorsCookie];
+        yield 'a session of PHP' => [Credentials::of('PHPSESSID=1'), NotDeclared::VisitorsCookie];
+        yield 'read in another way' => [Credentials::of('_ga[member]=1', ['_ga' => ['member' => '1']]), NotDeclared::VisitorsCookie];
+        yield 'sent, and taken out since' => [Credentials::of('member=1', []), NotDeclared::VisitorsCookie];
+        yield 'put in by the application' => [Credentials::of('', ['member' => '1']), NotDeclared::VisitorsCookie];
+        yield 'Authorization' => [Credentials::of('', [], [], true), NotDeclared::Authorization];
+        yield 'Authorization, passed to PHP' => [Credentials::of('', [], ['HTTP_AUTHORIZATION' => 'Bearer x']), NotDeclared::Authorization];
+        yield 'a name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => 'ada']), NotDeclared::Authorization];
+        yield 'no name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => '', 'AUTH_TYPE' => '']), null];
+        yield 'nobody knows what' => [new Credentials(isKnown: false), NotDeclared::RequestUnknown];
+    }
+
+    /** @dataProvider marks */
+    public function testTheApplicationMayMarkAPageAsShared(string $line, Credentials $credentials, ?NotDeclared $refusal): void
+    {
+        $page = (new Declaration())->uses('news', 4);
+        self::assertSame($refusal, $page->refusal(new Response(lines: [$line], credentials: $credentials)));
+    }
+
+    /** @return iterable<array{string, Credentials, ?NotDeclared}> */
+    public static function marks(): iterable
+    {
+        [$cookie, $authorization] = [Credentials::of('member=1'), Credentials::of('', [], [], true)];
+        yield from [['Cache-Control: public, max-age=600', $cookie, null], ['Cache-Control: s-maxage=600', $authorization, null]];
+        yield ['Cache-Control: max-age=600', $cookie, NotDeclared::VisitorsCookie];
+        yield ['Cache-Control: public, private', $cookie, NotDeclared::CacheControl];
+        yield ['Vary: Accept-Language, Cookie', $cookie, null];
+        yield ['Vary: Cookie', $authorization, NotDeclared::Authorization];
+        yield ['Vary: Cookie-Consent', $cookie, NotDeclared::VisitorsCookie];
+    }
+
+    public function testTheSiteNamesFurtherCookies(): void
+    {
+        $_ENV['PAGEWELL_SHARED_COOKIES'] = 'currency, theme_*';
+        self::assertSame(['member'], SharedCookies::others(['currency', 'theme.dark', 'member']));
+        Outgoing::configure(sharedCookies: ['member']);
+        self::assertSame(['currency'], SharedCookies::others(['currency', 'member']));
+    }
+
+    /** @dataProvider noNames */
+    public function testWhatIsNoNameIsRefused(string $value): void
+    {
+        $_ENV['PAGEWELL_SHARED_COOKIES'] = $value;
+        self::assertSame(['currency'], SharedCookies::others(['currency', '_ga']), 'a page does not fail for it');
+        $this->expectException(InvalidControl::class);
+        $this->expectExceptionMessage("PAGEWELL_SHARED_COOKIES has '");
+        Outgoing::begin(new RecordingWire('POST'));
+    }
+
+    /** @return iterable<array{string}> */
+    public static function noNames(): iterable
+    {
+        yield from [['*'], ['currency=eur'], ['currency;theme']];
+    }
+
+    public function testAWorkerThatDoesNotSayWhatTheRequestCarriesOffersNothing(): void
+    {
+        $wire = ResponseWire::begin('GET');
+        uses('news', 4);
+        self::assertSame(['Cache-Control: private, no-cache'], $wire->finish(200, []));
+        $wire = ResponseWire::begin('GET', credentials: Credentials::of('_ga=1'));
+        uses('news', 4);
+        self::assertContains('Cache-Groups: "news:4", "news:*"', $wire->finish(200, []));
+    }
+}

@@ -1,0 +1,109 @@
+<?php
+
+/**
+ * WordPress behind the real binary and php-fpm: jobs that run for long, and pages of plugins that hold output
+ * of their own.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\Tests\Support\RealPagewell;
+use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\TestCase;
+
+final class WordPressBehindTest extends TestCase
+{
+    /** PHP that asks for a page as a visitor does. */
+    private const VISIT = 'function visit(string $path): string { return (string) file_get_contents(getenv("FRONT") . $path, false, stream_context_create(["http" => ["ignore_errors" => true, "header" => "Host: blog.test"]])); } ';
+
+    /** Work that changes nothing that a page shows, at the pace of a job, until a function says true; for half a minute at most. */
+    private const WORK = 'function work(callable $until): string { for ($n = 0; $n < 150; $n++) { do_action("pagewell_changed", "tick:$n"); usleep(200_000); if ($until()) { return "while it runs"; } } return "never"; } ';
+
+    private static ?RealWordPress $blog = null;
+
+    private static ?RealPagewell $pagewell = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$blog = RealWordPress::settled();
+        self::$pagewell = self::$blog->behind();
+        self::get('/ferry/');
+        self::$blog->command('do_action("pagewell_changed", "site");');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$pagewell?->stop();
+        self::$blog?->stop();
+        self::$pagewell = self::$blog = null;
+    }
+
+    protected function tearDown(): void
+    {
+        self::$blog->plugin('');
+    }
+
+    public function testWhatALongJobChangesIsSeenWhileItRuns(): void
+    {
+        self::get('/ferry/');
+        $job = 'wp_update_post(["ID" => get_page_by_path("ferry", OBJECT, "post")->ID, "post_title" => "On time"]); echo work(fn () => str_contains(visit("/ferry/"), "On time"));';
+        self::assertSame('while it runs', $this->job($job));
+    }
+
+    public function testWhatAHookNamesBeforeTheWriteIsSentAfterIt(): void
+    {
+        self::get('/gull/');
+        // Long enough for two turns; each visit stores the page as it still is.
+        $slow = 'add_action("before_delete_post", function () { $began = time(); work(function () use ($began) { visit("/gull/"); return time() - $began > 4; }); }, PHP_INT_MAX); ';
+        $this->job($slow . 'wp_delete_post(get_page_by_path("gull", OBJECT, "post")->ID, true);');
+        self::assertStringContainsString('404', self::get('/gull/')[0]);
+    }
+
+    public function testWhatIsWrittenInATransactionIsSentAfterIt(): void
+    {
+        self::get('/tern/');
+        // Somebody still visits right before the database commits.
+        $in = 'add_filter("query", function ($query) { $query === "COMMIT" && visit("/tern/"); return $query; }, PHP_INT_MAX); $wpdb->query("START TRANSACTION"); wp_update_post(["ID" => get_page_by_path("tern", OBJECT, "post")->ID, "post_title" => "Terns have left"]);'
+            . ' $began = time(); work(function () use ($began) { visit("/tern/"); return time() - $began > 4; }); $wpdb->query("COMMIT"); echo work(fn () => str_contains(visit("/tern/"), "have left"));';
+        self::assertSame('while it runs', $this->job($in));
+    }
+
+    /** @dataProvider plugins */
+    public function testAPageOfAPluginThatHoldsOutput(string $plugin, string $kept): void
+    {
+        self::$blog->plugin($plugin);
+        self::$blog->command('do_action("pagewell_changed", "site");');
+        [$head, $content] = self::get('/buoy/');
+        self::assertStringContainsString('A new buoy', $content, 'the page is not blank');
+        self::assertStringContainsString('</html>', $content);
+        self::assertSame($kept, preg_match('/^X-Pagewell-Refusal: (.*)$/mi', $head, $found) === 1 ? $found[1] : 'kept');
+        self::assertSame($kept === 'kept', str_contains(self::get('/buoy/')[0], 'hit'));
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function plugins(): iterable
+    {
+        yield 'none' => ['', 'kept'];
+        yield 'in a filter that the page is asked with' => ['add_filter("pagewell_lifetime", function ($seconds) { ob_start(); echo "x"; ob_get_clean(); return $seconds; });', 'kept'];
+        yield 'printed at the end' => ['add_action("shutdown", function () { do_action("pagewell_uses", "tides"); echo "<!-- tides -->"; }, -5);', 'kept'];
+        yield 'a buffer that is left open, whose function sets a cookie' => ['add_action("wp_head", fn () => ob_start(function ($page) { setcookie("basket", "1"); return $page; }));', 'set-cookie'];
+        yield 'all buffers flushed in between' => ['add_action("wp_footer", function () { while (ob_get_level() > 0) { ob_end_flush(); } }, 0);', 'sent-early'];
+        yield 'a filter that fails' => ['add_filter("pagewell_lifetime", fn () => throw new RuntimeException("no lifetime"));', 'failed'];
+    }
+
+    /** A script in WordPress as a job, which may ask for pages. */
+    private function job(string $script): string
+    {
+        return self::$blog->command('putenv("FRONT=' . self::$pagewell->address() . '"); ' . self::VISIT . self::WORK . $script);
+    }
+
+    /** @return array{string, string} status and fields, content */
+    private static function get(string $path): array
+    {
+        $options = ['http' => ['ignore_errors' => true, 'timeout' => 60, 'header' => 'Host: blog.test']];
+        $content = (string) file_get_contents(self::$pagewell->address() . $path, false, stream_context_create($options));
+        return [implode("\n", $http_response_header), $content];
+    }
+}
