@@ -312,7 +312,7 @@ async fn get(
 
 /// Whether a render in the background may begin: visitors who wait for a page go first. Where it may not,
 /// the next who is given the stale page asks again.
-fn may_refresh(site: &Site) -> bool {
+pub fn may_refresh(site: &Site) -> bool {
     let may = site.origin.places().is_one_to_spare();
     if !may {
         site.counters.refreshes_put_off.add();

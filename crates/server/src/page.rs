@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::Coding;
+use http_cache::variants::Nominated;
 use http_cache::{Stored, StoredFacts, Timestamp};
 use laid::{Elsewhere, Ends};
 use memcache::Item;
@@ -268,10 +269,15 @@ pub fn dependencies(
 
 /// The number by which the store tells the variants of a page apart.
 pub fn variant(stored: &StoredFacts) -> u32 {
-    if stored.nominated().is_empty() {
+    variant_of(stored.nominated())
+}
+
+/// The number of the variant with these nominated fields.
+pub fn variant_of(nominated: &Nominated) -> u32 {
+    if nominated.is_empty() {
         return 0;
     }
-    xxhash_rust::xxh3::xxh3_64(&stored.nominated().variant_key()) as u32
+    xxhash_rust::xxh3::xxh3_64(&nominated.variant_key()) as u32
 }
 
 /// When a soft change has marked `page`, if one has.
