@@ -11,7 +11,7 @@ use crate::heard::Patience;
 use crate::litespeed;
 use crate::networks::forwarded_scheme;
 use crate::origin::Besides;
-use crate::page::{SharedPage, StoredPage, marked};
+use crate::page::{SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
@@ -528,7 +528,7 @@ fn from_store(
     let now = site.clock.now();
     let payload = page.payload();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
-    status.ttl_seconds = Some(payload.stored.ttl_seconds(now));
+    status.ttl_seconds = Some(ttl_seconds(page, now));
     status.detail = detail;
     let response = serve::page(facts, page, now, &status);
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);

@@ -285,6 +285,17 @@ pub fn marked(page: &Page<StoredPage>) -> Option<Timestamp> {
     page.marked().map(|marked| Timestamp(marked.at_ms))
 }
 
+/// The remaining freshness lifetime of a page in seconds, as `Cache-Status` has it (RFC 9211 section 2.4): zero or
+/// negative where it is stale. A soft change ends the lifetime of the pages that it marks.
+pub fn ttl_seconds(page: &Page<StoredPage>, now: Timestamp) -> i64 {
+    let by_age = page.payload().stored.ttl_seconds(now);
+    let since = |marked: Timestamp| now.0.saturating_sub(marked.0).div_ceil(1000);
+    match marked(page).map(since) {
+        Some(seconds) => by_age.min(-i64::try_from(seconds).unwrap_or(i64::MAX)),
+        None => by_age,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,7 @@ use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, marked};
+use crate::page::{ReadPage, SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::routes::Script;
@@ -242,7 +242,7 @@ fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<Re
     may_use_stale_on(failure, &page.stored, marked(fallback), &facts, policy, now).ok()?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
-    status.ttl_seconds = Some(page.stored.ttl_seconds(now));
+    status.ttl_seconds = Some(ttl_seconds(fallback, now));
     status.detail = Some(failure.as_str());
     if let Failure::Status(code) = failure {
         status.forward_status = Some(code);
