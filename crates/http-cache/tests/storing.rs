@@ -48,6 +48,8 @@ fn directives_that_forbid() {
         ("private, max-age=60", NotStored::Private),
         ("max-age=60, private=\"\"", NotStored::Private),
         ("a=\"b, no-store, max-age=60", NotStored::NoStore),
+        ("max-age=60, x=\"private", NotStored::DirectivesUnreadable),
+        ("must-understand, no-store, max-age=60, x=\"a", NotStored::DirectivesUnreadable),
     ] {
         assert_eq!(refusal(&[("cache-control", line)]), Some(reason), "{line}");
     }
