@@ -6,7 +6,7 @@ mod exchange;
 
 use exchange::{Lines, NOW, after, honouring, store, store_for, stored};
 use http::Method;
-use http_cache::{LifetimeSource, NotStored, Policy, Timestamp};
+use http_cache::{Heuristic, LifetimeSource, NotStored, Policy, Timestamp};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -95,7 +95,10 @@ fn what_declares_nothing_is_not_stored() {
     assert_eq!(refusal(&[]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("etag", "\"1\"")]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("cache-control", "public")]), Some(NotStored::NoLifetime));
-    let guessed = stored(&[("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT")]);
+    let modified = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT")];
+    assert_eq!(refusal(&modified), Some(NotStored::NoLifetime));
+    let policy = Policy { heuristic: Some(Heuristic::default()), ..Policy::default() };
+    let guessed = store_for(&Method::GET, &[], 200, &modified, &policy).unwrap();
     assert_eq!(guessed.lifetime_source, LifetimeSource::Heuristic);
 }
 
