@@ -28,7 +28,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::Nominated;
 use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
-use page_store::{Key, Lease, Target};
+use page_store::{Key, Lease, Number, Target};
 use site_rules::{Handling, Planned, key_without_vary};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -136,8 +136,8 @@ impl Render {
     /// Whether a page that is already stored as this variant is newer than what was rendered.
     pub(super) fn is_overtaken(&self, key: Key<'_>, variant: u32) -> bool {
         let own = (self.right.lease().number(), self.asked);
-        let pages = self.site.store.peek(key);
-        pages.iter().any(|page| page.variant() == variant && asked(page) > own)
+        let (pages, now) = (self.site.store.peek(key), self.site.clock.now());
+        pages.iter().any(|page| page.variant() == variant && is_newer(page, own, now))
     }
 
     fn final_answer(&self, status: StatusCode, reason: &'static str) -> FinalAnswer<'_> {
@@ -229,8 +229,8 @@ impl FinalAnswer<'_> {
         let mut removed = 0;
         for round in 0..ROUNDS_MAX {
             let pages = store.peek(key);
-            let is_newer = |page: &SharedPage| selects(page) && asked(page) > own;
-            if pages.iter().any(is_newer) {
+            let now = self.site.clock.now();
+            if pages.iter().any(|page| selects(page) && is_newer(page, own, now)) {
                 break;
             }
             let older: Vec<_> = pages.iter().filter(|page| ends(page)).cloned().collect();
@@ -254,9 +254,11 @@ impl FinalAnswer<'_> {
     }
 }
 
-/// By what pages are put in order: the lease, and when the origin was asked.
-fn asked(page: &SharedPage) -> (page_store::Number, Timestamp) {
-    (page.lease(), page.payload().stored.request_time())
+/// Whether the page's render began later than the one with this lease, whose request was sent at this time. A page
+/// of a future request is of an earlier process, before the machine's clock was set back.
+fn is_newer(page: &SharedPage, own: (Number, Timestamp), now: Timestamp) -> bool {
+    let asked = page.payload().stored.request_time();
+    asked <= now && (page.lease(), asked) > own
 }
 
 fn is_selected(page: &SharedPage, fields: &dyn Fields) -> bool {
