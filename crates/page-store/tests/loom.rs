@@ -86,15 +86,20 @@ fn render(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn insert_against_change() {
-    explore(|| {
+    insert_against(|store, _| change(store));
+}
+
+/// A render under every schedule of a change of the truth, and of what takes it in.
+fn insert_against(take_in: impl Fn(&TestStore, &AtomicU64) + Sync + Send + 'static) {
+    explore(move || {
         let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
         let rendering = {
             let (store, truth) = (store.clone(), Arc::clone(&truth));
             thread::spawn(move || render(&store, &truth, b"/"))
         };
         truth.store(1, Ordering::SeqCst);
-        change(&store);
-        assert_ne!(stored(&store, b"/"), Some(0), "stale right after the change");
+        take_in(&store, &truth);
+        assert_ne!(stored(&store, b"/"), Some(0), "stale right after it was taken in");
         rendering.join().unwrap();
         assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
         store.validate();
@@ -179,19 +184,7 @@ fn supersede(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn insert_against_an_answer_that_is_not_stored() {
-    explore(|| {
-        let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
-        let rendering = {
-            let (store, truth) = (store.clone(), Arc::clone(&truth));
-            thread::spawn(move || render(&store, &truth, b"/"))
-        };
-        truth.store(1, Ordering::SeqCst);
-        supersede(&store, &truth, b"/");
-        assert_ne!(stored(&store, b"/"), Some(0), "stale right after the answer");
-        rendering.join().unwrap();
-        assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
-        store.validate();
-    });
+    insert_against(|store, truth| supersede(store, truth, b"/"));
 }
 
 #[cfg(not(feature = "without-lease-check"))]
