@@ -73,6 +73,8 @@ pub struct ResponseDirectives {
     pub stale_while_revalidate: Option<u32>,
     /// `stale-if-error`, RFC 5861 §4.
     pub stale_if_error: Option<u32>,
+    /// A quoted string opens and never closes: what is behind it may be part of it or a directive.
+    pub unreadable: bool,
     /// The fields that `no-cache="…"` and `private="…"` name: not kept (§5.2.2.4, §5.2.2.7).
     pub withheld: Vec<HeaderName>,
 }
@@ -81,9 +83,12 @@ impl ResponseDirectives {
     /// Reads Cache-Control lines, or those of a field with the same syntax.
     pub fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
-        for member in lines.flat_map(fields::members) {
-            let (name, argument) = split(member);
-            directives.add(name, &argument);
+        for line in lines {
+            directives.unreadable |= fields::has_open_quote(line);
+            for member in fields::members(line) {
+                let (name, argument) = split(member);
+                directives.add(name, &argument);
+            }
         }
         directives
     }
@@ -252,6 +257,16 @@ mod tests {
             assert!(response(&[line]).no_cache, "{line}");
         }
         assert!(response(&["private=\"a\", private"]).private);
+    }
+
+    #[test]
+    fn an_open_quote_makes_the_whole_unreadable() {
+        // RFC 9110 §5.6.4: nobody can tell where the quoted string was meant to end.
+        for line in ["max-age=60, x=\"private", "x=\"a\\\", max-age=60", "max-age=\"60"] {
+            assert!(response(&[line]).unreadable, "{line}");
+        }
+        assert!(response(&["max-age=60", "x=\"a"]).unreadable);
+        assert!(!response(&["max-age=\"60\", private=\"x-a\""]).unreadable);
     }
 
     #[test]

@@ -170,6 +170,14 @@ impl Members<'_> {
     }
 }
 
+/// Whether a quoted string in the line opens and never closes, so that nobody can tell what it was meant to
+/// hold (RFC 9110 §5.6.4).
+pub(crate) fn has_open_quote(line: &[u8]) -> bool {
+    let mut members = members(line);
+    members.by_ref().for_each(drop);
+    members.quotes == Quotes::Ignore
+}
+
 /// Where the quoted string that opens at `open` closes, if it does (RFC 9110 §5.6.4).
 pub(crate) fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
@@ -226,6 +234,16 @@ mod tests {
         assert_eq!(list("a=\"b\\\", c=\"d, e"), ["a=\"b\\\", c=\"d", "e"]);
         let hostile = "\"\\".repeat(500_000); // Quadratic time would take minutes.
         assert_eq!(members(hostile.as_bytes()).count(), 1);
+    }
+
+    #[test]
+    fn a_quote_that_never_closes_is_noticed() {
+        for line in ["a=\"b", "a=\"b\", c=\"d", "a=\"b\\\"", "\""] {
+            assert!(has_open_quote(line.as_bytes()), "{line}");
+        }
+        for line in ["", "a", "a=\"\"", "a=\"b, \\\"c\", d", "a=\"b\", c=\"d\""] {
+            assert!(!has_open_quote(line.as_bytes()), "{line}");
+        }
     }
 
     #[test]

@@ -31,6 +31,11 @@ fn of(status: u16, lines: &[(&str, &str)], policy: &Policy) -> Option<(u64, Life
     lifetime(status, &headers, &declared, initial_age_ms(&headers, at_once()), at_once(), policy)
 }
 
+/// With heuristic freshness.
+fn guessing() -> Policy {
+    Policy { heuristic: Some(Heuristic::default()), ..Policy::default() }
+}
+
 fn lifetime_of(lines: &[(&str, &str)]) -> Option<(u64, LifetimeSource)> {
     of(200, lines, &Policy::default())
 }
@@ -81,15 +86,16 @@ fn heuristics_for_listed_statuses_with_a_date_only() {
     let modified = ("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT");
     let expected = Some((100_000, LifetimeSource::Heuristic));
     for status in [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501] {
-        assert_eq!(of(status, &[modified], &Policy::default()), expected, "{status}");
+        assert_eq!(of(status, &[modified], &guessing()), expected, "{status}");
     }
     for status in [201, 202, 302, 303, 307, 400, 403, 500, 502, 503, 504, 599] {
-        assert_eq!(of(status, &[modified], &Policy::default()), None, "{status}");
+        assert_eq!(of(status, &[modified], &guessing()), None, "{status}");
     }
-    assert_eq!(lifetime_of(&[]), None);
-    assert_eq!(lifetime_of(&[("last-modified", "yesterday")]), None);
+    assert_eq!(of(200, &[], &guessing()), None);
+    assert_eq!(of(200, &[("last-modified", "yesterday")], &guessing()), None);
+    assert_eq!(lifetime_of(&[modified]), None, "off by default");
     let old = ("last-modified", "Sun, 06 Nov 1983 08:49:37 GMT");
-    assert_eq!(lifetime_of(&[old]), Some((600_000, LifetimeSource::Heuristic)));
+    assert_eq!(of(200, &[old], &guessing()), Some((600_000, LifetimeSource::Heuristic)));
 }
 
 #[test]
@@ -98,12 +104,11 @@ fn heuristics_for_what_is_public_too_unless_otherwise_chosen() {
     let listed = Policy { heuristic: Some(heuristic), ..Policy::default() };
     let lines = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT"), ("cache-control", "public")];
     let guessed = Some((100_000, LifetimeSource::Heuristic));
-    assert_eq!(of(599, &lines, &Policy::default()), guessed);
+    assert_eq!(of(599, &lines, &guessing()), guessed);
     assert_eq!(of(599, &lines, &listed), None);
     assert_eq!(of(200, &lines, &listed), guessed);
-    assert_eq!(of(599, &lines[..1], &Policy::default()), None);
-    let off = Policy { heuristic: None, ..Policy::default() };
-    assert_eq!(of(200, &lines, &off), None);
+    assert_eq!(of(599, &lines[..1], &guessing()), None);
+    assert_eq!(of(200, &lines, &Policy::default()), None);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! Location and Content-Location name, on the same host.
 //!
 //! Invariants: at most three; a refused request (4xx, 501) invalidates nothing, one that may have been
-//! carried out before it failed only its target; another host's pages never, for anyone could empty
+//! carried out before it failed only its target, and so does one that says itself which groups changed;
+//! another host's pages never, for anyone could empty
 //! anyone's store by it. Ports that are the scheme's own do not tell hosts apart,
 //! for behind a front that ends TLS an application writes `https:` where the request came as `http:`.
 
@@ -28,6 +29,10 @@ pub fn invalidates(
     // §4.4: "a non-error response is one with a 2xx or 3xx status code".
     if !(status.is_success() || status.is_redirection()) {
         return if may_have_been_done(status) { pages } else { Vec::new() };
+    }
+    // The application says itself what has changed (RFC 9875 §3). §4.4 asks for the target only.
+    if fields::is_there(headers, "cache-group-invalidation") {
+        return pages;
     }
     for name in ["location", "content-location"] {
         let reference = fields::first(headers, name).and_then(|value| str::from_utf8(value).ok());
@@ -204,6 +209,11 @@ mod tests {
             ["http://other.org/x", "http://example.org:8080/x", "//evil/", "mailto:a@b", "#x", ""]
         {
             assert!(with(reference).is_empty(), "{reference}");
+        }
+        // The application says itself which groups changed, also if it names none.
+        for said in ["", "\"news\""] {
+            let lines = [("location", "/x"), ("cache-group-invalidation", said)];
+            assert_eq!(pages(Method::Unsafe, 302, &lines), ["/a/b?c"]);
         }
         let both = pages(Method::Unsafe, 200, &[("location", "/x"), ("content-location", "/y")]);
         assert_eq!(both, ["/a/b?c", "/x", "/y"]);

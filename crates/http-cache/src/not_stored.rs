@@ -24,6 +24,8 @@ pub enum NotStored {
     NotModified,
     /// `must-understand` with a status that is not known here (RFC 9111 §5.2.2.3).
     StatusNotUnderstood,
+    /// A quoted string in Cache-Control never closes: what is behind it may be a directive.
+    DirectivesUnreadable,
     /// `no-store`, RFC 9111 §5.2.2.5.
     NoStore,
     /// The request said `no-store` (RFC 9111 §5.2.1.5), and the site honours that.
@@ -62,7 +64,7 @@ pub enum NotStored {
 
 impl NotStored {
     /// Every reason there is.
-    pub const ALL: [NotStored; 24] = [
+    pub const ALL: [NotStored; 25] = [
         NotStored::Method,
         NotStored::Interim,
         NotStored::PartialContent,
@@ -70,6 +72,7 @@ impl NotStored {
         NotStored::PartNotStrong,
         NotStored::NotModified,
         NotStored::StatusNotUnderstood,
+        NotStored::DirectivesUnreadable,
         NotStored::NoStore,
         NotStored::RequestNoStore,
         NotStored::Private,
@@ -99,6 +102,7 @@ impl NotStored {
             NotStored::PartNotStrong => "part-not-strong",
             NotStored::NotModified => "not-modified",
             NotStored::StatusNotUnderstood => "status-not-understood",
+            NotStored::DirectivesUnreadable => "directives-unreadable",
             NotStored::NoStore => "no-store",
             NotStored::RequestNoStore => "request-no-store",
             NotStored::Private => "private",
@@ -134,6 +138,9 @@ impl NotStored {
             NotStored::NotModified => "Answer 304 only to If-None-Match or If-Modified-Since.",
             NotStored::StatusNotUnderstood => {
                 "Leave out must-understand, or use a status that RFC 9110 defines."
+            }
+            NotStored::DirectivesUnreadable => {
+                "Close every quoted string in Cache-Control with a quotation mark."
             }
             NotStored::NoStore => {
                 "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is empty."

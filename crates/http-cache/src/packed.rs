@@ -163,6 +163,7 @@ impl Directives {
             must_understand: self.says(MUST_UNDERSTAND),
             stale_while_revalidate: self.stale_while_revalidate(),
             stale_if_error: self.stale_if_error(),
+            unreadable: false,
             withheld: Vec::new(),
         }
     }
@@ -232,6 +233,7 @@ mod tests {
                     must_understand: is(6),
                     stale_while_revalidate: spans[(at + 2) % 4],
                     stale_if_error: spans[(at + 3) % 4],
+                    unreadable: false,
                     withheld: Vec::new(),
                 };
                 let packed = Directives::from(&said);

@@ -1,7 +1,7 @@
 //! What a site may choose. Plain data: where it comes from (flags, a file, rules) is not known here.
 //!
 //! The defaults are those of a site that says nothing: obey what the origin declares, ignore what
-//! visitors ask of caches, guess only where RFC 9111 §4.2.2 allows it and never for long.
+//! visitors ask of caches, guess nothing.
 
 use crate::tags::internal_tag_fields;
 use http::StatusCode;
@@ -12,7 +12,8 @@ use http::header::HeaderName;
 pub struct Policy {
     /// Whether visitors' Cache-Control and Pragma count. Default: ignored.
     pub request_directives: RequestControl,
-    /// Heuristic freshness, RFC 9111 §4.2.2. Default: see [`Heuristic`].
+    /// Heuristic freshness, RFC 9111 §4.2.2. Default: none. The share of the time since the last modification
+    /// says nothing of when a page was taken back, and a program's own 304 confirms what it has not changed.
     pub heuristic: Option<Heuristic>,
     /// A lifetime, in milliseconds from the reception, for responses that declare none (the
     /// micro-cache). Given to 200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410 and 414; never to
@@ -85,7 +86,7 @@ impl Default for Policy {
         internal_fields.extend(internal_tag_fields().map(HeaderName::from_static));
         Policy {
             request_directives: RequestControl::Ignore,
-            heuristic: Some(Heuristic::default()),
+            heuristic: None,
             default_lifetime_ms: None,
             stale_while_revalidate_seconds: 0,
             soft_seconds: 0,

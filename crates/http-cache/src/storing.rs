@@ -82,6 +82,10 @@ pub(crate) fn may_store(
     if directives.no_store && !directives.must_understand {
         return Err(NotStored::NoStore);
     }
+    // Even with must-understand, which may stand in the quoted string.
+    if directives.unreadable {
+        return Err(NotStored::DirectivesUnreadable);
+    }
     if policy.request_directives == RequestControl::Honour && request.cache_control.no_store {
         return Err(NotStored::RequestNoStore);
     }

@@ -135,7 +135,9 @@ fn surrogate_control<'a>(
     cache_name: &str,
 ) -> Option<ResponseDirectives> {
     let mut directives = ResponseDirectives::default();
-    for member in lines.flat_map(fields::members) {
+    let noted = |line: &&[u8]| directives.unreadable |= fields::has_open_quote(line);
+    let lines: Vec<&[u8]> = lines.inspect(noted).collect();
+    for member in lines.into_iter().flat_map(fields::members) {
         let mut parts = member.splitn(2, |byte| *byte == b';');
         let directive = fields::trim(parts.next().unwrap_or_default());
         let addressed = parts.next().map(fields::trim);
@@ -158,7 +160,8 @@ fn surrogate_control<'a>(
         || directives.s_maxage.is_some()
         || directives.no_store
         || directives.no_cache
-        || directives.private;
+        || directives.private
+        || directives.unreadable;
     speaks.then_some(directives)
 }
 

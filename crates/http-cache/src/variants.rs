@@ -89,6 +89,12 @@ impl Nominated {
         Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
     }
 
+    /// The fields and cookies that a response nominates, and their values in the request, whether or not the
+    /// response is stored; `None` where no request could select it.
+    pub fn read(response: &HeaderMap, request: &dyn Fields, policy: &Policy) -> Option<Nominated> {
+        Nominated::of(response, request, policy).ok()
+    }
+
     /// What [`fields`](Self::fields) and [`cookies`](Self::cookies) gave, read back.
     pub fn of_parts(
         mut fields: Vec<(HeaderName, Option<Vec<u8>>)>,

@@ -6,7 +6,7 @@ mod exchange;
 
 use exchange::{Lines, NOW, after, honouring, store, store_for, stored};
 use http::Method;
-use http_cache::{LifetimeSource, NotStored, Policy, Timestamp};
+use http_cache::{Heuristic, LifetimeSource, NotStored, Policy, Timestamp};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -48,6 +48,8 @@ fn directives_that_forbid() {
         ("private, max-age=60", NotStored::Private),
         ("max-age=60, private=\"\"", NotStored::Private),
         ("a=\"b, no-store, max-age=60", NotStored::NoStore),
+        ("max-age=60, x=\"private", NotStored::DirectivesUnreadable),
+        ("must-understand, no-store, max-age=60, x=\"a", NotStored::DirectivesUnreadable),
     ] {
         assert_eq!(refusal(&[("cache-control", line)]), Some(reason), "{line}");
     }
@@ -93,7 +95,10 @@ fn what_declares_nothing_is_not_stored() {
     assert_eq!(refusal(&[]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("etag", "\"1\"")]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("cache-control", "public")]), Some(NotStored::NoLifetime));
-    let guessed = stored(&[("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT")]);
+    let modified = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT")];
+    assert_eq!(refusal(&modified), Some(NotStored::NoLifetime));
+    let policy = Policy { heuristic: Some(Heuristic::default()), ..Policy::default() };
+    let guessed = store_for(&Method::GET, &[], 200, &modified, &policy).unwrap();
     assert_eq!(guessed.lifetime_source, LifetimeSource::Heuristic);
 }
 

@@ -319,6 +319,7 @@ fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, Unreadable
         must_understand: word(6),
         stale_while_revalidate,
         stale_if_error,
+        unreadable: false,
         withheld,
     })
 }

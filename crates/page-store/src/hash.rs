@@ -43,6 +43,7 @@ pub(crate) enum Kind {
     Owner = 6,
     OwnerTag = 7,
     OwnerUrl = 8,
+    Place = 9,
 }
 
 /// The seeds of one store.
@@ -81,6 +82,15 @@ impl Seeds {
     /// The hash of a name in the scope of one owner, whose own hash is given.
     pub(crate) fn owned(&self, site: Site, kind: Kind, owner: Id, name: &[u8]) -> Id {
         self.scoped(site, kind, Some(owner), name)
+    }
+
+    /// The hash of the place of a page: its key, by the key's hash, and its variant; without one, any variant.
+    pub(crate) fn place(&self, key: u64, variant: Option<u32>) -> Id {
+        let mut hasher = self.name.build_hasher();
+        hasher.write_u64(Kind::Place as u64);
+        hasher.write_u64(key);
+        hasher.write_u64(variant.map_or(u64::MAX, u64::from));
+        Id::of(hasher.finish())
     }
 
     fn scoped(&self, site: Site, kind: Kind, owner: Option<Id>, name: &[u8]) -> Id {
@@ -152,6 +162,18 @@ mod tests {
         ids.dedup();
         assert_eq!(ids.len(), before);
         assert!(ids.iter().all(|id| Id::of(id.bits()) == *id));
+    }
+
+    #[test]
+    fn places_are_told_apart_by_key_and_variant() {
+        let seeds = Seeds::from_seed(1);
+        let keys = [0, 1, u64::MAX];
+        let variants = [None, Some(0), Some(1), Some(u32::MAX)];
+        let place = |key| variants.map(|variant| seeds.place(key, variant));
+        let mut ids: Vec<Id> = keys.into_iter().flat_map(place).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), keys.len() * variants.len());
     }
 
     #[test]

@@ -116,6 +116,10 @@ impl<P> Index<P> {
         if self.predicates.any_between(dependencies.site(), lease, arrival) {
             return Err(Refused::ChangedSince);
         }
+        let answered = dependencies.place_id().map_or(0, |place| self.last_answer(place));
+        if answered > lease.0 && arrival > lease {
+            return Err(Refused::Superseded);
+        }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {

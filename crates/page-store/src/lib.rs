@@ -6,7 +6,7 @@
 //! render holds a [`Lease`], the clock's value when it began; [`Store::insert`] checks and inserts in one
 //! step. Where to read: `store.rs` (lookup, insertion, locks), `change.rs` (changes, settling),
 //! `predicate.rs` (changes without a name), `index.rs` (the checks), `tags.rs` (the dependency index; `runs.rs`: its edges; `urls.rs`),
-//! `owners.rs` (private pages), `rewarm.rs`, `told.rs` (what a change touched), `restore.rs` (what outlives the process), `evict.rs`, `unused.rs`, `fill.rs` (collapse).
+//! `owners.rs` (private pages), `rewarm.rs`, `supersede.rs` (answers that are not stored), `told.rs` (what a change touched), `restore.rs` (what outlives the process), `evict.rs`, `unused.rs`, `fill.rs` (collapse).
 //!
 //! No sockets, no clock, no logging, no `unsafe`. Times come in as arguments. It knows nothing of HTTP: keys
 //! and tags are bytes, what is stored is the caller's [`Payload`]. Every structure is bounded by [`Limits`].
@@ -38,6 +38,7 @@ mod shards;
 mod slab;
 mod stats;
 mod store;
+mod supersede;
 mod sync;
 mod table;
 mod tags;
@@ -63,6 +64,7 @@ pub use refused::{NotStored, Refused};
 pub use restore::{Found, NotRestored, Restoring, Stay, Walk, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
+pub use supersede::Superseded;
 pub use sync::POISONED;
 pub use told::{Name, TOLD_MAX, Told};
 pub use unused::{Older, Round};

@@ -10,6 +10,7 @@
 
 use crate::address;
 use crate::hash::{Id, Kind, Seeds};
+use crate::page::Key;
 use crate::refused::Refused;
 
 /// One of the sites that share the store; the caller numbers them. Names of data are the site's own.
@@ -143,6 +144,8 @@ pub struct Dependencies {
     site: Site,
     path_and_query: Box<[u8]>,
     owner: Option<Id>,
+    /// Where the page is stored, if the caller says so.
+    place: Option<Id>,
     url: Id,
     /// Sorted, each once.
     ids: Vec<Id>,
@@ -173,12 +176,13 @@ impl Dependencies {
         ids.sort_unstable();
         let implied = ids.len();
         let (seeds, path_and_query) = (seeds.clone(), path_and_query.into());
-        let (owner, refused) = (None, None);
+        let (owner, place, refused) = (None, None, None);
         Self {
             seeds,
             site,
             path_and_query,
             owner,
+            place,
             url,
             ids,
             implied,
@@ -206,6 +210,14 @@ impl Dependencies {
                 self.implied += 1;
             }
         }
+        self
+    }
+
+    /// Says under which key and as which variant the page is stored: a later answer of the origin for that
+    /// place ([`Store::supersede`](crate::Store::supersede)) forbids to share it. It is no dependency: nothing
+    /// is kept for it with the page.
+    pub fn place(&mut self, key: Key<'_>, variant: u32) -> &mut Self {
+        self.place = Some(self.seeds.place(key.hash, Some(variant)));
         self
     }
 
@@ -274,6 +286,10 @@ impl Dependencies {
     /// The name of the page's owner, if it has one.
     pub(crate) fn owner_id(&self) -> Option<Id> {
         self.owner
+    }
+
+    pub(crate) fn place_id(&self) -> Option<Id> {
+        self.place
     }
 
     pub(crate) fn refused(&self) -> Option<Refused> {

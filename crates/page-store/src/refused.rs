@@ -15,7 +15,8 @@ pub enum Refused {
     Unsettled,
     /// It began before the oldest change that is still remembered: nobody can say any more.
     LeaseTooOld,
-    /// The store holds the same variant from a render that began later.
+    /// The store holds the same variant from a render that began later, or the origin has answered such a
+    /// render with what is not stored.
     Superseded,
     /// It is larger than one page may be.
     TooLarge,

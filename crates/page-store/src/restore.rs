@@ -230,6 +230,7 @@ impl<P: Payload> Shared<P> {
         }
         if lease::is_checked() {
             index.check_restored(dependencies).map_err(NotRestored::Refused)?;
+            self.check_key(index, page).map_err(NotRestored::Refused)?;
         }
         let stored = self.shards.same_hash(page.hash());
         let others = stored.as_slice();

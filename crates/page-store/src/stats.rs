@@ -33,6 +33,8 @@ pub struct Counters {
     pub owner_displaced: u64,
     /// Pages removed by the caller.
     pub removed: u64,
+    /// Pages removed because the origin has given a later answer that is not stored.
+    pub superseded: u64,
     /// Changes applied, those that were opened among them.
     pub changes: u64,
     /// Changes by predicate among these.

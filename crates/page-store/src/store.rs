@@ -303,6 +303,7 @@ impl<P: Payload> Shared<P> {
         }
         if lease::is_checked() {
             index.check(dependencies, page.lease())?;
+            self.check_place(index, page)?;
         }
         let (replaced, queue) = self.make_room_under_key(index, page)?;
         for old in &replaced {

@@ -86,15 +86,20 @@ fn render(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn insert_against_change() {
-    explore(|| {
+    insert_against(|store, _| change(store));
+}
+
+/// A render under every schedule of a change of the truth, and of what takes it in.
+fn insert_against(take_in: impl Fn(&TestStore, &AtomicU64) + Sync + Send + 'static) {
+    explore(move || {
         let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
         let rendering = {
             let (store, truth) = (store.clone(), Arc::clone(&truth));
             thread::spawn(move || render(&store, &truth, b"/"))
         };
         truth.store(1, Ordering::SeqCst);
-        change(&store);
-        assert_ne!(stored(&store, b"/"), Some(0), "stale right after the change");
+        take_in(&store, &truth);
+        assert_ne!(stored(&store, b"/"), Some(0), "stale right after it was taken in");
         rendering.join().unwrap();
         assert_ne!(stored(&store, b"/"), Some(0), "stale at the end");
         store.validate();
@@ -160,9 +165,52 @@ fn private_insert_against_a_change_of_its_owner() {
     });
 }
 
+/// A final answer that is not stored, given to a render that read `truth`: what is older is over.
+fn supersede(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
+    let lease = store.lease();
+    let version = truth.load(Ordering::SeqCst);
+    let key = store.key(key);
+    let older = || -> Vec<Page<Version>> {
+        let found = store.peek(key);
+        found.iter().filter(|page| page.payload().0 < version).cloned().collect()
+    };
+    store.supersede(key, &[0], &lease, &older());
+    // A page may come in between the look and the call.
+    while !older().is_empty() {
+        store.supersede(key, &[0], &lease, &older());
+    }
+}
+
+#[test]
+#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
+fn insert_against_an_answer_that_is_not_stored() {
+    insert_against(|store, truth| supersede(store, truth, b"/"));
+}
+
 #[cfg(not(feature = "without-lease-check"))]
 mod checked {
     use super::*;
+
+    /// A page that gets another form meanwhile is removed all the same, and one that is newer stays.
+    #[test]
+    fn replacing_a_payload_against_an_answer_that_is_not_stored() {
+        explore(|| {
+            let (store, truth) = (store(), Arc::new(AtomicU64::new(1)));
+            insert(&store, b"a", &store.lease(), 0).unwrap();
+            let replacing = {
+                let store = store.clone();
+                thread::spawn(move || replace(&store, b"a"))
+            };
+            supersede(&store, &truth, b"a");
+            assert_eq!(stored(&store, b"a"), None, "stale right after the answer");
+            replacing.join().unwrap();
+            assert_eq!(stored(&store, b"a"), None, "stale at the end");
+            insert(&store, b"a", &store.lease(), 1).unwrap();
+            supersede(&store, &truth, b"a");
+            assert_eq!(stored(&store, b"a"), Some(1), "a newer page was removed");
+            store.validate();
+        });
+    }
 
     /// A drop of several pages lets go of the lock between any two: what enters meanwhile.
     #[test]

@@ -132,6 +132,26 @@ fn changes_by_predicate() {
     });
 }
 
+/// Rule 9: nothing older than an answer that is not stored is found or shared once it was given.
+#[test]
+fn answers_that_are_not_stored() {
+    check("a page is taken back", Limits::ROOMY, || {
+        vec![request(A), store_only(A), actors::withdrawal(A)]
+    });
+    check("two requests, a page is taken back", Limits::ROOMY, || {
+        vec![request(A), request(A), actors::withdrawal(A)]
+    });
+    check("a page is taken back twice", Limits::ROOMY, || {
+        vec![store_only(A), actors::withdrawal(A), actors::withdrawal(A)]
+    });
+    check("a page is taken back, a change", Limits::ROOMY, || {
+        vec![store_only(A), actors::withdrawal(A), writer(0)]
+    });
+    check("a page is taken back, one answer remembered", Limits::FORGETFUL, || {
+        vec![store_only(A), actors::withdrawal(A), writer(1)]
+    });
+}
+
 #[test]
 fn private_pages() {
     check("a private tag", Limits::ROOMY, || {

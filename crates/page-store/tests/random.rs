@@ -77,6 +77,13 @@ enum Call {
     LetGo(usize),
     SettleAbandoned,
     Remove(usize),
+    /// An answer that is not stored: which of the pages at the URL are older is in the bits.
+    Supersede {
+        lease: usize,
+        url: usize,
+        variant: u32,
+        older: u8,
+    },
     Replace {
         url: usize,
         bytes: usize,
@@ -133,6 +140,9 @@ fn call() -> impl Strategy<Value = Call> {
         1 => place().prop_map(Call::LetGo),
         1 => Just(Call::SettleAbandoned),
         1 => url().prop_map(Call::Remove),
+        3 => (place(), url(), 0..3u32, any::<u8>()).prop_map(|(lease, url, variant, older)| {
+            Call::Supersede { lease, url, variant, older }
+        }),
         3 => (url(), 0..3_000usize).prop_map(|(url, bytes)| Call::Replace { url, bytes }),
         3 => (place(), 0..5u64, made_from())
             .prop_map(|(lease, back, made_from)| Call::Share { lease, back, made_from }),
@@ -196,6 +206,9 @@ impl Run {
                 self.oracle.settle_abandoned(number.get());
             }
             Call::Remove(url) => self.remove(*url),
+            Call::Supersede { lease, url, variant, older } => {
+                self.supersede(*lease, URLS[*url], *variant, *older);
+            }
             Call::Replace { url, bytes } => self.replace(*url, *bytes),
             Call::Share { lease, back, made_from } => self.share(*lease, *back, made_from),
             Call::Ask(url) => drop(self.ask(*url)),
@@ -303,6 +316,25 @@ impl Run {
         }
     }
 
+    /// The variants of the pages that are older are superseded, and one more.
+    fn supersede(&mut self, lease: usize, url: &'static str, variant: u32, bits: u8) {
+        let Some(lease) = &self.leases[lease] else { return };
+        let key = self.store.key(url.as_bytes());
+        let found = self.store.peek(key);
+        let is_chosen = |(at, _): &(usize, &Page<Made>)| bits >> (at % 8) & 1 == 1;
+        let older: Vec<Page<Made>> =
+            found.iter().enumerate().filter(is_chosen).map(|(_, page)| page.clone()).collect();
+        let mut variants: Vec<u32> = older.iter().map(|page| page.variant()).collect();
+        variants.push(variant);
+        let done = self.store.supersede(key, &variants, lease, &older);
+        let renders: Vec<u64> = older.iter().map(|page| page.payload().from).collect();
+        let number = done.number.get();
+        let removed = self.oracle.supersede(number, url, &variants, lease.number().get(), &renders);
+        let gone: Vec<u64> = done.removed.iter().map(|page| page.payload().from).collect();
+        assert_eq!(gone, removed);
+        assert!(done.removed.iter().all(|page| !page.is_stored()));
+    }
+
     /// Another form of the same render: the oracle, which knows renders only, sees no difference.
     fn replace(&mut self, url: usize, bytes: usize) {
         let candidates = self.store.peek(self.store.key(URLS[url].as_bytes()));
@@ -334,7 +366,8 @@ impl Run {
         let Some(lease) = &self.leases[lease] else { return };
         let at = self.stamps.len().saturating_sub(1 + back as usize);
         let arrival = self.stamps[at];
-        let dependencies = self.depends(made_from);
+        let mut dependencies = self.depends(made_from);
+        dependencies.place(self.store.key(made_from.url.as_bytes()), 0);
         let may = self.store.may_share(lease.number(), arrival, &dependencies).is_ok();
         let (lease, arrival) = (lease.number().get(), arrival.get());
         if may {

@@ -26,9 +26,10 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         say(&format!("{name}: on this machine: {warning}"))?;
     }
     for site in std::iter::once(&config).chain(config.other_sites.iter().map(|site| &**site)) {
-        if let Some(told) = site.rules.never_reached() {
+        let rules = [site.rules.never_reached(), site.rules.without_effect()];
+        for warning in rules.into_iter().flatten() {
             let host = site.hosts.canonical.as_ref().map(|host| format!("{host}: "));
-            say(&format!("{name}: {}{told}", host.unwrap_or_default()))?;
+            say(&format!("{name}: {}{warning}", host.unwrap_or_default()))?;
         }
     }
     if !config.listen_tls.is_empty() {

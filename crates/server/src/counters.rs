@@ -42,6 +42,7 @@ counters! {
     followers: "Requests that wait for another's render now.",
     joins_refused: "Requests that could not share a render because of a change since it began.",
     stored: "Pages stored.",
+    superseded: "Pages removed because the origin has given a later answer that does not take their place.",
     not_stored: "Responses to GET that were not stored.",
     store_refused: "Pages that were not stored because of a change since their render began.",
     rewarmed: "Pages rendered anew in the background after a change.",

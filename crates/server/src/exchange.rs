@@ -11,7 +11,7 @@ use crate::heard::Patience;
 use crate::litespeed;
 use crate::networks::forwarded_scheme;
 use crate::origin::Besides;
-use crate::page::{SharedPage, StoredPage, marked};
+use crate::page::{SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
@@ -312,7 +312,7 @@ async fn get(
 
 /// Whether a render in the background may begin: visitors who wait for a page go first. Where it may not,
 /// the next who is given the stale page asks again.
-fn may_refresh(site: &Site) -> bool {
+pub fn may_refresh(site: &Site) -> bool {
     let may = site.origin.places().is_one_to_spare();
     if !may {
         site.counters.refreshes_put_off.add();
@@ -528,7 +528,7 @@ fn from_store(
     let now = site.clock.now();
     let payload = page.payload();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
-    status.ttl_seconds = Some(payload.stored.ttl_seconds(now));
+    status.ttl_seconds = Some(ttl_seconds(page, now));
     status.detail = detail;
     let response = serve::page(facts, page, now, &status);
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::Coding;
+use http_cache::variants::Nominated;
 use http_cache::{Stored, StoredFacts, Timestamp};
 use laid::{Elsewhere, Ends};
 use memcache::Item;
@@ -268,15 +269,31 @@ pub fn dependencies(
 
 /// The number by which the store tells the variants of a page apart.
 pub fn variant(stored: &StoredFacts) -> u32 {
-    if stored.nominated().is_empty() {
+    variant_of(stored.nominated())
+}
+
+/// The number of the variant with these nominated fields.
+pub fn variant_of(nominated: &Nominated) -> u32 {
+    if nominated.is_empty() {
         return 0;
     }
-    xxhash_rust::xxh3::xxh3_64(&stored.nominated().variant_key()) as u32
+    xxhash_rust::xxh3::xxh3_64(&nominated.variant_key()) as u32
 }
 
 /// When a soft change has marked `page`, if one has.
 pub fn marked(page: &Page<StoredPage>) -> Option<Timestamp> {
     page.marked().map(|marked| Timestamp(marked.at_ms))
+}
+
+/// The remaining freshness lifetime of a page in seconds, as `Cache-Status` has it (RFC 9211 section 2.4): zero or
+/// negative where it is stale. A soft change ends the lifetime of the pages that it marks.
+pub fn ttl_seconds(page: &Page<StoredPage>, now: Timestamp) -> i64 {
+    let by_age = page.payload().stored.ttl_seconds(now);
+    let since = |marked: Timestamp| now.0.saturating_sub(marked.0).div_ceil(1000);
+    match marked(page).map(since) {
+        Some(seconds) => by_age.min(-i64::try_from(seconds).unwrap_or(i64::MAX)),
+        None => by_age,
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,19 @@ pub struct Keep {
     request_time: Timestamp,
 }
 
+impl Keep {
+    /// The response is not kept: what is stored for the same request is over (rule 9). A 304 answers a
+    /// condition of the owner's own and says nothing of the copy.
+    fn end_copies(&self, site: &Site, status: StatusCode, reason: &'static str) {
+        let copies = site.store.peek(site.store.key(&self.key));
+        if status != StatusCode::NOT_MODIFIED && !copies.as_slice().is_empty() {
+            let (page, began) =
+                ((&*self.key, self.target.page()), (&self.lease, self.request_time));
+            render::end_private_copies(site, page, began, (status, reason));
+        }
+    }
+}
+
 /// Answers a GET or HEAD with a session's cookie: by its owner's copy, or by passing it on, whose response
 /// may become one.
 pub async fn answer(
@@ -155,8 +168,12 @@ pub async fn take(
     let Some(copies) = &site.config.private else { return Taken::PassOn(response, None) };
     let mut stored = match storable(site, copies, &keep, head, &response) {
         Ok(Some(stored)) => stored,
-        Ok(None) => return Taken::PassOn(response, None),
+        Ok(None) => {
+            keep.end_copies(site, response.status, "not-kept");
+            return Taken::PassOn(response, None);
+        }
         Err(reason) => {
+            keep.end_copies(site, response.status, reason);
             site.counters.not_stored.add();
             return Taken::PassOn(response, Some(reason));
         }
@@ -165,6 +182,7 @@ pub async fn take(
     render::understand(site, &head.method, &head.headers, &mut response, Some(&mut stored));
     if stored.headers.contains_key(header::CONTENT_ENCODING) {
         // Its owner may ask from a browser that does not know it.
+        keep.end_copies(site, response.status, "owner-coded");
         return Taken::PassOn(response, Some("owner-coded"));
     }
     let mut status =

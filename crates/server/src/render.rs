@@ -15,11 +15,14 @@
 mod collect;
 mod parts;
 mod revised;
+mod superseded;
 mod told;
 mod turns;
 mod understood;
 
 pub use parts::Ranges;
+use superseded::Unstored;
+pub use superseded::end_private_copies;
 use told::apart;
 pub use told::kept_for_owner;
 use turns::Taken;
@@ -31,7 +34,7 @@ use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, marked};
+use crate::page::{ReadPage, SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::routes::Script;
@@ -174,6 +177,11 @@ pub enum Refreshed {
 pub async fn refresh(site: Arc<Site>, mut ask: Ask) -> Refreshed {
     let answerer = answerer(&site, &ask.target, &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return Refreshed::Done };
+    if turns::is_personal(&site, &ask)
+        && let Some(all) = superseded::for_everybody(&site, &ask)
+    {
+        ask = all;
+    }
     let Some(right) = turns::to_refresh(&site, &ask) else { return Refreshed::Overtaken };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
     let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
@@ -234,7 +242,7 @@ fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<Re
     may_use_stale_on(failure, &page.stored, marked(fallback), &facts, policy, now).ok()?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
-    status.ttl_seconds = Some(page.stored.ttl_seconds(now));
+    status.ttl_seconds = Some(ttl_seconds(fallback, now));
     status.detail = Some(failure.as_str());
     if let Failure::Status(code) = failure {
         status.forward_status = Some(code);
@@ -295,6 +303,8 @@ struct Render {
     for_nobody: Option<Arc<ForNobody>>,
     /// When the origin was asked first, in milliseconds since 1970.
     began_ms: Option<u64>,
+    /// When it was asked last.
+    asked: Timestamp,
 }
 
 /// What a render in the background leaves for whoever began it.
@@ -321,10 +331,16 @@ impl Render {
                 Attempt::Unconditionally(render) | Attempt::ForRange(render) => render,
             };
         }
-        // A 304 to a request without a condition.
-        let failure = Unsent::Failed(Failure::InvalidResponse);
-        let response = forward::failed(&render.site, failure, render.ask.why);
-        render.give_up(response, Outcome::Failed(Failure::InvalidResponse));
+        render.unusable();
+    }
+
+    /// RFC 9110 section 15.4.5: a 304 to a request without a condition says nothing that could be used, so the
+    /// origin has failed.
+    fn unusable(self: Box<Self>) {
+        let failure = Failure::InvalidResponse;
+        self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
+        let response = on_failure(&self.site, &self.ask, failure);
+        self.give_up(response, Outcome::Failed(failure));
     }
 
     /// Asks the origin once: for the page, or whether `validate` still holds.
@@ -339,6 +355,8 @@ impl Render {
             // Coded here, once for everybody.
             headers.remove(header::ACCEPT_ENCODING);
         }
+        // A refresh may be of a page without a validator.
+        let validate = validate.filter(|page| page.payload().stored.can_be_validated());
         let known = validate.as_ref().map(|page| page.response());
         make_conditional(&mut headers, known.as_ref());
         if validate.is_none() {
@@ -346,6 +364,7 @@ impl Render {
         }
         let request_time = self.site.clock.now();
         self.began_ms.get_or_insert(request_time.0);
+        self.asked = request_time;
         self.site.counters.renders.add();
         // A trace, and what Pagewell can, go into the lines that are sent, and count for nothing else.
         let config = &self.site.config;
@@ -363,7 +382,10 @@ impl Render {
             Some(page) if response.status == StatusCode::NOT_MODIFIED => {
                 self.not_modified(&page, response, &sent)
             }
-            _ if response.status == StatusCode::NOT_MODIFIED => Attempt::Unconditionally(self),
+            _ if response.status == StatusCode::NOT_MODIFIED => {
+                self.unusable();
+                Attempt::Done
+            }
             _ => self.responded(response, &sent).await,
         }
     }
@@ -476,6 +498,8 @@ impl Render {
             }
             Err(reason) => {
                 self.understand(&mut response, None);
+                let (code, headers) = (response.status, &response.headers);
+                self.supersede(Unstored { status: code, headers, reason });
                 self.not_shareable();
                 self.tell_not_stored(reason, Some(response.status), &response.headers);
                 if reason == http_cache::NotStored::TooLarge.as_str() {

@@ -430,6 +430,20 @@ impl Site {
         }
     }
 
+    /// Whether pages may be used that are not in the store here: those of a snapshot that is not loaded yet, or
+    /// of the process that has taken over.
+    pub fn has_pages_elsewhere(&self) -> bool {
+        self.is_leaving() || self.snapshots.as_ref().is_some_and(|all| !all.is_taken_up())
+    }
+
+    /// The origin has given a later answer for these pages: whatever was kept of them for another process is over.
+    pub fn superseded_elsewhere(&self, targets: &[Target<'_>]) {
+        if let Some(snapshots) = &self.snapshots {
+            snapshots.note(targets);
+        }
+        self.hand_on(targets, Strength::Drop);
+    }
+
     /// Tells the other machines of a change.
     pub fn tell_others(&self, targets: &[Target<'_>], strength: Strength) {
         if let Some(others) = &self.others {

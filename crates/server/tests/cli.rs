@@ -533,6 +533,7 @@ fn check_warns_of_rules_that_are_never_reached_and_of_directories_that_are_not_t
         "admin: there is no directory /no/such",
         "memcached.listen: there is no directory /no/such",
         "rule 3 is never reached: rule 2 has no conditions",
+        "rule 3 has no effect: it sets nothing",
     ] {
         assert!(said.contains(words), "{words} is not in\n{said}");
     }

@@ -190,6 +190,36 @@ fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
     assert!(!is_hit(&get(&pagewell, &path(3))));
 }
 
+/// A page that may be served stale for long, until it is taken back.
+const TAKEN_BACK: &str = r#"<?php
+if (file_exists(getenv('NOTES') . '/gone')) {
+    http_response_code(404);
+    header('Cache-Control: no-store');
+    exit('gone');
+}
+header('Cache-Control: public, max-age=0, stale-while-revalidate=3600');
+echo 'one';
+"#;
+
+/// No change was told, but clients were answered 404.
+#[test]
+fn a_page_that_the_origin_took_back_does_not_come_back_when_it_is_killed() {
+    let files = Files::new();
+    files.site.file("page.php", TAKEN_BACK);
+    let pagewell = files.serve("");
+    stored(&pagewell, "/page.php");
+    stop(pagewell);
+    let mut pagewell = files.serve_warm();
+    assert_eq!(get(&pagewell, "/page.php").text(), "one");
+    fs::write(files.site.at("notes/gone"), "").expect("it is written");
+    until("it is taken back", || get(&pagewell, "/page.php").status == 404);
+    assert_eq!(counter(&pagewell, "superseded"), 1);
+    pagewell.kill();
+    let pagewell = files.serve("");
+    until("all is read", || pagewell.log().contains("snapshot-loaded"));
+    assert_eq!(get(&pagewell, "/page.php").status, 404);
+}
+
 /// Changes the first page's truth, when it may, and says so.
 const WRITE: &str = r#"<?php
 note('began');

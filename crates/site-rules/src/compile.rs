@@ -34,6 +34,8 @@ pub struct SiteRules {
     /// Whether a rule looks at responses.
     pub(crate) responsive: bool,
     watches_load: bool,
+    /// The number of the last rule, where it sets nothing.
+    last_sets_nothing: Option<usize>,
 }
 
 /// What is wrong with a rule, in a sentence for the operator.
@@ -85,6 +87,7 @@ impl SiteRules {
         if rules.len() > RULES_MAX {
             return Err(RuleError(format!("rule: {RULES_MAX} rules at most")));
         }
+        let last_sets_nothing = rules.last().filter(|rule| sets_nothing(rule)).map(|_| rules.len());
         let read = |(at, raw): (usize, &raw::Rule)| {
             rule(raw, &around).map_err(|error| {
                 let name = raw.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -106,6 +109,7 @@ impl SiteRules {
             rules,
             lists,
             form,
+            last_sets_nothing,
         })
     }
 
@@ -135,6 +139,15 @@ impl SiteRules {
         ))
     }
 
+    /// That the last rule has no effect, in a sentence: it sets nothing, and keeps no request from a rule after
+    /// it.
+    pub fn without_effect(&self) -> Option<String> {
+        let last = self.last_sets_nothing?;
+        Some(format!(
+            "rule {last} has no effect: it sets nothing, and there is no rule after it that it could keep requests from"
+        ))
+    }
+
     /// Whether the load counts: only then need it be found out.
     pub fn watches_load(&self) -> bool {
         self.watches_load
@@ -145,6 +158,7 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
     contradictions(raw, around)?;
     let conditions = conditions(raw)?;
     let response = response(raw)?;
+    without_effect(raw, &conditions, response.as_ref())?;
     let normal = policies(raw, raw.store.as_ref(), &raw.stale_while_revalidate, &around.base)?;
     let saturated = match &raw.when_saturated {
         None => None,
@@ -187,6 +201,22 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
         languages: raw.language.as_slice().iter().map(|word| word.as_str().into()).collect(),
         country_header: raw.country_header.as_ref().map(|name| name.to_ascii_lowercase().into()),
     })
+}
+
+/// Whether a rule has conditions at most.
+fn sets_nothing(raw: &raw::Rule) -> bool {
+    let of_request = raw.bypass || raw.after_write.is_some() || raw.server_timing.is_some();
+    !of_request && !is_about_pages(raw)
+}
+
+/// Whether a rule says something of stored pages, which only GET and HEAD get.
+fn is_about_pages(raw: &raw::Rule) -> bool {
+    let some = |words: &Words| !words.as_slice().is_empty();
+    let stores = raw.store.is_some() || some(&raw.ignore) || raw.when_saturated.is_some();
+    let stale = [&raw.stale_while_revalidate, &raw.stale_if_error].iter().any(|key| key.is_some());
+    let lists = [&raw.vary_cookies, &raw.session_cookie, &raw.ignore_cookies, &raw.language];
+    let copies = raw.shared_with_sessions || raw.device_classes || raw.country_header.is_some();
+    stores || stale || raw.stale_on.is_some() || lists.into_iter().any(some) || copies
 }
 
 /// What cannot be meant.
@@ -232,6 +262,38 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
     }
     if raw.country_header.is_some() && !around.has_trusted_proxies {
         return Err("country_header: is believed only when it comes from one of trusted_proxies, and there are none".into());
+    }
+    Ok(())
+}
+
+/// Refuses a rule that can have no effect: a lifetime for a status that is given none, or storing for methods
+/// whose responses are not stored.
+fn without_effect(
+    raw: &raw::Rule,
+    conditions: &Conditions,
+    response: Option<&ResponseConditions>,
+) -> Result<(), String> {
+    let statuses = response.map_or(&[][..], |response| &response.statuses);
+    let fits = |code: &u16| {
+        let mut fitting = statuses.iter();
+        statuses.is_empty() || fitting.any(|range| (range.first..=range.last).contains(code))
+    };
+    if raw.store.is_some() && !STORE_STATUSES.iter().any(fits) {
+        return Err(format!(
+            "store: has no effect, because when_status names only statuses that are given no lifetime; they are given to {STORE_STATUSES:?}"
+        ));
+    }
+    if let Some(Store::ByStatus(table)) = &raw.store {
+        let known = |word: &String| word.parse().is_ok_and(|code| STORE_STATUSES.contains(&code));
+        let missed = |word: &&String| known(word) && !word.parse().is_ok_and(|code| fits(&code));
+        if let Some(word) = table.keys().find(missed) {
+            return Err(format!("store: {word:?} has no effect, because when_status excludes it"));
+        }
+    }
+    let gets_pages = |method: &http::Method| matches!(method.as_str(), "GET" | "HEAD");
+    let methods = &conditions.methods;
+    if is_about_pages(raw) && !methods.is_empty() && !methods.iter().any(gets_pages) {
+        return Err("method: the rule has no effect, because it is about stored pages, and only GET and HEAD get those".into());
     }
     Ok(())
 }

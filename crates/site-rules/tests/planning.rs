@@ -317,6 +317,11 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("header = \"a b\"", "name: value"),
         ("path = \"admin\"", "begin with /"),
         ("method = \"a b\"", "method"),
+        ("when_status = 403\nstore = \"30m\"", "store: has no effect, because when_status"),
+        ("when_status = [\"5xx\", 403]\nstore = \"1s\"", "they are given to [200, "),
+        ("when_status = 404\nstore = { 200 = \"1s\" }", "\"200\" has no effect"),
+        ("method = \"POST\"\nstore = \"1s\"", "only GET and HEAD"),
+        ("method = [\"POST\", \"PUT\"]\nlanguage = \"de\"", "only GET and HEAD"),
         ("method = \"get\"", "method: \"get\": write GET"),
         ("method = [\"GET\", \"Purge\"]", "write PURGE"),
         ("host = \"http://x/\"", "host: \"http://x/\" is no host"),
@@ -325,6 +330,14 @@ fn rules_that_cannot_be_meant_are_refused() {
     ] {
         let said = try_rules(&format!("[[rule]]\nname = \"it\"\n{text}")).unwrap_err();
         assert!(said.starts_with("rule 1 (it): ") && said.contains(part), "{text}: {said}");
+    }
+    for text in [
+        "when_status = [403, 404]\nstore = \"1s\"",
+        "when_status = \"4xx\"\nstore = { 404 = \"1s\", other = \"2s\" }",
+        "method = [\"POST\", \"HEAD\"]\nstore = \"1s\"",
+        "method = \"POST\"\nafter_write = \"1s\"",
+    ] {
+        assert!(try_rules(&format!("[[rule]]\n{text}")).is_ok(), "{text}");
     }
     assert!(try_rules("cookies.unknown = \"x\"").unwrap_err().contains("declared"));
     assert!(try_rules("keys.trailing_slash = \"x\"").unwrap_err().contains("keys.trailing_slash"));

@@ -24,6 +24,19 @@ fn restoring(store: &TestStore) -> thread::JoinHandle<()> {
     })
 }
 
+/// An answer that is not stored stands against what is restored under its key, of whatever variant.
+#[test]
+#[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
+fn restoring_against_an_answer_that_is_not_stored() {
+    against(2, |store| {
+        let key = store.key(KEY);
+        let lease = store.lease();
+        let _ = store.supersede(key, &[7], &lease, store.peek(key).as_slice());
+        // A page may come in between the look and the call.
+        let _ = store.supersede(key, &[7], &lease, store.peek(key).as_slice());
+    });
+}
+
 fn open_all(store: &TestStore) -> Opened {
     store.open(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop)
 }

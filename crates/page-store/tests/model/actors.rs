@@ -135,6 +135,7 @@ impl World {
                 None => dependencies.tag(TAGS[*datum]),
             };
         }
+        dependencies.place(self.store.key(&page.key()), 0);
         dependencies
     }
 
@@ -326,6 +327,67 @@ impl Actor for StoreOnly {
                 (self.lease, self.done) = (None, true);
                 "stores"
             }
+        }
+    }
+}
+
+/// A page that its origin takes back without a change: the row changes, and a render gets a final answer that
+/// is not stored. From that answer on, nothing older may be used.
+pub fn withdrawal(page: Pages) -> Box<dyn Actor> {
+    Box::new(Withdrawal { page, state: Withdrawing::Committing })
+}
+
+struct Withdrawal {
+    page: Pages,
+    state: Withdrawing,
+}
+
+enum Withdrawing {
+    Committing,
+    Beginning,
+    Reading(Lease),
+    Superseding(Lease, Content),
+    Done,
+}
+
+impl Actor for Withdrawal {
+    fn is_done(&self) -> bool {
+        matches!(self.state, Withdrawing::Done)
+    }
+
+    fn can_go_on(&self) -> bool {
+        true
+    }
+
+    fn step(&mut self, world: &mut World) -> &'static str {
+        match std::mem::replace(&mut self.state, Withdrawing::Done) {
+            Withdrawing::Committing => {
+                self.page.reads.iter().for_each(|datum| world.visible[*datum] += 1);
+                self.state = Withdrawing::Beginning;
+                "commits without a word"
+            }
+            Withdrawing::Beginning => {
+                self.state = Withdrawing::Reading(world.store.lease());
+                "takes a lease"
+            }
+            Withdrawing::Reading(lease) => {
+                self.state = Withdrawing::Superseding(lease, world.render(self.page));
+                "gets an answer that is not stored"
+            }
+            Withdrawing::Superseding(lease, content) => {
+                let bytes = self.page.key();
+                let key = world.store.key(&bytes);
+                let found = world.store.peek(key);
+                let is_older = |page: &&Page<Content>| page.payload().is_older_than(&content.seen);
+                let older: Vec<_> = found.iter().filter(is_older).cloned().collect();
+                let _ = world.store.supersede(key, &[0], &lease, &older);
+                for datum in self.page.reads {
+                    let must_see = &mut world.must_see[*datum];
+                    *must_see = (*must_see).max(content.seen[*datum]);
+                }
+                "supersedes"
+            }
+            Withdrawing::Done => unreachable!("a done actor takes no step"),
         }
     }
 }

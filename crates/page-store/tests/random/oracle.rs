@@ -45,12 +45,26 @@ struct Open {
     abandoned: bool,
 }
 
+/// A final answer of the origin that was not stored.
+struct Answer {
+    number: u64,
+    url: &'static str,
+    variants: Vec<u32>,
+}
+
+impl Answer {
+    fn is_about(&self, url: &str, variant: u32) -> bool {
+        self.url == url && self.variants.contains(&variant)
+    }
+}
+
 /// See the file's head.
 pub struct Oracle {
     variants_max: usize,
     pages: Vec<Page>,
     changes: Vec<Change>,
     opens: Vec<Open>,
+    answers: Vec<Answer>,
     renders: u64,
     last_reasons: Vec<Refused>,
 }
@@ -117,7 +131,8 @@ impl Page {
 impl Oracle {
     pub fn new(variants_max: usize) -> Self {
         let (pages, changes, opens) = (Vec::new(), Vec::new(), Vec::new());
-        Self { variants_max, pages, changes, opens, renders: 0, last_reasons: Vec::new() }
+        let (answers, last_reasons) = (Vec::new(), Vec::new());
+        Self { variants_max, pages, changes, opens, answers, renders: 0, last_reasons }
     }
 
     /// The number of the next render.
@@ -142,7 +157,8 @@ impl Oracle {
             reasons.push(Refused::ChangedSince);
         }
         let newer = |page: &Page| page.is_variant(url, variant) && page.lease > lease;
-        if reasons.is_empty() && self.pages.iter().any(newer) {
+        let answered = |answer: &Answer| answer.number > lease && answer.is_about(url, variant);
+        if reasons.is_empty() && self.pages.iter().any(newer) || self.answers.iter().any(answered) {
             reasons.push(Refused::Superseded);
         }
         reasons
@@ -223,6 +239,24 @@ impl Oracle {
         }
     }
 
+    /// Takes in an answer that is not stored; returns the renders that it has removed, in the order given.
+    pub fn supersede(
+        &mut self,
+        number: u64,
+        url: &'static str,
+        variants: &[u32],
+        lease: u64,
+        older: &[u64],
+    ) -> Vec<u64> {
+        let removed = |render: &u64| {
+            self.pages.iter().any(|page| page.render == *render && page.lease <= lease)
+        };
+        let removed: Vec<u64> = older.iter().copied().filter(removed).collect();
+        self.pages.retain(|page| !removed.contains(&page.render));
+        self.answers.push(Answer { number, url, variants: variants.to_vec() });
+        removed
+    }
+
     pub fn remove(&mut self, render: u64) {
         self.pages.retain(|page| page.render != render);
     }
@@ -261,6 +295,11 @@ impl Oracle {
                 return Some(format!("change {}", change.number));
             }
         }
+        for answer in &self.answers {
+            if between(answer.number) && answer.is_about(made.url, 0) {
+                return Some(format!("answer {}", answer.number));
+            }
+        }
         for open in &self.opens {
             let unsettled =
                 open.number <= lease && open.settled.is_none_or(|number| number > lease);
@@ -278,6 +317,9 @@ impl Oracle {
             change.number > lease && (change.in_url.is_some() || change.touches(made))
         };
         let open = |open: &Open| open.settled.is_none() && touches(&open.names, &made.names());
-        !self.changes.iter().any(changed) && !self.opens.iter().any(open)
+        let answered = |answer: &Answer| answer.number > lease && answer.is_about(made.url, 0);
+        !self.changes.iter().any(changed)
+            && !self.opens.iter().any(open)
+            && !self.answers.iter().any(answered)
     }
 }

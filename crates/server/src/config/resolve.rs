@@ -494,14 +494,11 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
         policy.default_lifetime_ms = Some(lifetime.as_millis() as u64);
     }
     let heuristic_max = seconds("cache.heuristic_max", &cache.heuristic_max)?;
-    policy.heuristic = match (cache.heuristic_percent, policy.heuristic) {
-        (Some(0), _) => None,
-        (percent, default) => default.map(|default| Heuristic {
-            percent: percent.unwrap_or(default.percent),
-            max_seconds: heuristic_max.map_or(default.max_seconds, |d| d.as_secs() as _),
-            ..default
-        }),
-    };
+    policy.heuristic = cache.heuristic_percent.filter(|percent| *percent > 0).map(|percent| {
+        let default = Heuristic::default();
+        let max_seconds = heuristic_max.map_or(default.max_seconds, |d| d.as_secs() as _);
+        Heuristic { percent, max_seconds, ..default }
+    });
     if let Some(window) = seconds("cache.stale_while_revalidate", &cache.stale_while_revalidate)? {
         policy.stale_while_revalidate_seconds = window.as_secs() as _;
     }

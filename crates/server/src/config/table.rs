@@ -295,10 +295,10 @@ const REST: &[OptionRow] = &[
     row(
         "cache.heuristic_percent",
         "",
-        "10",
-        "For a response with `Last-Modified` and no declared lifetime: how much of its age it is good for, in per cent; 0 turns it off.",
+        "0",
+        "Heuristic freshness, for a response with `Last-Modified` and no declared lifetime: its lifetime as a share of the time since its last modification, in per cent; 0 turns it off. RFC 9111 names 10. A response that the application takes back is used until this lifetime is over.",
     ),
-    row("cache.heuristic_max", "", "10m", "The longest lifetime that is found by this estimate."),
+    row("cache.heuristic_max", "", "10m", "The longest heuristic lifetime."),
     row(
         "cache.stale_while_revalidate",
         "",

@@ -3,6 +3,7 @@
 //! put together.
 
 use super::{named, page};
+use crate::page::ttl_seconds;
 use crate::site::Site;
 use crate::why::changes::Named;
 use crate::why::offenders::{Counted, Slow, Top};
@@ -30,7 +31,7 @@ pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
                 "site": site.config.hosts.canonical,
                 "url": shown::masked(&shown::address_of(key)),
                 "stored_at_ms": stored.response_time.0,
-                "ttl_seconds": stored.ttl_seconds(now),
+                "ttl_seconds": ttl_seconds(page, now),
             })
         }));
         rules.extend(page::rules_of(site, std::iter::once(tag.as_bytes())));

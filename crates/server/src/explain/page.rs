@@ -4,7 +4,7 @@
 
 use super::judge::Judged;
 use crate::memcached::NAMESPACE;
-use crate::page::{ReadPage, SharedPage};
+use crate::page::{ReadPage, SharedPage, ttl_seconds};
 use crate::site::Site;
 use crate::target::Target;
 use crate::why::{Outcome, shown};
@@ -30,7 +30,7 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
         "stored_at_ms": stored.response_time.0,
         "age_seconds": stored.age_seconds(now),
         "fresh_until_ms": now_ms.saturating_add(lasts_ms).saturating_sub(age_ms),
-        "ttl_seconds": stored.ttl_seconds(now),
+        "ttl_seconds": ttl_seconds(page, now),
         "lifetime_from": stored.lifetime_source.as_str(),
         "status": stored.status.as_u16(),
         "bytes": page.length(),

@@ -8,6 +8,7 @@
 //! (`owed`), and nothing waits for him here. What grows over the limit on pages is streamed only, and the origin then waits for the
 //! visitor.
 
+use super::superseded::Unstored;
 use super::{Outcome, Render, parts, turns};
 use crate::body::{
     CHANNEL_PIECES, Collected, Content, Gathered, Piece, ResponseBody, Rest, Resting,
@@ -26,7 +27,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, Stored};
-use page_store::{Strength, Target};
+use page_store::{NotStored as Refusal, Page, Refused, Strength, Target};
 use site_rules::key_without_vary;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -148,6 +149,7 @@ impl Render {
         mut status: CacheStatus<'static>,
         reason: &'static str,
     ) {
+        self.supersede(Unstored::of(&stored, reason));
         self.not_shareable();
         self.tell_complete(&self.ask.key, &stored, Err(reason));
         stored.set_content_length(Some(content.len() as u64));
@@ -187,8 +189,14 @@ impl Render {
         let (page, fields) = NewPage::made(stored, content, coded);
         let page = codings::as_kept(page);
         let lease = self.right.lease();
-        match page.put(|new| site.store.insert(key, variant, &made_from, lease, new)) {
+        let is_overtaken = self.is_overtaken(key, variant);
+        let put = page.put(|new| match is_overtaken {
+            true => Err(Refusal { reason: Refused::Superseded, page: Page::apart(new) }),
+            false => site.store.insert(key, variant, &made_from, lease, new),
+        });
+        match put {
             Ok(page) => {
+                self.replaced(&page);
                 self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
                 site.unheard.note(&site.config.databases, page.payload().stored.tags().iter());
                 match self.ask.owner {
@@ -207,8 +215,13 @@ impl Render {
                     for_nobody.is_outdated.store(not_stored.reason.is_outdated(), Relaxed);
                 }
                 let stored = &not_stored.page.payload().stored;
-                self.tell_complete(key.bytes(), stored, Err(not_stored.reason.as_str()));
-                let refused = Some(not_stored.reason.as_str());
+                let reason = not_stored.reason.as_str();
+                if not_stored.reason != Refused::Superseded {
+                    let headers = &not_stored.page.response().headers;
+                    self.supersede(Unstored { status: stored.status, headers, reason });
+                }
+                self.tell_complete(key.bytes(), stored, Err(reason));
+                let refused = Some(reason);
                 Put { page: not_stored.page, fields, refused }
             }
         }
@@ -293,6 +306,7 @@ impl Render {
 
     fn too_large(&self, stored: &Stored) {
         self.site.counters.reached.note(Limit::PageBytes);
+        self.supersede(Unstored::of(stored, NotStored::TooLarge.as_str()));
         self.not_shareable();
         self.tell_complete(&self.ask.key, stored, Err(NotStored::TooLarge.as_str()));
         self.right.tell(Outcome::NotShareable);
@@ -347,8 +361,9 @@ impl Render {
                 (page.content(), Some(page))
             }
             false => {
-                self.not_shareable();
                 let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
+                self.supersede(Unstored::of(&stored, reason));
+                self.not_shareable();
                 self.tell_complete(&self.ask.key, &stored, Err(reason));
                 self.right.end(Outcome::NotShareable);
                 (content, None)

@@ -61,7 +61,7 @@ impl Ask {
         }
     }
 
-    fn parts_key(&self) -> Vec<u8> {
+    pub(super) fn parts_key(&self) -> Vec<u8> {
         [&self.key, OF_PARTS].concat()
     }
 }

@@ -57,8 +57,8 @@ impl Render {
         right: Right,
         answer: oneshot::Sender<Response<ResponseBody>>,
     ) -> Box<Render> {
-        let (site, answer) = (site.clone(), Some(answer));
-        Box::new(Render { site, ask, right, answer, for_nobody: None, began_ms: None })
+        let (site, answer, asked) = (site.clone(), Some(answer), site.clock.now());
+        Box::new(Render { site, ask, right, answer, for_nobody: None, began_ms: None, asked })
     }
 
     /// A render that nobody waits for, and where it says what came of it.
@@ -68,8 +68,9 @@ impl Render {
         right: Right,
     ) -> (Box<Render>, Arc<ForNobody>) {
         let outcome = Arc::new(ForNobody::default());
-        let (site, for_nobody) = (site.clone(), Some(outcome.clone()));
-        (Box::new(Render { site, ask, right, answer: None, for_nobody, began_ms: None }), outcome)
+        let (site, for_nobody, asked) = (site.clone(), Some(outcome.clone()), site.clock.now());
+        let render = Render { site, ask, right, answer: None, for_nobody, began_ms: None, asked };
+        (Box::new(render), outcome)
     }
 
     /// What is asked of the origin, with these lines.

@@ -93,6 +93,12 @@ impl Circle {
     }
 }
 
+/// Whether what is rendered for the request may be for its client alone, who has `Authorization` or an unknown
+/// cookie.
+pub(super) fn is_personal(site: &Site, ask: &Ask) -> bool {
+    ask.headers.contains_key(AUTHORIZATION) || site.config.rules.has_strangers(&ask.plan)
+}
+
 fn now_ms(site: &Site) -> u64 {
     site.clock.now().0
 }
@@ -199,7 +205,8 @@ async fn follow(
 /// Shares the page of another's render, where that may be.
 fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &SharedPage) -> Followed {
     let stored = &page.payload().stored;
-    let made_from = site.dependencies(stored, ask.target.page(), None);
+    let mut made_from = site.dependencies(stored, ask.target.page(), None);
+    made_from.place(site.store.key(page.key().bytes()), page.variant());
     if follower.may_share(&site.store, &made_from).is_err() {
         site.counters.joins_refused.add();
         return Followed::Refused;

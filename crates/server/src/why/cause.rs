@@ -52,6 +52,13 @@ pub enum Cause {
     Memcached,
     /// A visitor whose own copies these are: he has written, signed in or out.
     Visitor,
+    /// The origin has given a later answer for the page.
+    Superseded {
+        /// The answer's status.
+        status: u16,
+        /// Why the answer is not stored in the page's place.
+        reason: &'static str,
+    },
     /// The configuration was read again, and pages mean something else.
     Reload,
     /// The machine's clock was set back, and what was kept for a time would be kept for longer.
@@ -84,6 +91,7 @@ impl Cause {
             Cause::Database { .. }
             | Cause::Gap { .. }
             | Cause::Stream { .. }
+            | Cause::Superseded { .. }
             | Cause::Reload
             | Cause::Clock
             | Cause::Predecessor => false,
@@ -108,6 +116,7 @@ impl Cause {
             Cause::Stream { .. } => "stream",
             Cause::Memcached => "memcached",
             Cause::Visitor => "visitor",
+            Cause::Superseded { .. } => "superseded",
             Cause::Reload => "reload",
             Cause::Clock => "clock",
             Cause::Predecessor => "predecessor",
@@ -139,6 +148,9 @@ impl Cause {
             Cause::Stream { from } => format!("another Pagewell, {from}"),
             Cause::Memcached => "the memcached port".into(),
             Cause::Visitor => "the visitor whose copy it was".into(),
+            Cause::Superseded { status, reason } => {
+                format!("a later answer of the origin ({status}, {reason})")
+            }
             Cause::Reload => "a reload of the configuration".into(),
             Cause::Clock => "the machine's clock, which was set back".into(),
             Cause::Predecessor => "a request in hand of the process whose place was taken".into(),
@@ -164,6 +176,10 @@ impl Cause {
             }
             Cause::Gap { database } => value["database"] = json!(database),
             Cause::Stream { from } => value["from"] = json!(from),
+            Cause::Superseded { status, reason } => {
+                value["status"] = json!(status);
+                value["reason"] = json!(reason);
+            }
             Cause::Memcached
             | Cause::Visitor
             | Cause::Reload

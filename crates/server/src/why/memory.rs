@@ -95,6 +95,14 @@ pub struct LastDrop {
     pub(super) content: Option<Content>,
 }
 
+impl LastDrop {
+    /// A drop that no name of a change has led to.
+    pub(super) fn of(change: u64, at_ms: u64, by: Arc<Cause>) -> LastDrop {
+        let (name, unchanged, content) = (None, None, None);
+        LastDrop { change, at_ms, is_mark: false, by, name, unchanged, content }
+    }
+}
+
 /// What a render showed of the drop before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -268,10 +276,7 @@ mod tests {
 
     fn drop_page(memory: &mut Memory, key: &str, variant: u32) {
         let by = Arc::new(Cause::Memcached);
-        let (name, unchanged, content) = (None, None, None);
-        let dropped =
-            LastDrop { change: 1, at_ms: 20, is_mark: false, by, name, unchanged, content };
-        memory.dropped(key.as_bytes(), variant, dropped);
+        memory.dropped(key.as_bytes(), variant, LastDrop::of(1, 20, by));
     }
 
     #[test]

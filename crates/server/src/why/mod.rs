@@ -22,6 +22,7 @@ pub use memory::{Entry, LastDrop, LastRender};
 pub use offenders::Offenders;
 pub use telling::Telling;
 
+use crate::page::SharedPage;
 use crate::target::Target;
 use changes::Changes;
 use memory::{Comparison, Memory};
@@ -109,6 +110,16 @@ impl Why {
     pub fn bypassed(&self, target: &Target, reason: &'static str, cookies: &[Box<str>]) {
         let url = shown::masked(&target.uri());
         self.lock().offenders.bypassed(reason, cookies, &url);
+    }
+
+    /// Takes in that a page was removed because of a later answer of the origin, with this number.
+    pub fn superseded(&self, page: &SharedPage, number: u64, at_ms: u64, by: Cause) {
+        let stored = &page.payload().stored;
+        if stored.is_private() || page.payload().item().is_some() {
+            return;
+        }
+        let dropped = LastDrop::of(number, at_ms, Arc::new(by));
+        self.lock().memory.dropped(page.key().bytes(), page.variant(), dropped);
     }
 
     /// What is remembered of the page under a key.

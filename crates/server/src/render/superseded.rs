@@ -1,0 +1,278 @@
+//! Rule 9 of the freshness promise: a final answer of the origin ends every use of the older pages that it
+//! answers for, also where it is not stored (decision 0076).
+//!
+//! | answer | older pages that the request selects |
+//! |---|---|
+//! | stored | replaced; those of another variant are removed |
+//! | 304 to a condition | freshened |
+//! | 5xx that stale-if-error covers, or to a refresh that no client waits for | stay: the origin has failed |
+//! | none, or one that cannot be read | stay |
+//! | refused by the store because of a change | removed, but for those that a soft change has marked |
+//! | 206 and 416 to a range | stay; parts are removed where the answer forbids storing |
+//! | any other | removed |
+//! | any, to a request with `Authorization` or an unknown cookie | stay; a request without them follows |
+//!
+//! A page is newer than the answer if its lease is larger, or its lease is the same and its request was sent
+//! later: then the answer ends nothing. The number that the store gives the answer keeps out renders that are
+//! still under way (`page_store`, `supersede.rs`). Responses to requests that bypass the cache do not come here.
+
+use super::turns::is_personal;
+use super::{Ask, Ranges, Render, refresh};
+use crate::exchange::{may_refresh, plan};
+use crate::forward::AsSent;
+use crate::origin::Besides;
+use crate::page::{ReadPage, SharedPage, variant_of};
+use crate::site::Site;
+use crate::why::Cause;
+use http::{HeaderMap, Method, StatusCode, header};
+use http_cache::validators::strong_match;
+use http_cache::variants::Nominated;
+use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
+use page_store::{Key, Lease, Number, Target};
+use site_rules::{Handling, Planned, key_without_vary};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// How often older pages are looked for again: a page may get another form between two steps.
+const ROUNDS_MAX: usize = 8;
+
+/// Refusals of the store that say only that something has changed since the render began.
+const OUTDATED: [&str; 3] = ["changed-since", "unsettled", "lease-too-old"];
+
+/// Selects pages.
+type Selects<'a> = &'a dyn Fn(&SharedPage) -> bool;
+
+/// An answer of the origin that is not stored.
+#[derive(Clone, Copy)]
+pub(super) struct Unstored<'a> {
+    /// Its status.
+    pub(super) status: StatusCode,
+    /// Its fields.
+    pub(super) headers: &'a HeaderMap,
+    /// Why it is not stored.
+    pub(super) reason: &'static str,
+}
+
+impl<'a> Unstored<'a> {
+    /// A response that could have been stored as far as its fields say.
+    pub(super) fn of(stored: &'a Stored, reason: &'static str) -> Unstored<'a> {
+        Unstored { status: stored.status, headers: &stored.headers, reason }
+    }
+}
+
+/// A final answer of the origin, and the render that it was given to.
+struct FinalAnswer<'a> {
+    site: &'a Site,
+    lease: &'a Lease,
+    /// When its request was sent.
+    asked: Timestamp,
+    /// Path and query of the page.
+    url: &'a str,
+    cause: Cause,
+}
+
+impl Render {
+    /// The origin has given a final answer that is not stored.
+    pub(super) fn supersede(&self, unstored: Unstored<'_>) {
+        let Unstored { status, headers, reason } = unstored;
+        let has_failed = status.is_server_error() || reason == "php-fatal-error";
+        // RFC 9111 section 4.3.3: as if the origin had not answered.
+        if has_failed && self.for_nobody.is_some() {
+            return;
+        }
+        if self.is_personal(reason) {
+            return self.ask_for_everybody();
+        }
+        let answer = self.final_answer(status, reason);
+        let is_of_range = self.ask.ranges == Ranges::Forwarded
+            && [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE].contains(&status);
+        let is_outdated = OUTDATED.contains(&reason);
+        self.with_fields(&mut |fields| {
+            let selects = |page: &SharedPage| is_selected(page, fields);
+            if !is_of_range {
+                let ends = |page: &SharedPage| selects(page) && !(is_outdated && page.is_marked());
+                let policy = self.site.config.rules.policy(&self.ask.plan);
+                // An error says nothing of what an older render got.
+                let of = Nominated::read(headers, fields, policy).filter(|_| !has_failed);
+                let variant = of.map(|of| variant_of(&of));
+                answer.end(&self.ask.key, &selects, &ends, variant);
+                if let Some(plain) = key_without_vary(&self.ask.key) {
+                    let selects = |page: &SharedPage| selects(page) && is_for_all(page);
+                    let ends = |page: &SharedPage| ends(page) && is_for_all(page);
+                    answer.end(&plain, &selects, &ends, None);
+                }
+            }
+            if !is_of_range
+                || [NotStored::NoStore, NotStored::Private].iter().any(|r| r.as_str() == reason)
+            {
+                // Pages that are too large to be stored whole are stored in parts.
+                let is_kept = |page: &SharedPage| {
+                    reason == NotStored::TooLarge.as_str() && is_same_representation(page, headers)
+                };
+                let ends = |page: &SharedPage| selects(page) && !is_kept(page);
+                answer.end(&self.ask.parts_key(), &selects, &ends, None);
+            }
+        });
+    }
+
+    /// The answer is stored as `new`: other variants that the request would select are older, and end.
+    pub(super) fn replaced(&self, new: &SharedPage) {
+        if self.is_personal("replaced") {
+            return;
+        }
+        let answer = self.final_answer(new.payload().stored.status, "replaced");
+        self.with_fields(&mut |fields| {
+            let selects = |page: &SharedPage| is_selected(page, fields);
+            let ends = |page: &SharedPage| selects(page) && !page.is(new);
+            answer.end(&self.ask.key, &selects, &ends, None);
+            if let Some(plain) = key_without_vary(&self.ask.key) {
+                let selects = |page: &SharedPage| selects(page) && is_for_all(page);
+                let ends = |page: &SharedPage| ends(page) && is_for_all(page);
+                answer.end(&plain, &selects, &ends, None);
+            }
+        });
+    }
+
+    /// Whether a page that is already stored as this variant is newer than what was rendered.
+    pub(super) fn is_overtaken(&self, key: Key<'_>, variant: u32) -> bool {
+        let own = (self.right.lease().number(), self.asked);
+        let (pages, now) = (self.site.store.peek(key), self.site.clock.now());
+        pages.iter().any(|page| page.variant() == variant && is_newer(page, own, now))
+    }
+
+    fn final_answer(&self, status: StatusCode, reason: &'static str) -> FinalAnswer<'_> {
+        FinalAnswer {
+            site: &self.site,
+            lease: self.right.lease(),
+            asked: self.asked,
+            url: self.ask.target.page(),
+            cause: Cause::Superseded { status: status.as_u16(), reason },
+        }
+    }
+
+    /// Hands out the fields by which the render's pages are selected.
+    fn with_fields(&self, to: &mut dyn FnMut(&dyn Fields)) {
+        let fields = AsSent(&*self.ask.headers);
+        match self.ask.owner {
+            Some(_) => to(&fields),
+            None => to(&Planned::new(&self.site.config.rules, self.ask.plan, &fields)),
+        }
+    }
+
+    /// Whether the answer may be what it is for the sake of this request alone: then it says nothing of
+    /// the page for others, or a client with a made-up cookie could empty the store.
+    fn is_personal(&self, reason: &str) -> bool {
+        reason == NotStored::RequestNoStore.as_str()
+            || self.ask.owner.is_none() && is_personal(&self.site, &self.ask)
+    }
+
+    /// Where an older page was to be renewed, has it renewed by a request that says nothing of its client.
+    fn ask_for_everybody(&self) {
+        if self.ask.fallback.is_none() || !may_refresh(&self.site) {
+            return;
+        }
+        if let Some(ask) = for_everybody(&self.site, &self.ask) {
+            tokio::spawn(later(self.site.clone(), ask));
+        }
+    }
+}
+
+/// Apart from the render that begins it, whose type would contain itself otherwise.
+fn later(site: Arc<Site>, ask: Ask) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        refresh(site, ask).await;
+    })
+}
+
+/// The same request without what is its client's own; `None` where that is a request for another page, or
+/// selects another.
+pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
+    let mut headers = (*ask.headers).clone();
+    for name in [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA] {
+        headers.remove(name);
+    }
+    let mut visitor = ask.visitor.clone();
+    visitor.besides = Besides::default();
+    let (plan, key) = plan(site, &Method::GET, &headers, &ask.target, &visitor);
+    let fields = AsSent(&headers);
+    let planned = Planned::new(&site.config.rules, plan, &fields);
+    let is_same = ask.fallback.as_ref().is_none_or(|page| is_selected(page, &planned));
+    if plan.handling != Handling::Store || key != ask.key || !is_same {
+        return None;
+    }
+    let (method, why, ranges) = (Method::GET, ForwardReason::Stale, Ranges::Cut);
+    let headers = Arc::new(headers);
+    let all = Ask { method, why, ranges, headers, visitor, plan, ..ask.clone() };
+    (!is_personal(site, &all)).then_some(all)
+}
+
+/// A response for the owner of private copies is not stored: those that are stored under `key` are over.
+pub fn end_private_copies(
+    site: &Site,
+    (key, url): (&[u8], &str),
+    (lease, asked): (&Lease, Timestamp),
+    (status, reason): (StatusCode, &'static str),
+) {
+    let cause = Cause::Superseded { status: status.as_u16(), reason };
+    let all = |_: &SharedPage| true;
+    FinalAnswer { site, lease, asked, url, cause }.end(key, &all, &all, Some(0));
+}
+
+impl FinalAnswer<'_> {
+    /// Removes the pages under `key` that it `ends`, unless one that it `selects` is newer; `variant` is as
+    /// what it would have been stored there.
+    fn end(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, variant: Option<u32>) {
+        let store = &self.site.store;
+        let key = store.key(key);
+        let own = (self.lease.number(), self.asked);
+        let mut variants: Vec<u32> = variant.into_iter().collect();
+        let mut removed = 0;
+        for round in 0..ROUNDS_MAX {
+            let pages = store.peek(key);
+            let now = self.site.clock.now();
+            if pages.iter().any(|page| selects(page) && is_newer(page, own, now)) {
+                break;
+            }
+            let older: Vec<_> = pages.iter().filter(|page| ends(page)).cloned().collect();
+            if older.is_empty() && (round > 0 || variants.is_empty()) {
+                break;
+            }
+            variants.extend(older.iter().map(|page| page.variant()));
+            variants.sort_unstable();
+            variants.dedup();
+            let done = store.supersede(key, &variants, self.lease, &older);
+            removed += done.removed.len();
+            for page in &done.removed {
+                let (number, now_ms) = (done.number.get(), self.site.clock.now().0);
+                self.site.why.superseded(page, number, now_ms, self.cause.clone());
+            }
+        }
+        self.site.counters.superseded.add_many(removed as u64);
+        if removed > 0 || self.site.has_pages_elsewhere() {
+            self.site.superseded_elsewhere(&[Target::Url(self.url.as_bytes())]);
+        }
+    }
+}
+
+/// Whether the page's render began later than the one with this lease, whose request was sent at this time. A page
+/// of a future request is of an earlier process, before the machine's clock was set back.
+fn is_newer(page: &SharedPage, own: (Number, Timestamp), now: Timestamp) -> bool {
+    let asked = page.payload().stored.request_time();
+    asked <= now && (page.lease(), asked) > own
+}
+
+fn is_selected(page: &SharedPage, fields: &dyn Fields) -> bool {
+    let nominated = page.payload().stored.nominated();
+    nominated.is_empty() || nominated.is_selected_by(fields)
+}
+
+/// Whether a page under the key without vary cookies is for requests that have them as well.
+fn is_for_all(page: &SharedPage) -> bool {
+    page.payload().stored.says_no_vary()
+}
+
+/// Whether the page has the strong entity tag of the response (RFC 9110 section 8.8.3.2).
+fn is_same_representation(page: &SharedPage, headers: &HeaderMap) -> bool {
+    let tag = headers.get(header::ETAG).map(|value| value.as_bytes());
+    tag.zip(page.field(&header::ETAG)).is_some_and(|(one, other)| strong_match(one, other))
+}
