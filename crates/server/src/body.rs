@@ -3,13 +3,13 @@
 //! behind it or not, or a file; compressed on the way or not.
 //!
 //! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
-//! as being in hyper's hands; hyper drops it when the content has been taken. What hyper has in memory for the
-//! client alone, or of a long page, is counted (`send_backlog`) until hyper has released it.
+//! as being in hyper's hands; hyper drops it when the content has been taken. Content in memory for the client
+//! alone, or of a long page, is counted (`send_backlog`) until hyper has released it.
 
 use crate::codings::OnTheWay;
 use crate::in_flight::InFlightGuard;
 use crate::page::{ReadPage, SharedPage};
-use crate::response_spool::{ContentEnd, Next, SpoolReceiver};
+use crate::response_spool::{ContentEnd, SpoolItem, SpoolReceiver};
 use crate::send_backlog::{self, Client, ClientBacklog};
 use crate::spool::PieceReader;
 use bytes::Bytes;
@@ -38,7 +38,7 @@ pub enum Content {
     Assembled(VecDeque<Bytes>),
     /// What arrives, until the channel is closed.
     Channel(mpsc::Receiver<Piece>),
-    /// What comes from the origin.
+    /// Content on its way from the origin.
     Spool(Box<SpoolContent>),
     /// The end of that.
     Ended(Box<ContentEnd>),
@@ -85,7 +85,7 @@ impl FileContent {
     }
 }
 
-/// What is compressed at a time of content that is all there, and read of a file.
+/// The most that is compressed at a time of content in memory, and read of a file, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 impl Content {
@@ -100,13 +100,13 @@ impl Content {
             Content::Pieces(pieces) | Content::Assembled(pieces) => pieces.pop_front().map(Ok),
             Content::Channel(pieces) => ready!(pieces.poll_recv(cx)),
             Content::Spool(spool) => match ready!(spool.receiver.poll_next(cx)) {
-                Next::Piece(piece) => {
+                SpoolItem::Piece(piece) => {
                     if let (Ok(bytes), Some(length)) = (&piece, &mut spool.length) {
                         *length = length.saturating_sub(bytes.len() as u64);
                     }
                     Some(piece)
                 }
-                Next::End(end) => {
+                SpoolItem::End(end) => {
                     *self = Content::Ended(Box::new(end));
                     ready!(self.poll_piece(cx))
                 }

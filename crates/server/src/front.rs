@@ -110,7 +110,7 @@ pub struct Front<IO> {
     rested: bool,
     /// How fast the client takes what waits for it.
     pace: Pace,
-    /// What waits of a plain hit that it does not take at once.
+    /// The rest of a plain hit that the client does not take at once.
     waiting_hit: Option<BacklogEntry>,
     /// Requests that have come.
     requests: usize,

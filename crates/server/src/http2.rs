@@ -6,7 +6,7 @@
 //! What HTTP/1's front sees to on the bytes is seen to here on the request: bounds, one host, cookie
 //! crumbs joined. Connection-specific fields are malformed, which hyper answers with a reset.
 //!
-//! A connection on which nothing happens is told to go (GOAWAY) after `idle_timeout`; streams whose client takes
+//! A connection on which nothing happens gets GOAWAY after `idle_timeout`; streams whose client takes
 //! too little are reset (`streams`), and a connection that has no others is closed.
 //! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
 //! WebSocket), interim responses, for which hyper has no way, and server push.
@@ -83,7 +83,7 @@ struct Activity {
     asked_max: usize,
     /// Told when as many have come.
     enough: Notify,
-    /// Told when a request has come for hyper.
+    /// Notified when a request has come for hyper.
     begun: Notify,
     /// How far the content of each response has come.
     streams: Arc<Streams>,
@@ -180,7 +180,7 @@ impl Activity {
     }
 }
 
-/// What has to end.
+/// The part of a connection that has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overdue {
     /// Streams, which the front resets when it is read.

@@ -18,7 +18,7 @@ pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,
 }
 
-/// What one address has open.
+/// The connections and requests of one address.
 #[derive(Default)]
 struct Open {
     connections: usize,

@@ -10,7 +10,7 @@
 //!
 //! A response that waits for its client keeps its place at the origin only while nobody else needs it
 //! (`Places::needed`): then it is broken off. Where all responses together take too much of the disk, the
-//! slowest clients are cut off. What came first is sent first: memory is emptied before the file is read, and
+//! slowest clients are cut off. The order is kept: memory is emptied before the file is read, and
 //! takes nothing while the file has something. Each piece can be sent as soon as it has come.
 //!
 //! One lock for each response, held to put a piece in, take one out, or look.
@@ -29,11 +29,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::sync::Notify;
 
-/// What of one response waits in memory at most, in bytes; what is longer goes to the disk.
+/// The most of one response that waits in memory, in bytes; the rest goes to the disk.
 const MEMORY_BYTES: usize = 64 << 10;
-/// What waits in memory where memory for clients is short, in bytes.
+/// The same where memory for clients is short.
 const SHORT_BYTES: usize = 8 << 10;
-/// What is handed to the client's side, or written to the disk, at a time, in bytes.
+/// The longest piece that is handed to the client's side, or written to the disk, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The client has gone, or is not waited for any longer.
@@ -78,7 +78,7 @@ struct Queue {
     /// How much was written to the file, and read from it, in bytes.
     written: u64,
     read: u64,
-    /// What the file takes of the room on the disk.
+    /// The room on the disk that the file takes, in bytes.
     disk_bytes: u64,
     end: Option<ContentEnd>,
     /// The client, once hyper has the response.
@@ -296,8 +296,8 @@ impl Queue {
     }
 }
 
-/// What the client's side finds.
-pub enum Next {
+/// A step of the client's side through the content.
+pub enum SpoolItem {
     /// A piece of content, or that it cannot be had.
     Piece(Piece),
     /// The end, with the last of the content.
@@ -306,12 +306,12 @@ pub enum Next {
 
 impl SpoolReceiver {
     /// Takes the next piece.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<SpoolItem> {
         let mut queue = self.shared.queue();
         if let Some(piece) = queue.pop() {
             drop(queue);
             self.shared.taken.notify_waiters();
-            return Poll::Ready(Next::Piece(Ok(piece)));
+            return Poll::Ready(SpoolItem::Piece(Ok(piece)));
         }
         let (at, left) = (queue.read, queue.written - queue.read);
         if let (Some(ring), true) = (self.shared.ring.get(), left > 0) {
@@ -319,14 +319,14 @@ impl SpoolReceiver {
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
             let piece = ready!(ring.poll_read(&mut self.reader, at, count, cx));
             let Ok(piece) = piece else {
-                return Poll::Ready(Next::Piece(Err(Failure::HungUp)));
+                return Poll::Ready(SpoolItem::Piece(Err(Failure::HungUp)));
             };
             self.shared.queue().read += piece.len() as u64;
             self.shared.taken.notify_waiters();
-            return Poll::Ready(Next::Piece(Ok(piece)));
+            return Poll::Ready(SpoolItem::Piece(Ok(piece)));
         }
         match queue.end.take() {
-            Some(end) => Poll::Ready(Next::End(end)),
+            Some(end) => Poll::Ready(SpoolItem::End(end)),
             None => {
                 queue.waker = Some(cx.waker().clone());
                 Poll::Pending

@@ -10,9 +10,8 @@
 //! | of a response on its way (`response_spool`) | the origin sent them | hyper has released them ([`ClientBacklog::tracked`]) |
 //! | on the disk | they are written there | the response has ended |
 //!
-//! A page counts once, however many clients wait for it, and not while it is in the store, which counts it
-//! itself. Whether it is there is looked at when the sum of all is over the bound, and then every [`LOOK`] as
-//! long as it is.
+//! A page counts once, however many clients wait for it, and not while the store counts it. Whether it does is
+//! looked at when the sum of all is over the bound, and then every [`LOOK`] as long as it is.
 //!
 //! One lock, around the table of clients: taken when a client begins to wait for a response and when that ends.
 //! The bytes of responses are atomics beside it. Nothing is freed and nobody is woken under the lock.
@@ -55,14 +54,14 @@ pub struct Client {
     /// Whose bound counts, and where it is noted that it was reached.
     site: Arc<Site>,
     taken: AtomicU64,
-    /// What it had taken when it was first waited for.
+    /// Bytes that it had taken when it was first waited for.
     before: AtomicU64,
     is_waited_for: AtomicBool,
     is_cut: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// What is in memory for it alone.
+    /// Bytes in memory for it alone.
     single_bytes: AtomicUsize,
-    /// What is on the disk for it.
+    /// Bytes on the disk for it.
     disk_bytes: AtomicU64,
 }
 
@@ -150,14 +149,14 @@ fn bytes_max(site: &Site) -> usize {
     }
 }
 
-/// What is in memory for clients now, in bytes, without the pages of the store.
+/// Bytes in memory for clients now, without the pages of the store.
 pub fn memory_bytes() -> usize {
     let table = table();
     let apart = table.contents.values().filter(|content| content.is_apart());
     apart.map(|content| content.bytes).sum::<usize>() + SINGLE_BYTES.load(Ordering::Relaxed)
 }
 
-/// Whether there is so much in memory for single clients that further responses are to go to the disk.
+/// Whether half of the bound is in memory for single clients: then further responses go to the disk.
 pub fn is_memory_short(site: &Site) -> bool {
     SINGLE_BYTES.load(Ordering::Relaxed) > bytes_max(site) / 2
 }
@@ -347,21 +346,21 @@ fn table() -> MutexGuard<'static, Table> {
 /// Which clients wait for what.
 #[derive(Default)]
 struct Table {
-    clients: HashMap<usize, Waiting>,
+    clients: HashMap<usize, WaitingClient>,
     contents: HashMap<usize, Content>,
     /// What all contents take.
     bytes: usize,
     /// How much of that was in the store, or on its way out, when it was last looked at.
     excused: usize,
-    /// The bound, as whoever came last has it.
+    /// The bound of the site that looked last.
     bytes_max: usize,
     is_watched: bool,
     /// When the slowest were looked for last.
     looked: Option<Instant>,
 }
 
-/// What one client waits for.
-struct Waiting {
+/// A client, and what it waits for.
+struct WaitingClient {
     client: Arc<Client>,
     since: Instant,
     /// Pages, and what was made of them.
@@ -377,7 +376,7 @@ struct Content {
     waiting: usize,
 }
 
-impl Waiting {
+impl WaitingClient {
     fn single_bytes(&self) -> usize {
         self.client.single_bytes.load(Ordering::Relaxed)
     }
@@ -392,11 +391,11 @@ impl Content {
 
 impl Table {
     /// The entry of a client, which begins to wait if it does not yet.
-    fn client(&mut self, client: &Arc<Client>) -> &mut Waiting {
+    fn client(&mut self, client: &Arc<Client>) -> &mut WaitingClient {
         self.clients.entry(Arc::as_ptr(client) as usize).or_insert_with(|| {
             client.begins();
             let (client, since) = (client.clone(), Instant::now());
-            Waiting { client, since, contents: Vec::new(), responses: 0 }
+            WaitingClient { client, since, contents: Vec::new(), responses: 0 }
         })
     }
 
@@ -434,7 +433,7 @@ impl Table {
     }
 
     /// A response has ended; returns the client's entry where it was the last, to be freed.
-    fn response_ended(&mut self, client: &Arc<Client>) -> Option<Waiting> {
+    fn response_ended(&mut self, client: &Arc<Client>) -> Option<WaitingClient> {
         let number = Arc::as_ptr(client) as usize;
         let waiting = self.clients.get_mut(&number)?;
         waiting.responses -= 1;
@@ -442,7 +441,7 @@ impl Table {
     }
 
     /// Takes a client out that waits for nothing.
-    fn without(&mut self, number: usize) -> Option<Waiting> {
+    fn without(&mut self, number: usize) -> Option<WaitingClient> {
         let waiting = self.clients.get(&number)?;
         match waiting.contents.is_empty() && waiting.responses == 0 {
             true => self.clients.remove(&number),
@@ -451,7 +450,11 @@ impl Table {
     }
 
     /// Returns what no client waits for any more, to be freed.
-    fn leave(&mut self, client: &Arc<Client>, id: usize) -> (Option<Content>, Option<Waiting>) {
+    fn leave(
+        &mut self,
+        client: &Arc<Client>,
+        id: usize,
+    ) -> (Option<Content>, Option<WaitingClient>) {
         let mut content = None;
         let number = Arc::as_ptr(client) as usize;
         if let Some(waiting) = self.clients.get_mut(&number)
@@ -492,7 +495,7 @@ impl Table {
         let mut cut = Vec::new();
         if bytes > self.bytes_max {
             let held = |id: &usize| apart.get(id).map_or(0, |_| self.contents[id].bytes);
-            let held = |waiting: &Waiting| {
+            let held = |waiting: &WaitingClient| {
                 waiting.single_bytes() + waiting.contents.iter().map(held).sum::<usize>()
             };
             for waiting in self.slowest(|waiting| held(waiting) as u64) {
@@ -518,7 +521,7 @@ impl Table {
 
     /// The same for what is on the disk.
     fn relieve_disk(&mut self, disk_max: u64) -> Vec<Arc<Client>> {
-        let disk = |waiting: &Waiting| waiting.client.disk_bytes.load(Ordering::Relaxed);
+        let disk = |waiting: &WaitingClient| waiting.client.disk_bytes.load(Ordering::Relaxed);
         let slowest = self.slowest(disk);
         let mut bytes: u64 = slowest.iter().map(|waiting| disk(waiting)).sum();
         let mut cut = Vec::new();
@@ -536,9 +539,10 @@ impl Table {
 
     /// The clients that are not cut off, the slowest first: by how long each would need for what it waits for.
     /// Of those that do not read the oldest comes first.
-    fn slowest(&self, held: impl Fn(&Waiting) -> u64) -> Vec<&Waiting> {
+    fn slowest(&self, held: impl Fn(&WaitingClient) -> u64) -> Vec<&WaitingClient> {
         let now = Instant::now();
-        let seconds = |waiting: &Waiting| waiting.client.seconds(held(waiting), waiting.since, now);
+        let seconds =
+            |waiting: &WaitingClient| waiting.client.seconds(held(waiting), waiting.since, now);
         let left = self.clients.values().filter(|waiting| !waiting.client.is_cut());
         let mut slowest: Vec<_> = left.map(|waiting| (seconds(waiting), waiting)).collect();
         slowest.sort_unstable_by(|one, other| {
@@ -558,7 +562,7 @@ impl Table {
     }
 }
 
-/// Looks again and again, as long as the sum is over the bound: the store may let go of pages without anybody
+/// Looks again and again, as long as the sum is over the bound: the store may drop pages without anybody
 /// asking for one that is long.
 async fn watch() {
     let mut watching = Watching { is_over: false };
@@ -567,7 +571,7 @@ async fn watch() {
         let slowest = watching.look(&mut table());
         slowest.iter().for_each(|client| client.wake());
     }
-    // What the clients that were cut off have left goes back to the system.
+    // The memory of the clients that were cut off goes back to the system.
     let _ = tokio::task::spawn_blocking(let_go::heap).await;
 }
 

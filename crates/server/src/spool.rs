@@ -2,7 +2,7 @@
 //! take it: in files without a name, which nobody else can open, and of which nothing is left however the
 //! process ends (docs/decisions/0064-content-first.md, 0078-responses-leave-the-origin-at-its-speed.md).
 //!
-//! What all files of a kind take together is bounded (`limits.body_disk`, `limits.client_backlog_disk`), for
+//! All files of a kind together are bounded (`limits.body_disk`, `limits.client_backlog_disk`), for
 //! every site of the process: it is one disk. Beyond the bound, and where the disk takes no more, a request is
 //! refused by a name of its own, and a response waits for its client. Files are written and read in pieces, by
 //! the runtime's threads for what blocks.
@@ -35,7 +35,7 @@ pub const PIECE_BYTES: usize = 256 << 10;
 const DISK_WAIT: Duration = Duration::from_secs(30);
 /// The part of the room for responses that one of them may take: one in so many.
 const RING_SHARE: u64 = 8;
-/// What a response on the disk counts for at least, in bytes, and may take at least.
+/// The least that a response on the disk counts for, and may take, in bytes.
 pub const RING_BYTES_MIN: u64 = 256 << 10;
 /// Notified when a file has given its room back.
 static FREED: Notify = Notify::const_new();
@@ -44,7 +44,7 @@ const NAMES_TRIED: u32 = 16;
 
 /// What content of requests takes on the disk now, of all sites.
 static USED: AtomicU64 = AtomicU64::new(0);
-/// What responses take.
+/// The same of responses.
 static RESPONSES_USED: AtomicU64 = AtomicU64::new(0);
 
 /// What content of requests takes on the disk now, in bytes.
@@ -52,7 +52,7 @@ pub fn used_bytes() -> u64 {
     USED.load(Ordering::Relaxed)
 }
 
-/// What responses take on the disk now, in bytes.
+/// Bytes that responses take on the disk now.
 pub fn response_bytes() -> u64 {
     RESPONSES_USED.load(Ordering::Relaxed)
 }
@@ -138,7 +138,7 @@ impl Spool {
     }
 }
 
-/// A file of a response, which is written and read at once. What was read is written over: the file is never
+/// A file of a response, which is written and read at once. The part that was read is written over: the file is never
 /// longer than `capacity`, however long the response is.
 pub struct Ring {
     file: Arc<File>,

@@ -94,7 +94,7 @@ pub struct Upload {
     pace: Pace,
     waiting: Option<Pin<Box<Sleep>>>,
     flaw: Arc<Flaw>,
-    /// What was collected in memory.
+    /// The content that was collected in memory.
     ahead: Bytes,
     /// What that takes of the room for it.
     taken: Option<Taken>,

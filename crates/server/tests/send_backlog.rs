@@ -15,7 +15,7 @@ use std::net::TcpStream;
 const PAGE_BYTES: usize = 3 << 20;
 const MEMORY_BYTES: usize = 32 << 20;
 const BACKLOG_BYTES: usize = 12 << 20;
-/// Who does not read. Four of their pages may wait, and ten fit the store.
+/// Clients that do not read. Four of their pages may wait, and ten fit the store.
 const CLIENTS: usize = 60;
 const CUT_MIN: u64 = 40;
 /// What the process may have besides: buffers of pages that come, of which two may be growing at a time.

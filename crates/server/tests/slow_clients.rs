@@ -60,7 +60,7 @@ fn streams_without_a_window_hold_no_php() {
     }
     until("PHP is free", || places(&pagewell) == 0);
     others_are_served(&pagewell);
-    // What waits is all there, in its order, as soon as the client takes it.
+    // The client gets all that waits for it, in its order, as soon as it takes it.
     let stream = 2 * CHILDREN - 1;
     let mut got = 0;
     for stream in [0, stream] {
@@ -120,7 +120,7 @@ fn a_response_without_an_end_gives_its_place_up_when_it_is_needed() {
     });
     assert_eq!(places(&pagewell), 1, "nobody else needs it");
     others_are_served(&pagewell);
-    assert_eq!(places(&pagewell), 0);
+    until("its place is free", || places(&pagewell) == 0);
     let mut all = Vec::new();
     let _ = slow.read_to_end(&mut all);
     assert!(!all.ends_with(b"0\r\n\r\n"), "it does not look whole");
@@ -185,7 +185,7 @@ fn a_stream_that_is_not_taken_is_reset_and_others_go_on() {
     assert_eq!(limit_hit(&pagewell, "write_timeout"), 1);
     until("nothing waits for it", || counter(&pagewell, "client_backlog_disk_bytes") == 0);
     assert!(frames.send(WINDOW_UPDATE, 0, 3, &100_u32.to_be_bytes()));
-    // What comes late of a stream that was reset is no error.
+    // A late frame of a stream that was reset is no error.
     assert!(frames.send(WINDOW_UPDATE, 0, 1, &100_u32.to_be_bytes()));
     site.note("go");
     let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
@@ -321,8 +321,8 @@ fn ask_for_all(pagewell: &Pagewell, window: u32, resident: u64, most: u64) -> Ve
 #[test]
 fn a_thousand_stalled_streams_wait_within_the_bounds() {
     const BACKLOG: u64 = 32 << 20;
-    // What is read from 64 connections to the origin at a time, what a thousand requests take, and what of all
-    // that the allocator keeps.
+    // Buffers of 64 connections to the origin, the state of a thousand requests, and free memory that the
+    // allocator keeps.
     const BESIDE: u64 = 160 << 20;
     for window in [0, 1, 1 << 30] {
         let (pagewell, _site, resident) = before_heavy_origin(LIMITS);

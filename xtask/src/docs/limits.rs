@@ -88,9 +88,15 @@ the site, or somebody is at it: `pagewell stats` shows those that were reached.
 ";
 
 const END: &str = "
-## Who is slow
+## Slow clients
 
-Times bound how long *nothing* comes or goes. So that nobody moves a byte just before his time is up, again and again, there is a rate besides, and a client that has been waited for longer than the time in all has to have kept it: `body_rate`, `write_rate`. Then it is measured anew, so that who was fast once may not be slow for ever. Over HTTP/2 each stream is measured, by the payload that the client takes of it: PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed where it has no other. Streams that wait for the client share `write_rate`. Content of requests takes a place at the origin only when all of it has come, so that uploads that trickle in hold connections and no place, and none that breaks off is run ([why](../decisions/0079-uploads-to-http-origins.md)): what is longer than `body_ahead` waits on the disk, in files without a name in the directory `uploads`, all of them together within `body_disk`. Responses leave the origin at its own speed, whatever their clients do ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)).
+The timeouts bound how long a client sends or takes nothing. A client could move one byte just before each timeout, so there is also a rate: `body_rate` and `write_rate`. A client that was waited for longer than the timeout, in all, must have kept the rate. Then it is measured again from the start.
+
+Over HTTP/2 each stream is measured by the payload that the client takes of it. PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed where it has no other. Streams that wait for the client at the same time share `write_rate`.
+
+The content of a request takes a place at the origin only when all of it has come. So slow uploads hold connections and no place, and no script runs with half of a form ([why](../decisions/0079-uploads-to-http-origins.md)). Content longer than `body_ahead` waits on the disk, in files without a name in the directory `uploads`, within `body_disk` together.
+
+A response leaves the origin at the origin's speed, whatever its client does ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)). Content that the client has not taken waits in memory, then on the disk. A response that finds no room there waits for its client at the origin. It is broken off when another request has waited for a place for a second.
 
 ## Who is counted
 
@@ -102,7 +108,13 @@ Floods of frames are bounded, and end that connection alone: header sections ove
 
 ## Memory
 
-What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; the **send backlog**, which is what clients have asked for and have not taken yet, comes to `client_backlog_bytes` at most, of all clients together, beyond which the slowest are cut off ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)); content of requests that waits in memory comes to a sixteenth of `memory` at most. What is beyond waits on the disk, within `client_backlog_disk` and `body_disk`. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
+`memory` bounds the stored pages. Numbers bound the rest:
+
+- A connection without a request takes about 3 KB. One with a request takes up to its header section and a few pieces of content.
+- The **send backlog** is the content that clients have asked for and have not taken yet. It takes at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)).
+- Content of requests takes at most a sixteenth of `memory`, and `body_disk` of disk.
+
+On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
 
 ## What is bounded and cannot be set
 

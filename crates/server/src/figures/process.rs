@@ -36,23 +36,23 @@ pub const PROCESS: [OfTheProcess; 6] = [
     },
     OfTheProcess {
         name: "uploads_bytes",
-        help: "What content of requests takes on the disk now (`uploads`), until all of it is there and \
-               the origin has it; a file counts for 64K at least.",
+        help: "Disk that content of requests takes now (in `uploads`), until the origin has it; a file \
+               counts for 64K at least.",
         kind: Kind::Gauge,
         read: || Some(spool::used_bytes()),
     },
     OfTheProcess {
         name: "client_backlog_bytes",
-        help: "What clients have asked for and have not taken yet, in memory for them alone: responses on \
-               their way, and pages that are not in the store, or not any more \
+        help: "Memory that content takes now which clients have asked for and have not taken yet: \
+               responses on their way, and pages that are not in the store \
                (`limits.client_backlog_bytes`).",
         kind: Kind::Gauge,
         read: || Some(send_backlog::memory_bytes() as u64),
     },
     OfTheProcess {
         name: "client_backlog_disk_bytes",
-        help: "What responses that their clients have not taken yet take on the disk now (`uploads`); a file \
-               counts for 256K at least (`limits.client_backlog_disk`).",
+        help: "Disk that responses take now which wait for their clients (in `uploads`); a file counts for \
+               256K at least (`limits.client_backlog_disk`).",
         kind: Kind::Gauge,
         read: || Some(spool::response_bytes()),
     },

@@ -45,9 +45,9 @@ pub struct Front<IO> {
     /// The connection is given up: with the last frames that wait.
     given_up: Option<ErrorCode>,
     activity: Arc<Activity>,
-    /// What waits because the client does not take it, counted.
+    /// Counts the frames that wait because the client does not take them.
     held: Option<HeldBytes>,
-    /// Streams of which hyper was told that they are given up, and the client is to be.
+    /// Streams that hyper has given up, and that are to be reset for the client.
     resets: Vec<u32>,
 }
 

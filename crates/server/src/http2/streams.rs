@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The field by which hyper's requests name their stream, and how many digits its value has. What a client sends
-/// under this name comes before it.
+/// The field by which hyper's requests name their stream, and how many digits its value has. A field of this
+/// name that a client sends comes before it.
 pub const FIELD: &str = "pagewell-stream";
 const DIGITS: usize = 10;
-/// What the field counts in a header list (RFC 9113 section 6.5.2).
+/// The size of the field in a header list, in bytes (RFC 9113 section 6.5.2).
 pub const FIELD_COUNTS: usize = FIELD.len() + DIGITS + 32;
 
 /// The value of the field.
@@ -142,11 +142,11 @@ impl Streams {
     }
 }
 
-/// What was seen of each stream. The front's own answers are stream 0.
+/// A record for each stream that waits for the client. The front's own answers are stream 0.
 #[derive(Default)]
-pub struct StreamWatch(HashMap<u32, Seen>);
+pub struct StreamWatch(HashMap<u32, StreamRecord>);
 
-struct Seen {
+struct StreamRecord {
     taken: u64,
     looked: Instant,
     /// When the client took something last, or began to be waited for.
@@ -156,9 +156,9 @@ struct Seen {
     waited_bytes: u64,
 }
 
-impl Seen {
-    fn new(taken: u64, now: Instant) -> Seen {
-        Seen { taken, looked: now, moved: now, waited: Duration::ZERO, waited_bytes: 0 }
+impl StreamRecord {
+    fn new(taken: u64, now: Instant) -> StreamRecord {
+        StreamRecord { taken, looked: now, moved: now, waited: Duration::ZERO, waited_bytes: 0 }
     }
 
     /// The limit that the client does not keep, if there is one. It takes part in `sharing` streams.
@@ -219,7 +219,7 @@ impl StreamWatch {
         let mut streams = Vec::new();
         for (stream, counts) in counts.iter().filter(|(_, counts)| waiting(*counts)) {
             let taken = counts.1;
-            let seen = self.0.entry(*stream).or_insert_with(|| Seen::new(taken, now));
+            let seen = self.0.entry(*stream).or_insert_with(|| StreamRecord::new(taken, now));
             let slow = seen.judge(taken, now, sharing, limits);
             streams.extend(slow.map(|limit| (*stream, limit)));
         }

@@ -271,7 +271,7 @@ impl Origin {
     /// holds none. Trailers are kept for an HTTP server alone.
     ///
     /// # Errors
-    /// What is wrong with the content, or that there is no room for it.
+    /// The content is wrong in some way, or there is no room for it.
     pub async fn take_in(&self, request: &mut OriginRequest) -> Result<(), Unsent> {
         let RequestBody::Stream(upload) = &mut request.body else { return Ok(()) };
         let room = &self.places().room;

@@ -5,7 +5,7 @@
 //! their length, a validator and what became of storing them. A page that takes longer is streamed
 //! at the visitor's pace while it is collected at the origin's; what he has not been sent when it is
 //! complete he gets from the page's own bytes, so that there is no second copy of it, and nothing waits for him
-//! here. What grows over the limit on pages goes on by way of memory and disk (`response_spool`), at the
+//! here. A page that grows over the limit goes on by way of memory and disk (`response_spool`), at the
 //! origin's speed as before.
 
 use super::{Outcome, Render, parts, turns};
