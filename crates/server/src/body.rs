@@ -1,31 +1,30 @@
 //! The content of a response on its way to the client: nothing, one piece that is in memory,
-//! several such pieces, or pieces that arrive through a bounded channel, trailers behind them or not;
-//! compressed on the way or not.
+//! several such pieces, what comes from the origin by way of memory and disk (`response_spool`), trailers
+//! behind it or not, or a file; compressed on the way or not.
 //!
 //! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
-//! as being in hyper's hands; hyper drops it when the content has been taken. What is long and of a page is
-//! lent to the client (`owed`) for as long as hyper has any of it.
+//! as being in hyper's hands; hyper drops it when the content has been taken. Content in memory for the client
+//! alone, or of a long page, is counted (`send_backlog`) until hyper has released it.
 
 use crate::codings::OnTheWay;
 use crate::in_flight::InFlightGuard;
-use crate::owed::{self, Client};
 use crate::page::{ReadPage, SharedPage};
+use crate::response_spool::{ContentEnd, SpoolItem, SpoolReceiver};
+use crate::send_backlog::{self, Client, ClientBacklog};
+use crate::spool::PieceReader;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_cache::Failure;
 use std::collections::VecDeque;
-use std::future::Future;
+use std::fs::File;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// A piece of content, or why there will be no more.
 pub type Piece = Result<Bytes, Failure>;
-
-/// Pieces that wait in a channel between an origin and a client.
-pub const CHANNEL_PIECES: usize = 8;
 
 /// Content as it is handed to hyper.
 pub enum Content {
@@ -38,64 +37,55 @@ pub enum Content {
     /// All of it, in pieces of several pages that were put together for this client.
     Assembled(VecDeque<Bytes>),
     /// What arrives, until the channel is closed.
-    Channel {
-        /// Where it arrives.
-        pieces: mpsc::Receiver<Piece>,
-        /// How many bytes there will be, if that is known.
-        length: Option<u64>,
-    },
-    /// What arrives of a page that is being collected, and then the rest of it from the page itself.
-    Collected(Box<Collected>),
-    /// What arrives, and trailers at its end.
-    Trailed(Box<Trailed>),
+    Channel(mpsc::Receiver<Piece>),
+    /// Content on its way from the origin.
+    Spool(Box<SpoolContent>),
+    /// The end of that.
+    Ended(Box<ContentEnd>),
+    /// A part of a file.
+    File(Box<FileContent>),
     /// Other content, compressed while it is sent.
     OnTheWay(Box<OnTheWay>),
     /// There will be no more, and why.
     Broken(Failure),
 }
 
-/// Content that is sent while it is collected.
-pub struct Collected {
-    /// Where it arrives.
-    pub pieces: mpsc::Receiver<Piece>,
-    /// Where the rest is when they end.
-    pub rest: Resting,
+/// Content that comes from the origin.
+pub struct SpoolContent {
+    /// Where it comes.
+    pub receiver: SpoolReceiver,
     /// How many bytes there will be, if that is known.
     pub length: Option<u64>,
 }
 
-/// Where that is left which a client had not been sent of content when that was complete. Nobody waits here:
-/// it is left before the pieces end, and taken after their end.
-#[derive(Clone, Default)]
-pub struct Resting(Arc<Mutex<Rests>>);
-
-#[derive(Default)]
-struct Rests {
-    /// To whom it is owed, once hyper has the response.
-    client: Option<Arc<Client>>,
-    rest: Rest,
+/// A part of a file, read when the client can take it.
+pub struct FileContent {
+    file: Arc<File>,
+    at: u64,
+    left: u64,
+    reader: PieceReader,
 }
 
-/// What is left of content.
-#[derive(Default)]
-pub struct Rest {
-    /// The bytes.
-    pub content: Bytes,
-    /// The page that they are of, if they are of one.
-    pub page: Option<SharedPage>,
-    /// Why there is no more, if the content broke off.
-    pub failure: Option<Failure>,
+impl FileContent {
+    /// `length` bytes from `at` on.
+    pub fn new(file: Arc<File>, at: u64, length: u64) -> FileContent {
+        FileContent { file, at, left: length, reader: PieceReader::default() }
+    }
+
+    /// A file that has become shorter breaks the response off.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        if count == 0 {
+            return Poll::Ready(None);
+        }
+        let read = ready!(self.reader.poll(&self.file, self.at, count, cx));
+        self.at += count as u64;
+        self.left -= count as u64;
+        Poll::Ready(Some(read.map_err(|_| Failure::HungUp)))
+    }
 }
 
-/// Content that may end with trailers.
-pub struct Trailed {
-    /// Where it arrives.
-    pub pieces: mpsc::Receiver<Piece>,
-    /// Where the trailers come, if there are any; closed when not.
-    pub trailers: oneshot::Receiver<HeaderMap>,
-}
-
-/// What is compressed at a time of content that is all there.
+/// The most that is compressed at a time of content in memory, and read of a file, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 impl Content {
@@ -108,51 +98,76 @@ impl Content {
                 (!bytes.is_empty()).then_some(Ok(bytes))
             }
             Content::Pieces(pieces) | Content::Assembled(pieces) => pieces.pop_front().map(Ok),
-            Content::Channel { pieces, length } => {
-                let piece = ready!(pieces.poll_recv(cx));
-                if let (Some(Ok(bytes)), Some(length)) = (&piece, length) {
-                    *length = length.saturating_sub(bytes.len() as u64);
-                }
-                piece
-            }
-            Content::Collected(collected) => match ready!(collected.poll(cx)) {
-                Ok(piece) => Some(piece),
-                Err(rest) => {
-                    *self = rest.failure.map_or(Content::Empty, Content::Broken);
-                    match rest.content.is_empty() {
-                        false => Some(Ok(rest.content)),
-                        true => rest.failure.map(Err),
+            Content::Channel(pieces) => ready!(pieces.poll_recv(cx)),
+            Content::Spool(spool) => match ready!(spool.receiver.poll_next(cx)) {
+                SpoolItem::Piece(piece) => {
+                    if let (Ok(bytes), Some(length)) = (&piece, &mut spool.length) {
+                        *length = length.saturating_sub(bytes.len() as u64);
                     }
+                    Some(piece)
+                }
+                SpoolItem::End(end) => {
+                    *self = Content::Ended(Box::new(end));
+                    ready!(self.poll_piece(cx))
                 }
             },
-            Content::Trailed(trailed) => ready!(trailed.pieces.poll_recv(cx)),
+            Content::Ended(end) => match std::mem::take(&mut end.content) {
+                rest if rest.is_empty() => end.failure.map(Err),
+                rest => Some(Ok(rest)),
+            },
+            Content::File(file) => ready!(file.poll_next(cx)),
             Content::OnTheWay(coded) => ready!(poll_coded(coded, cx)),
             Content::Broken(failure) => Some(Err(*failure)),
         })
     }
 
     /// Once, after the last piece.
-    fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Option<HeaderMap>> {
-        let Content::Trailed(trailed) = self else { return Poll::Ready(None) };
-        let trailers = ready!(Pin::new(&mut trailed.trailers).poll(cx)).ok();
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        let Content::Ended(end) = self else { return None };
+        let trailers = end.trailers.take();
         *self = Content::Empty;
-        Poll::Ready(trailers)
+        trailers
     }
 
-    /// What of it is of `page`, or will be of one, is owed to `client`.
-    fn lend(&mut self, page: Option<SharedPage>, client: &Arc<Client>) {
-        let lend = |bytes: &mut Bytes| {
-            *bytes = owed::lend(client, page.clone(), std::mem::take(bytes));
+    /// Counts what of it is in memory of `page` for `client`.
+    fn track(&mut self, page: Option<SharedPage>, client: &Arc<Client>) {
+        let track = |bytes: &mut Bytes| {
+            *bytes = send_backlog::track(client, page.clone(), std::mem::take(bytes));
         };
         match self {
-            Content::Whole(bytes) if page.is_some() => lend(bytes),
-            Content::Pieces(pieces) if page.is_some() => pieces.iter_mut().for_each(lend),
+            Content::Whole(bytes) if page.is_some() => track(bytes),
+            Content::Pieces(pieces) if page.is_some() => pieces.iter_mut().for_each(track),
             Content::Assembled(pieces) => pieces.iter_mut().for_each(|bytes| {
-                *bytes = owed::lend(client, None, std::mem::take(bytes));
+                *bytes = send_backlog::track(client, None, std::mem::take(bytes));
             }),
-            Content::Collected(collected) => collected.rest.is_for(client),
-            Content::OnTheWay(coded) => coded.source.lend(page, client),
+            Content::OnTheWay(coded) => coded.source.track(page, client),
             _ => {}
+        }
+    }
+
+    /// Counts what waits on its way for this client.
+    fn is_for(&self, backlog: &Arc<ClientBacklog>) {
+        match self {
+            Content::Spool(spool) => spool.receiver.is_for(backlog),
+            Content::OnTheWay(coded) => coded.source.is_for(backlog),
+            _ => {}
+        }
+    }
+
+    /// Whether its pieces are made one by one, for the client alone.
+    fn is_made_on_the_way(&self) -> bool {
+        matches!(
+            self,
+            Content::Channel(_) | Content::Spool(_) | Content::File(_) | Content::OnTheWay(_)
+        )
+    }
+
+    /// Puts back what is behind the piece that was just taken.
+    fn put_back(&mut self, rest: Bytes) {
+        match self {
+            Content::Ended(end) => end.content = rest,
+            Content::Pieces(pieces) | Content::Assembled(pieces) => pieces.push_front(rest),
+            content => *content = Content::Whole(rest),
         }
     }
 
@@ -161,16 +176,19 @@ impl Content {
             Content::Empty => true,
             Content::Whole(bytes) => bytes.is_empty(),
             Content::Pieces(pieces) | Content::Assembled(pieces) => pieces.is_empty(),
-            Content::Channel { .. } | Content::Collected(_) | Content::Broken(_) => false,
-            Content::Trailed(_) | Content::OnTheWay(_) => false,
+            Content::Ended(end) => {
+                end.content.is_empty() && end.failure.is_none() && end.trailers.is_none()
+            }
+            Content::File(file) => file.left == 0,
+            Content::Channel(_) | Content::Spool(_) | Content::Broken(_) => false,
+            Content::OnTheWay(_) => false,
         }
     }
 
     /// Whether all of it has been taken, as far as its length tells.
     fn is_taken(&self) -> bool {
         match self {
-            Content::Channel { length, .. } => *length == Some(0),
-            Content::Collected(collected) => collected.length == Some(0),
+            Content::Spool(spool) => spool.length == Some(0),
             content => content.is_at_end(),
         }
     }
@@ -182,56 +200,11 @@ impl Content {
             Content::Pieces(pieces) | Content::Assembled(pieces) => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
-            Content::Channel { length, .. } => {
-                length.map_or_else(SizeHint::default, SizeHint::with_exact)
+            Content::Spool(spool) => {
+                spool.length.map_or_else(SizeHint::default, SizeHint::with_exact)
             }
-            Content::Collected(collected) => {
-                collected.length.map_or_else(SizeHint::default, SizeHint::with_exact)
-            }
-            Content::Trailed(_) | Content::OnTheWay(_) | Content::Broken(_) => SizeHint::default(),
-        }
-    }
-}
-
-impl Collected {
-    /// The next piece, or, behind the last of them, the rest.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Rest>> {
-        let Some(piece) = ready!(self.pieces.poll_recv(cx)) else {
-            return Poll::Ready(Err(std::mem::take(&mut self.rest.rests().rest)));
-        };
-        if let (Ok(bytes), Some(length)) = (&piece, &mut self.length) {
-            *length = length.saturating_sub(bytes.len() as u64);
-        }
-        Poll::Ready(Ok(piece))
-    }
-}
-
-impl Resting {
-    /// Leaves it.
-    pub fn leave(&self, rest: Rest) {
-        let mut rests = self.rests();
-        rests.rest = rest;
-        rests.lend();
-    }
-
-    /// To whom it is owed.
-    fn is_for(&self, client: &Arc<Client>) {
-        let mut rests = self.rests();
-        rests.client = Some(client.clone());
-        rests.lend();
-    }
-
-    fn rests(&self) -> MutexGuard<'_, Rests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Rests {
-    /// Once it is known what it is, and for whom.
-    fn lend(&mut self) {
-        if let (Some(client), false) = (&self.client, self.rest.content.is_empty()) {
-            let Rest { content, page, .. } = &mut self.rest;
-            *content = owed::lend(client, page.take(), std::mem::take(content));
+            Content::File(file) => SizeHint::with_exact(file.left),
+            _ => SizeHint::default(),
         }
     }
 }
@@ -239,11 +212,11 @@ impl Rests {
 fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
     loop {
         let mut piece = ready!(coded.source.poll_piece(cx));
-        // The last of it, and long: not in one go.
-        if let (Some(Ok(bytes)), Content::Empty) = (&mut piece, &coded.source)
+        // Long, because it is in memory already: not in one go.
+        if let Some(Ok(bytes)) = &mut piece
             && bytes.len() > PIECE_BYTES
         {
-            coded.source = Content::Whole(bytes.split_off(PIECE_BYTES));
+            coded.source.put_back(bytes.split_off(PIECE_BYTES));
         }
         let sent = match piece {
             Some(Ok(bytes)) => match coded.feed(&bytes) {
@@ -261,39 +234,43 @@ fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>>
 /// The content of one response.
 pub struct ResponseBody {
     content: Content,
-    /// The page that the content is of, where that is long, until the content is lent.
+    /// The page that the content is of, where that is long, until the content is tracked.
     page: Option<SharedPage>,
+    /// The client, where pieces are counted for it one by one.
+    backlog: Option<Arc<ClientBacklog>>,
     guard: Option<InFlightGuard>,
 }
 
 impl From<Content> for ResponseBody {
     fn from(content: Content) -> ResponseBody {
-        ResponseBody { content, page: None, guard: None }
+        ResponseBody { content, page: None, backlog: None, guard: None }
     }
 }
 
 impl ResponseBody {
     /// The same with other content.
     pub fn map(self, change: impl FnOnce(Content) -> Content) -> ResponseBody {
-        ResponseBody { content: change(self.content), page: self.page, guard: self.guard }
+        ResponseBody { content: change(self.content), ..self }
     }
 
     /// Its content is of this page.
     pub fn is_of(&mut self, page: &SharedPage) {
-        if page.length() >= owed::LONG_BYTES && !self.content.is_at_end() {
+        if page.length() >= send_backlog::LONG_BYTES && !self.content.is_at_end() {
             self.page = Some(page.clone());
         }
     }
 
-    /// For hyper to have: what of it is in memory for the client alone is owed to it.
-    pub fn lent(mut self, client: impl FnOnce() -> Arc<Client>) -> ResponseBody {
-        let may_follow = matches!(
-            self.content,
-            Content::Collected(_) | Content::OnTheWay(_) | Content::Assembled(_)
-        );
+    /// For hyper to have: what of it is in memory for the client alone is counted.
+    pub fn tracked(mut self, client: impl FnOnce() -> Arc<Client>) -> ResponseBody {
         let page = self.page.take();
-        if page.is_some() || may_follow {
-            self.content.lend(page, &client());
+        let is_made = self.content.is_made_on_the_way();
+        if page.is_some() || is_made || matches!(self.content, Content::Assembled(_)) {
+            let client = client();
+            self.content.track(page, &client);
+            self.backlog = is_made.then(|| ClientBacklog::begin(&client));
+        }
+        if let Some(backlog) = &self.backlog {
+            self.content.is_for(backlog);
         }
         self
     }
@@ -321,7 +298,12 @@ impl Body for ResponseBody {
         let content = &mut body.content;
         let entry = body.guard.as_mut().and_then(|guard| guard.entry.as_deref_mut());
         let piece = match ready!(content.poll_piece(cx)) {
-            Some(piece) => {
+            Some(mut piece) => {
+                if let (Some(backlog), Ok(bytes)) = (&body.backlog, &mut piece)
+                    && content.is_made_on_the_way()
+                {
+                    *bytes = backlog.tracked(std::mem::take(bytes));
+                }
                 if let (Some(entry), Ok(bytes)) = (entry, &piece) {
                     entry.sent(bytes.len());
                     if content.is_taken() {
@@ -334,7 +316,7 @@ impl Body for ResponseBody {
                 if let Some(entry) = entry {
                     entry.is_whole();
                 }
-                match ready!(content.poll_trailers(cx)) {
+                match content.take_trailers() {
                     Some(trailers) => Ok(Frame::trailers(trailers)),
                     None => return Poll::Ready(None),
                 }

@@ -190,8 +190,8 @@ where
             in_flight.seal();
             say_whether_last(&in_flight, &mut response);
             guard.answered(&response, visitor.besides.trace);
-            let lent = |body: ResponseBody| body.lent(|| in_flight.client(&site).clone());
-            Ok::<_, Infallible>(response.map(|body| lent(body).guarded(guard)))
+            let tracked = |body: ResponseBody| body.tracked(|| in_flight.client(&site).clone());
+            Ok::<_, Infallible>(response.map(|body| tracked(body).guarded(guard)))
         }
     });
     let mut connection = http1::Builder::new()

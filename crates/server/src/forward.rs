@@ -4,7 +4,7 @@
 //! What an unsafe request changed is `writes`'s, how long an answer is waited for when its visitor has
 //! left `heard`'s.
 
-use crate::body::{CHANNEL_PIECES, Content, ResponseBody, Trailed};
+use crate::body::{Content, ResponseBody, SpoolContent};
 use crate::codings::on_the_way;
 use crate::config::Limits;
 use crate::database::Waited;
@@ -19,6 +19,7 @@ use crate::origin::{
 };
 use crate::private::{self, Keep, Taken};
 use crate::request_head::Refusal;
+use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use crate::routes::{Route, Script, Withheld, route_in};
 use crate::serve;
 use crate::site::Site;
@@ -36,7 +37,6 @@ use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, Reque
 use site_rules::Planned;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 
 /// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
@@ -536,33 +536,28 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
     }
 }
 
-/// Streams a response that is not stored to the client, at the client's pace. When the client goes,
-/// so does the request at the origin.
+/// Sends a response that is not stored to the client, piece by piece as they come. The origin is read at its own
+/// speed. When the client goes, so does the request at the origin.
 pub fn stream(
     site: &Arc<Site>,
     response: OriginResponse,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    let OriginResponse { status: code, headers: all, mut body, waited: _ } = response;
+    let OriginResponse { status: code, headers: all, body, waited: _ } = response;
     let said = CacheControl::read(&all);
     let mut headers = serve::passed_on(all.clone(), &site.config.policy, status);
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
-    let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
-    let (trailed, trailers) = oneshot::channel();
-    let may_have_trailers = body.may_have_trailers();
-    tokio::spawn(async move {
-        pump(&mut body, &sender).await;
-        if let Some(all) = body.trailers() {
-            let _ = trailed.send(all);
-        }
-    });
+    let mut length =
+        headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let (sender, receiver) = response_spool(site);
+    if body.may_have_trailers() {
+        // They come behind content of a length that is not said.
+        length = None;
+        trailers::announce(&all, &mut headers);
+    }
+    tokio::spawn(pump(body, sender));
     let content = match code.as_u16() {
         204 | 304 => Content::Empty,
-        _ if may_have_trailers => {
-            trailers::announce(&all, &mut headers);
-            Content::Trailed(Box::new(Trailed { pieces, trailers }))
-        }
-        _ => Content::Channel { pieces, length },
+        _ => Content::Spool(Box::new(SpoolContent { receiver, length })),
     };
     let mut answer = Response::new(ResponseBody::from(content));
     *answer.status_mut() = code;
@@ -571,17 +566,24 @@ pub fn stream(
     esi::marked(site, &all, answer)
 }
 
-/// Moves content from the origin to a channel until one of the two ends.
-pub async fn pump(body: &mut OriginBody, sender: &mpsc::Sender<crate::body::Piece>) {
-    loop {
+/// Moves content from the origin to the client's side until one of the two ends.
+async fn pump(mut body: OriginBody, sender: SpoolSender) {
+    let failure = loop {
         let piece = tokio::select! {
             piece = body.next() => piece,
             () = sender.closed() => return,
         };
-        let Some(piece) = piece else { return };
-        let failed = piece.is_err();
-        if sender.send(piece).await.is_err() || failed {
-            return;
+        match piece {
+            None => break None,
+            Some(Err(failure)) => break Some(failure),
+            Some(Ok(piece)) => match sender.send(piece).await {
+                Ok(()) => {}
+                Err(ClientGone) => return,
+            },
         }
-    }
+    };
+    let trailers = body.trailers();
+    // Its place at the origin is free before the client has the end.
+    drop(body);
+    sender.end(ContentEnd { failure, trailers, ..ContentEnd::default() });
 }

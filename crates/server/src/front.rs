@@ -30,10 +30,10 @@ use crate::deadline::Deadline;
 use crate::hits::{After, Hit, Hits};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
-use crate::owed::Owing;
 use crate::pace::Pace;
 use crate::reached::Limit;
 use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
+use crate::send_backlog::BacklogEntry;
 use crate::site::Site;
 use crate::switch::Slot;
 use logged::Lines;
@@ -108,10 +108,10 @@ pub struct Front<IO> {
     begun: bool,
     /// The client is idle, and what only the next request needs has been let go of.
     rested: bool,
-    /// How fast the client takes what it is owed.
+    /// How fast the client takes what waits for it.
     pace: Pace,
-    /// What it is owed of a plain hit that it does not take at once.
-    owing: Option<Owing>,
+    /// The rest of a plain hit that the client does not take at once.
+    waiting_hit: Option<BacklogEntry>,
     /// Requests that have come.
     requests: usize,
     /// What writes the lines of the access log, where there is one.
@@ -149,7 +149,7 @@ impl<IO> Front<IO> {
             begun: false,
             rested: false,
             pace: Pace::default(),
-            owing: None,
+            waiting_hit: None,
             requests: 0,
             lines: None,
         }
@@ -331,7 +331,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                         if at_once {
                             self.reading.begin(hit.instant().into());
                         } else {
-                            self.owing = None;
+                            self.waiting_hit = None;
                         }
                         if hit.after() == After::Ends {
                             self.state = State::Ended;
@@ -352,7 +352,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     self.pace.waits();
-                    self.owes_hit(cx)?;
+                    self.counts_waiting_hit(cx)?;
                     ready!(self.writing.poll(self.limits.write_timeout, cx));
                     self.site.counters.reached.note(Limit::WriteTimeout);
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

@@ -6,8 +6,8 @@
 //! What HTTP/1's front sees to on the bytes is seen to here on the request: bounds, one host, cookie
 //! crumbs joined. Connection-specific fields are malformed, which hyper answers with a reset.
 //!
-//! A connection on which nothing happens is told to go (GOAWAY) after `idle_timeout`; one that is owed
-//! something but takes nothing is cut after `write_timeout` and the origin's time, or because of `owed`.
+//! A connection on which nothing happens gets GOAWAY after `idle_timeout`; streams whose client takes
+//! too little are reset (`streams`), and a connection that has no others is closed.
 //! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
 //! WebSocket), interim responses, for which hyper has no way, and server push.
 
@@ -17,17 +17,20 @@ pub mod frame;
 mod front;
 pub mod reader;
 mod sent;
+pub mod streams;
 pub mod windows;
 
 use crate::access_log::{Entry, Spent};
 use crate::body::{Failed, ResponseBody};
 use crate::config::Limits;
 use crate::exchange::{self, Visitor};
+use crate::listen::is_counted;
 use crate::origin::Besides;
-use crate::owed::Client;
+use crate::per_address::{AddressRequest, AddressRequests};
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::request_head::Refusal;
+use crate::send_backlog::Client;
 use crate::serve;
 use crate::site::Site;
 use crate::traces::Trace;
@@ -49,8 +52,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
+use streams::{StreamProgress, StreamWatch, Streams};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
 /// The first bytes of a client that speaks HTTP/2 without having been asked (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -60,8 +66,9 @@ const OF_THE_CONNECTION: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 /// Content that waits in a stream for the client to take it.
 const SEND_BUFFER_BYTES: usize = 128 << 10;
-/// So many bytes are no mere ping.
-const MOVED_BYTES: u64 = 1 << 10;
+/// How often streams that wait for the client are looked at, within `write_timeout`, and at the longest.
+const LOOKS: u32 = 4;
+const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// What happens on a connection.
 struct Activity {
@@ -76,6 +83,12 @@ struct Activity {
     asked_max: usize,
     /// Told when as many have come.
     enough: Notify,
+    /// Notified when a request has come for hyper.
+    begun: Notify,
+    /// How far the content of each response has come.
+    streams: Arc<Streams>,
+    /// Answers of the front wait for the client.
+    front_waits: AtomicBool,
     /// The front has given the client up, for it is immoderate.
     calmed: AtomicBool,
     /// The connection is to end: what is asked from now on hyper refuses.
@@ -83,8 +96,11 @@ struct Activity {
 }
 
 impl Activity {
-    fn new(site: &Arc<Site>) -> Activity {
+    fn new(site: &Arc<Site>, streams: &Arc<Streams>) -> Activity {
         Activity {
+            begun: Notify::new(),
+            streams: streams.clone(),
+            front_waits: AtomicBool::default(),
             open: AtomicU64::default(),
             steps: AtomicU64::default(),
             client: Client::new(site),
@@ -109,30 +125,47 @@ impl Activity {
         }
     }
 
-    fn is_open(&self) -> bool {
-        self.open.load(Ordering::Acquire) != 0
+    /// Answers of the front wait for the client, or no longer.
+    fn front_waits(&self, waits: bool) {
+        self.front_waits.store(waits, Ordering::Relaxed);
     }
 
-    /// Ready when nothing has happened for the time that such a connection is given.
-    async fn ceased(&self, limits: &Limits) {
+    /// Whether something waits for the origin or for the client.
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire) != 0
+            || self.front_waits.load(Ordering::Relaxed)
+            || !self.streams.is_empty()
+    }
+
+    /// Ready when something has to end because nothing happens: streams, which are reset, or the connection.
+    async fn overdue(&self, watch: &mut StreamWatch, site: &Site) -> Overdue {
+        let limits = &site.limits;
         loop {
-            let steps = self.steps.load(Ordering::Relaxed);
-            let written = self.client.taken();
-            let open = self.is_open();
-            tokio::time::sleep(match open {
-                true => owed(limits),
-                false => limits.idle_timeout,
-            })
-            .await;
-            let moved = self.client.taken() - written >= MOVED_BYTES
-                || self.steps.load(Ordering::Relaxed) != steps;
-            if !moved && self.is_open() == open {
-                return;
+            if !self.is_open() {
+                let steps = self.steps.load(Ordering::Relaxed);
+                let begun = timeout(limits.idle_timeout, self.begun.notified()).await;
+                let is_idle = begun.is_err() && self.steps.load(Ordering::Relaxed) == steps;
+                if is_idle && !self.is_open() {
+                    site.counters.reached.note(Limit::IdleTimeout);
+                    return Overdue::Idle;
+                }
+                continue;
+            }
+            tokio::time::sleep((limits.write_timeout / LOOKS).min(LOOK_MAX)).await;
+            let front = self.front_waits.load(Ordering::Relaxed).then(|| self.client.taken());
+            let slow = watch.look(&self.streams, front, limits, Instant::now());
+            slow.streams.iter().for_each(|(_, limit)| site.counters.reached.note(*limit));
+            if slow.are_all {
+                return Overdue::Connection;
+            }
+            if !slow.streams.is_empty() {
+                self.streams.reset(slow.streams.iter().map(|(stream, _)| *stream));
+                return Overdue::Streams;
             }
         }
     }
 
-    /// Ready when all clients together are owed too much, and this one is among the slowest. Waiting for that
+    /// Ready when too much waits for all clients together, and this one is among the slowest. Waiting for that
     /// is begun once.
     async fn cut(&self) {
         let mut waits = false;
@@ -147,28 +180,51 @@ impl Activity {
     }
 }
 
-/// How long a client that is owed something may wait for the origin, and then take nothing.
-fn owed(limits: &Limits) -> std::time::Duration {
-    limits.write_timeout + limits.origin_queue_timeout + limits.origin_timeout
+/// The part of a connection that has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overdue {
+    /// Streams, which the front resets when it is read.
+    Streams,
+    /// The connection: its client takes nothing.
+    Connection,
+    /// The connection, in good order.
+    Idle,
 }
 
 /// A request in hand.
 struct Open {
     activity: Arc<Activity>,
+    /// Its stream, and how far its content has come.
+    stream: u32,
+    progress: Arc<StreamProgress>,
+    /// Its place among those of its address, where they are counted.
+    place: Option<AddressRequest>,
     /// Its trace, where requests are traced: its span lasts as long.
     trace: Option<Trace>,
 }
 
 impl Open {
-    fn new(activity: &Arc<Activity>) -> Open {
+    fn new(activity: &Arc<Activity>, stream: u32) -> Open {
         activity.open.fetch_add(1, Ordering::AcqRel);
         activity.steps.fetch_add(1, Ordering::Relaxed);
-        Open { activity: activity.clone(), trace: None }
+        activity.begun.notify_one();
+        let progress = activity.streams.begin(stream);
+        Open { activity: activity.clone(), stream, progress, place: None, trace: None }
+    }
+}
+
+impl Open {
+    /// Takes a place among the requests of the client's address; `false` where there is none left.
+    fn enter(&mut self, of_address: Option<&AddressRequests>, site: &Site) -> bool {
+        let Some(of_address) = of_address else { return true };
+        self.place = of_address.enter(site.limits.http2_streams_per_address);
+        self.place.is_some()
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.activity.streams.end(self.stream);
         self.activity.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -180,17 +236,24 @@ where
 {
     site.counters.http2_connections.add();
     let limits = site.limits.clone();
-    let activity = Arc::new(Activity::new(&site));
+    let reader = Reader::new(before, limits.header_bytes);
+    let activity = Arc::new(Activity::new(&site, reader.streams()));
     let is_timed = exchange::is_timed(&site);
-    let service = service_fn(|request| {
-        let mut open = Open::new(&activity);
+    let peer = visitor.peer.filter(|peer| is_counted(&site, *peer));
+    let of_address = peer.and_then(|peer| site.per_address.requests(peer));
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let mut open = Open::new(&activity, streams::take_field(request.headers_mut()));
         activity.has_asked();
+        let has_place = open.enter(of_address.as_ref(), &site);
         let (site, mut visitor) = (site.now(), visitor.clone());
         visitor.besides.spent = is_timed.then(Spent::default);
         visitor.besides.trace = Trace::of(&site, &request, &visitor);
         let mut entry = Entry::of(&site, &request, &visitor);
         async move {
-            let response = answer(&site, request, &visitor).await;
+            let response = match has_place {
+                true => answer(&site, request, &visitor).await,
+                false => refuse(&site, Refusal::TooManyStreams),
+            };
             if let Some(trace) = &visitor.besides.trace {
                 trace.answered(&response);
             }
@@ -199,39 +262,29 @@ where
             }
             open.trace = visitor.besides.trace;
             let client = open.activity.client.clone();
-            let lent = |body: ResponseBody| body.lent(|| client);
-            Ok::<_, Infallible>(response.map(|body| Counted::new(lent(body), open, entry)))
+            let tracked = |body: ResponseBody| body.tracked(|| client);
+            Ok::<_, Infallible>(response.map(|body| Counted::new(tracked(body), open, entry)))
         }
     });
-    let reader = Reader::new(before, limits.header_bytes);
     let front = Front::new(io, reader, Answers::new(&site, &visitor), activity.clone());
     let connection = builder(&limits).serve_connection(TokioIo::new(front), service);
     let mut connection = pin!(connection);
+    let mut watch = StreamWatch::default();
     let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = activity.cut() => Some(Ok(())),
+        ended = going_on(connection.as_mut(), &activity, &mut watch, &site) => Some(ended),
         _ = stop.wait_for(Phase::is_leaving) => None,
         () = activity.enough.notified() => {
             site.counters.reached.note(Limit::ConnectionRequests);
             None
         }
-        () = activity.ceased(&limits) => {
-            let owed = activity.is_open();
-            site.counters.reached.note(if owed { Limit::WriteTimeout } else { Limit::IdleTimeout });
-            None
-        }
     };
     let ended = match ended {
-        Some(ended) => ended,
+        Some(Some(ended)) => ended,
         // What is in hand is finished, unless the client takes nothing of it.
-        None => {
+        Some(None) | None => {
             activity.goes.store(true, Ordering::Relaxed);
             connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = activity.cut() => Ok(()),
-                () = activity.ceased(&limits) => Ok(()),
-            }
+            going_on(connection, &activity, &mut watch, &site).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = ended {
@@ -239,6 +292,31 @@ where
             site.counters.reached.note(Limit::Http2Resets);
         }
         tracing::debug!(event = "connection-ended", %error);
+    }
+}
+
+/// Serves a connection until it ends, or is cut; `None` where nothing has happened on it for long.
+async fn going_on<C>(
+    mut connection: Pin<&mut C>,
+    activity: &Activity,
+    watch: &mut StreamWatch,
+    site: &Site,
+) -> Option<hyper::Result<()>>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    loop {
+        let overdue = tokio::select! {
+            ended = connection.as_mut() => return Some(ended),
+            () = activity.cut() => Overdue::Connection,
+            overdue = activity.overdue(watch, site) => overdue,
+        };
+        match overdue {
+            // The connection is polled again, and the front with it.
+            Overdue::Streams => {}
+            Overdue::Connection => return Some(Ok(())),
+            Overdue::Idle => return None,
+        }
     }
 }
 
@@ -255,7 +333,8 @@ fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(bound(limits.http2_streams))
-        .max_header_list_size(bound(limits.header_bytes))
+        // Longer by what the front adds.
+        .max_header_list_size(bound(limits.header_bytes.saturating_add(streams::FIELD_COUNTS)))
         .max_pending_accept_reset_streams(limits.http2_resets)
         .max_local_error_reset_streams(limits.http2_resets.saturating_mul(16))
         .max_send_buf_size(SEND_BUFFER_BYTES);
@@ -373,8 +452,10 @@ impl Body for Counted {
     ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
         let counted = self.get_mut();
         let polled = Pin::new(&mut counted.body).poll_frame(cx);
-        if polled.is_ready() {
+        if let Poll::Ready(step) = &polled {
             counted.open.activity.steps.fetch_add(1, Ordering::Relaxed);
+            let data = step.as_ref().and_then(|step| step.as_ref().ok()?.data_ref());
+            counted.open.progress.hand(data.map_or(0, Bytes::len));
         }
         if let (Some(entry), Poll::Ready(step)) = (&mut counted.entry, &polled) {
             match step {

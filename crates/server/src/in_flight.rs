@@ -14,7 +14,7 @@
 //! One lock, held to put a value there or take it. Nothing is locked where no request is in hand.
 
 use crate::access_log::Entry;
-use crate::owed::Client;
+use crate::send_backlog::Client;
 use crate::site::Site;
 use crate::traces::Trace;
 use http::{HeaderMap, Response, StatusCode};
@@ -38,7 +38,7 @@ pub struct InFlight {
     last: AtomicBool,
     /// Bytes written for the request in hand; counted where there is an access log.
     written: AtomicU64,
-    /// The connection as one that is owed something, once it has been.
+    /// The connection as a client that responses wait for, once one has.
     client: OnceLock<Arc<Client>>,
     waiting: Mutex<Waiting>,
 }
@@ -84,13 +84,13 @@ impl InFlight {
         }
     }
 
-    /// The connection, which is one of `site`, as one that is owed something.
+    /// The connection, which is one of `site`, as a client that responses wait for.
     pub fn client(&self, site: &Arc<Site>) -> &Arc<Client> {
         self.client.get_or_init(|| Client::new(site))
     }
 
     /// The same, if it has been.
-    pub fn owed(&self) -> Option<&Client> {
+    pub fn backlog_client(&self) -> Option<&Client> {
         self.client.get().map(|client| &**client)
     }
 

@@ -286,16 +286,18 @@ async fn welcome<IO>(
 /// # Errors
 /// The address has as many as it may.
 fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<Counted>, ()> {
-    let (config, most) = (&site.config, site.limits.connections_per_address);
-    match peer {
-        Some(peer)
-            if !config.connections_exempt.have(peer.ip())
-                && !config.trusted_proxies.have(peer.ip()) =>
-        {
-            site.per_address.enter(peer, most).map(Some).ok_or(())
+    match peer.filter(|peer| is_counted(site, *peer)) {
+        Some(peer) => {
+            site.per_address.enter(peer, site.limits.connections_per_address).map(Some).ok_or(())
         }
-        _ => Ok(None),
+        None => Ok(None),
     }
+}
+
+/// Whether what comes from an address counts as its own: of a proxy it is that of many clients.
+pub fn is_counted(site: &Site, peer: SocketAddr) -> bool {
+    let config = &site.config;
+    !config.connections_exempt.have(peer.ip()) && !config.trusted_proxies.have(peer.ip())
 }
 
 fn shown(peer: Option<SocketAddr>) -> String {

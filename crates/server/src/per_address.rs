@@ -1,5 +1,5 @@
-//! How many connections each address has open, so that nobody takes all of them
-//! (`limits.connections_per_address`).
+//! How many connections each address has open, and how many requests over HTTP/2, so that nobody takes all that
+//! there is (`limits.connections_per_address`, `limits.http2_streams_per_address`).
 //!
 //! Of IPv6 a network of 64 bits counts as one address: that is what a single subscriber has. Behind a
 //! trusted proxy the connections are the proxy's and not counted; where it names its clients by the PROXY
@@ -9,12 +9,43 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The connections of each address.
 #[derive(Default)]
 pub struct PerAddress {
-    open: Mutex<HashMap<IpAddr, usize>>,
+    open: Mutex<HashMap<IpAddr, Open>>,
+}
+
+/// The connections and requests of one address.
+#[derive(Default)]
+struct Open {
+    connections: usize,
+    /// Requests over HTTP/2.
+    requests: Arc<AtomicUsize>,
+}
+
+/// The requests over HTTP/2 of the address that a connection comes from.
+#[derive(Clone)]
+pub struct AddressRequests(Arc<AtomicUsize>);
+
+impl AddressRequests {
+    /// Counts a request in; `None` where the address has `most` already.
+    pub fn enter(&self, most: usize) -> Option<AddressRequest> {
+        let more = |count: usize| (count < most).then_some(count + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(AddressRequest(self.0.clone()))
+    }
+}
+
+/// Counts a request out when it is dropped.
+pub struct AddressRequest(Arc<AtomicUsize>);
+
+impl Drop for AddressRequest {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl PerAddress {
@@ -22,7 +53,7 @@ impl PerAddress {
     pub fn enter(self: &Arc<PerAddress>, peer: SocketAddr, most: usize) -> Option<Counted> {
         let address = counted_as(peer.ip());
         let mut open = self.open();
-        let count = open.entry(address).or_insert(0);
+        let count = &mut open.entry(address).or_default().connections;
         if *count >= most {
             // Where none is allowed it may just have been made.
             if *count == 0 {
@@ -35,12 +66,18 @@ impl PerAddress {
         Some(Counted { all: self.clone(), address })
     }
 
+    /// The requests of an address that has a connection which was counted in.
+    pub fn requests(&self, peer: SocketAddr) -> Option<AddressRequests> {
+        let open = self.open();
+        open.get(&counted_as(peer.ip())).map(|open| AddressRequests(open.requests.clone()))
+    }
+
     /// Addresses that have one open.
     pub fn addresses(&self) -> usize {
         self.open().len()
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,8 +91,8 @@ pub struct Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         if let Entry::Occupied(mut entry) = self.all.open().entry(self.address) {
-            *entry.get_mut() -= 1;
-            if *entry.get() == 0 {
+            entry.get_mut().connections -= 1;
+            if entry.get().connections == 0 {
                 entry.remove();
             }
         }
@@ -93,6 +130,18 @@ mod tests {
         assert!(all.enter(at("192.0.2.3"), 0).is_none());
         drop(other);
         assert_eq!(all.addresses(), 0);
+    }
+
+    #[test]
+    fn requests_are_counted_over_all_connections_of_an_address() {
+        let all = Arc::new(PerAddress::default());
+        assert!(all.requests(at("192.0.2.1")).is_none(), "none was counted in");
+        let _held = [1, 2].map(|_| all.enter(at("192.0.2.1"), 3).unwrap());
+        let [one, other] = [1, 2].map(|_| all.requests(at("192.0.2.1")).unwrap());
+        let held = one.enter(1).unwrap();
+        assert!(other.enter(1).is_none());
+        drop(held);
+        assert!(other.enter(1).is_some());
     }
 
     #[test]

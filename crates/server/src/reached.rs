@@ -46,7 +46,8 @@ limits! {
     BodyDisk "body_disk",
     WriteTimeout "write_timeout",
     WriteRate "write_rate",
-    Owed "owed",
+    ClientBacklogBytes "client_backlog_bytes",
+    ClientBacklogDisk "client_backlog_disk",
     OriginConnectTimeout "origin_connect_timeout",
     OriginTimeout "origin_timeout",
     OriginConnections "origin_connections",
@@ -58,12 +59,13 @@ limits! {
     HandshakeTimeout "handshake_timeout",
     Upgrades "upgrades",
     UpgradeIdleTimeout "upgrade_idle_timeout",
+    Http2StreamsPerAddress "http2_streams_per_address",
     Http2Resets "http2_resets",
 }
 
 /// The others, and what tells of them.
 pub const NOT_COUNTED: &[(&str, &str)] = &[
-    ("body_ahead", "no refusal: what is beyond it waits on the disk, or is passed on as it comes"),
+    ("body_ahead", "no refusal: what is beyond it waits on the disk"),
     ("origin_idle_connections", "no refusal: what is beyond it is closed"),
     ("origin_header_bytes", "`origin-invalid` in the log"),
     ("rewarm_pages", "`to_rewarm`"),
@@ -100,6 +102,7 @@ impl Reached {
             Refusal::ContentTimeout => Limit::BodyTimeout,
             Refusal::ContentTooSlow => Limit::BodyRate,
             Refusal::ContentNoRoom => Limit::BodyDisk,
+            Refusal::TooManyStreams => Limit::Http2StreamsPerAddress,
             _ => return,
         };
         self.note(limit);

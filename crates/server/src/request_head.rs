@@ -95,6 +95,8 @@ pub enum Refusal {
     ContentNoRoom,
     /// The disk did not take the content, or did not give it back.
     ContentNotKept,
+    /// The client's address has too many requests at once over HTTP/2.
+    TooManyStreams,
 }
 
 impl Refusal {
@@ -111,7 +113,7 @@ impl Refusal {
             Refusal::HeadTimeout | Refusal::ContentTimeout | Refusal::ContentTooSlow => {
                 StatusCode::REQUEST_TIMEOUT
             }
-            Refusal::ContentNoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::ContentNoRoom | Refusal::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::ContentNotKept => StatusCode::INSUFFICIENT_STORAGE,
             _ => StatusCode::BAD_REQUEST,
         }
@@ -139,6 +141,7 @@ impl Refusal {
             Refusal::ContentMalformed => "content-malformed",
             Refusal::ContentNoRoom => "content-no-room",
             Refusal::ContentNotKept => "content-not-kept",
+            Refusal::TooManyStreams => "too-many-streams",
         }
     }
 

@@ -22,6 +22,7 @@ use crate::render::Waiter;
 use crate::routes::{Resolved, Root};
 use crate::sites::Neighbours;
 use crate::snapshot::Snapshots;
+use crate::spool::Spool;
 use crate::static_files::StaticFiles;
 use crate::take_over::{Handed, Leaving, Successor};
 use crate::target::Target as UriTarget;
@@ -102,6 +103,8 @@ pub struct Live {
     pub why: Why,
     /// The pages that outlive the process, where they do.
     pub snapshots: Option<Arc<Snapshots>>,
+    /// Where responses wait for their clients that are too long for memory.
+    pub response_files: Spool,
     /// Places for connections.
     pub connections: Arc<Semaphore>,
     /// How many each address has.
@@ -243,6 +246,7 @@ impl Live {
             feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
             others: config.stream.clone().map(|stream| Arc::new(Others::new(stream))),
             snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),
+            response_files: Spool::for_responses(config),
             per_address: Arc::default(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),

@@ -1,10 +1,11 @@
-//! Content of requests that waits on the disk until all of it is there: in files without a name, which
-//! nobody else can open, and of which nothing is left however the process ends
-//! (docs/decisions/0064-content-first.md).
+//! Content that waits on the disk, of requests until all of it is there, and of responses until their clients
+//! take it: in files without a name, which nobody else can open, and of which nothing is left however the
+//! process ends (docs/decisions/0064-content-first.md, 0078-responses-leave-the-origin-at-its-speed.md).
 //!
-//! What all of them take together is bounded (`limits.body_disk`), for every site of the process: it is one
-//! disk. Beyond the bound, and where the disk takes no more, the request is refused by a name of its own.
-//! Files are written and read in pieces, by the runtime's threads for what blocks.
+//! All files of a kind together are bounded (`limits.body_disk`, `limits.client_backlog_disk`), for
+//! every site of the process: it is one disk. Beyond the bound, and where the disk takes no more, a request is
+//! refused by a name of its own, and a response waits for its client. Files are written and read in pieces, by
+//! the runtime's threads for what blocks.
 
 use crate::config::Config;
 use crate::request_head::Refusal;
@@ -17,10 +18,12 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
@@ -30,15 +33,28 @@ const FILE_BYTES_MIN: u64 = 64 << 10;
 pub const PIECE_BYTES: usize = 256 << 10;
 /// How long the disk may take for a piece.
 const DISK_WAIT: Duration = Duration::from_secs(30);
+/// The part of the room for responses that one of them may take: one in so many.
+const RING_SHARE: u64 = 8;
+/// The least that a response on the disk counts for, and may take, in bytes.
+pub const RING_BYTES_MIN: u64 = 256 << 10;
+/// Notified when a file has given its room back.
+static FREED: Notify = Notify::const_new();
 /// How often a name is tried that somebody else has, where files cannot be made without one.
 const NAMES_TRIED: u32 = 16;
 
-/// What is on the disk now, of all sites.
+/// What content of requests takes on the disk now, of all sites.
 static USED: AtomicU64 = AtomicU64::new(0);
+/// The same of responses.
+static RESPONSES_USED: AtomicU64 = AtomicU64::new(0);
 
 /// What content of requests takes on the disk now, in bytes.
 pub fn used_bytes() -> u64 {
     USED.load(Ordering::Relaxed)
+}
+
+/// Bytes that responses take on the disk now.
+pub fn response_bytes() -> u64 {
+    RESPONSES_USED.load(Ordering::Relaxed)
 }
 
 /// Where content waits on the disk, and how much of it may.
@@ -53,6 +69,17 @@ impl Spool {
     pub fn new(config: &Config) -> Spool {
         let directory = config.uploads.clone().unwrap_or_else(usual_directory);
         Spool { directory, bytes_max: config.limits.body_disk, used: &USED }
+    }
+
+    /// For responses, as the configuration has it. Blocks.
+    pub fn for_responses(config: &Config) -> Spool {
+        let bytes_max = config.limits.client_backlog_disk;
+        Spool { bytes_max, used: &RESPONSES_USED, ..Spool::new(config) }
+    }
+
+    /// How much all files may take, in bytes.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
     }
 
     /// Looks whether files can be made there. Blocks.
@@ -86,9 +113,117 @@ impl Spool {
             bytes_max: self.bytes_max,
             length: 0,
             read: 0,
-            reading: None,
+            reading: PieceReader::default(),
             taken,
         })
+    }
+
+    /// A new file for a response.
+    ///
+    /// # Errors
+    /// As for [`Spool::file`].
+    pub async fn ring(&self) -> Result<Ring, Refusal> {
+        let mut taken = Taken { used: self.used, bytes: 0 };
+        taken.raise(RING_BYTES_MIN, self.bytes_max)?;
+        let directory = self.directory.clone();
+        let file = at_the_disk(&self.directory, move || unnamed(&directory)).await?;
+        let capacity = (self.bytes_max / RING_SHARE).max(RING_BYTES_MIN);
+        Ok(Ring {
+            file: Arc::new(file),
+            directory: self.directory.clone(),
+            bytes_max: self.bytes_max,
+            capacity,
+            taken: Mutex::new(taken),
+        })
+    }
+}
+
+/// A file of a response, which is written and read at once. The part that was read is written over: the file is never
+/// longer than `capacity`, however long the response is.
+pub struct Ring {
+    file: Arc<File>,
+    directory: PathBuf,
+    bytes_max: u64,
+    capacity: u64,
+    /// Guards what the file takes of the room for all; held to take more.
+    taken: Mutex<Taken>,
+}
+
+impl Ring {
+    /// How much may wait in the file, in bytes.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Writes a piece at `at`, counted from the beginning of the response; what was not read has to leave room
+    /// for it. Returns by how many bytes the file has grown.
+    ///
+    /// # Errors
+    /// There is no room for the piece, or the disk does not take it, which is logged.
+    pub async fn write(&self, piece: Bytes, at: u64) -> Result<u64, Refusal> {
+        let to = (at + piece.len() as u64).min(self.capacity);
+        let grown =
+            self.taken.lock().unwrap_or_else(PoisonError::into_inner).raise(to, self.bytes_max)?;
+        let (file, (offset, first)) = (self.file.clone(), self.place(at, piece.len()));
+        let write = move || {
+            file.write_all_at(&piece[..first], offset)?;
+            file.write_all_at(&piece[first..], 0)
+        };
+        at_the_disk(&self.directory, write).await?;
+        Ok(grown)
+    }
+
+    /// Reads what is at `at`, at most `count` bytes.
+    ///
+    /// # Errors
+    /// The disk does not give it back, which is logged.
+    pub fn poll_read(
+        &self,
+        reader: &mut PieceReader,
+        at: u64,
+        count: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Bytes, Refusal>> {
+        let (offset, first) = self.place(at, count);
+        let read = ready!(reader.poll(&self.file, offset, first, cx));
+        Poll::Ready(read.map_err(|error| not_kept(&self.directory, &error)))
+    }
+
+    /// Where `at` is in the file, and how much of `count` bytes is before its end.
+    fn place(&self, at: u64, count: usize) -> (u64, usize) {
+        let offset = at % self.capacity;
+        let to_end = usize::try_from(self.capacity - offset).unwrap_or(usize::MAX);
+        (offset, count.min(to_end))
+    }
+}
+
+/// Reads pieces of a file, one at a time.
+#[derive(Default)]
+pub struct PieceReader(Option<JoinHandle<io::Result<Bytes>>>);
+
+impl PieceReader {
+    /// The `count` bytes at `at`; asked again with the same until they are there.
+    ///
+    /// # Errors
+    /// As the system says; the file may be shorter.
+    pub fn poll(
+        &mut self,
+        file: &Arc<File>,
+        at: u64,
+        count: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Bytes>> {
+        let reading = self.0.get_or_insert_with(|| {
+            // Made here: the allocator has a heap for each of many threads that block.
+            let (file, mut piece) = (file.clone(), vec![0; count]);
+            spawn_blocking(move || {
+                file.read_exact_at(&mut piece, at)?;
+                Ok(piece.into())
+            })
+        });
+        let read = ready!(Pin::new(reading).poll(cx));
+        self.0 = None;
+        Poll::Ready(read.unwrap_or_else(|error| Err(io::Error::other(error))))
     }
 }
 
@@ -109,7 +244,7 @@ pub struct Spooled {
     bytes_max: u64,
     length: u64,
     read: u64,
-    reading: Option<JoinHandle<io::Result<Bytes>>>,
+    reading: PieceReader,
     taken: Taken,
 }
 
@@ -150,17 +285,8 @@ impl Spooled {
             return Poll::Ready(None);
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
-        let reading = self.reading.get_or_insert_with(|| {
-            let file = self.file.clone();
-            spawn_blocking(move || {
-                let mut piece = vec![0; count];
-                file.read_exact_at(&mut piece, at)?;
-                Ok(piece.into())
-            })
-        });
-        let read = ready!(Pin::new(reading).poll(cx));
-        self.reading = None;
-        Poll::Ready(Some(match read.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        let read = ready!(self.reading.poll(&self.file, at, count, cx));
+        Poll::Ready(Some(match read {
             Ok(piece) => {
                 self.read += piece.len() as u64;
                 Ok(piece)
@@ -177,20 +303,29 @@ struct Taken {
 }
 
 impl Taken {
-    fn raise(&mut self, to: u64, bytes_max: u64) -> Result<(), Refusal> {
+    /// Takes as much as it needs to have `to` bytes; returns how much that was.
+    fn raise(&mut self, to: u64, bytes_max: u64) -> Result<u64, Refusal> {
         let more = to.saturating_sub(self.bytes);
         let sum = |used: u64| used.checked_add(more).filter(|sum| *sum <= bytes_max);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
         taken.map_err(|_| Refusal::ContentNoRoom)?;
         self.bytes += more;
-        Ok(())
+        Ok(more)
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.bytes > 0 {
+            self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+            FREED.notify_waiters();
+        }
     }
+}
+
+/// Ready when room on the disk is given back, after this was called.
+pub fn freed() -> Notified<'static> {
+    FREED.notified()
 }
 
 /// Has something done where it may block, within bounds.
@@ -289,6 +424,31 @@ mod tests {
     async fn a_directory_that_is_not_there_keeps_nothing() {
         let spool = Spool { directory: "/nowhere/at/all".into(), ..spool(1 << 20) };
         assert_eq!(spool.file().await.err(), Some(Refusal::ContentNotKept));
+        assert_eq!(spool.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_ring_is_written_over_where_it_was_read() {
+        let spool = spool(8 * RING_BYTES_MIN);
+        let ring = spool.ring().await.unwrap();
+        let capacity = ring.capacity();
+        assert_eq!(capacity, RING_BYTES_MIN);
+        let piece: Bytes = (0..100_000).map(|at| (at % 251) as u8).collect();
+        let (mut written, mut read) = (0, 0);
+        let (mut reader, mut all) = (PieceReader::default(), Vec::new());
+        for _ in 0..7 {
+            ring.write(piece.clone(), written).await.unwrap();
+            written += piece.len() as u64;
+            while read < written {
+                let left = (written - read) as usize;
+                let got = poll_fn(|cx| ring.poll_read(&mut reader, read, left, cx)).await.unwrap();
+                read += got.len() as u64;
+                all.extend_from_slice(&got);
+            }
+        }
+        assert_eq!(all, piece.repeat(7));
+        assert_eq!(spool.used.load(Ordering::Relaxed), capacity, "however much went through it");
+        drop(ring);
         assert_eq!(spool.used.load(Ordering::Relaxed), 0);
     }
 

@@ -9,7 +9,7 @@
 //! The memory is bounded; when it is full, the files that were not asked for since the last round
 //! go first.
 
-use crate::body::{CHANNEL_PIECES, Content, ResponseBody};
+use crate::body::{Content, FileContent, ResponseBody};
 use crate::codings::{self, PLAIN_BYTES, Work};
 use crate::page::{NewPage, Plain, SharedPage};
 use crate::serve;
@@ -25,8 +25,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
-use tokio::sync::mpsc;
+use tokio::io::AsyncReadExt;
 
 /// Files up to this size are kept in memory.
 const SMALL_BYTES: u64 = PLAIN_BYTES as u64;
@@ -36,8 +35,6 @@ const CODED_BYTES: u64 = 4 << 20;
 const LOOK_MS: u64 = 1_000;
 /// What a file takes besides its content and path: header lines, and these laid out for each form.
 const OVERHEAD_BYTES: usize = 4 << 10;
-/// What is read of a large file at a time.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// What tells one state of a file from another.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -190,9 +187,10 @@ impl StaticFiles {
                 self.keep(site, path, Kept::new(version, stored, None, now))
             }
         };
+        let file = Arc::new(file.into_std().await);
         Ok(in_form(facts, &large, || {
             serve::large_file(facts, &large.stored, version.length, |from, length| {
-                stream(file, from, length)
+                Content::File(Box::new(FileContent::new(file, from, length)))
             })
         }))
     }
@@ -407,33 +405,6 @@ fn fields(path: &Path, version: Version) -> HeaderMap {
     );
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers
-}
-
-/// Streams a part of a file; a file that turns out shorter breaks the response off.
-fn stream(mut file: tokio::fs::File, from: u64, length: u64) -> Content {
-    let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
-    tokio::spawn(async move {
-        let mut left = length;
-        if from > 0 && file.seek(io::SeekFrom::Start(from)).await.is_err() {
-            let _ = sender.send(Err(http_cache::Failure::HungUp)).await;
-            return;
-        }
-        while left > 0 {
-            let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-            let mut part = (&mut file).take(left.min(PIECE_BYTES as u64));
-            match part.read_buf(&mut piece).await {
-                Ok(count) if count > 0 => left -= count as u64,
-                _ => {
-                    let _ = sender.send(Err(http_cache::Failure::HungUp)).await;
-                    return;
-                }
-            }
-            if sender.send(Ok(piece.freeze())).await.is_err() {
-                return;
-            }
-        }
-    });
-    Content::Channel { pieces, length: Some(length) }
 }
 
 /// The answer to a method that a file does not take.

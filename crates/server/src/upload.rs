@@ -2,8 +2,8 @@
 //! so that the client's fault is not taken for the origin's: it is answered with 400, 408 or 413 and
 //! not with 502.
 //!
-//! For PHP all of it is [collected](Upload::collect) before anything is asked for; towards an HTTP server only
-//! its [beginning](Upload::read_ahead) is.
+//! All of it is [collected](Upload::collect) before a place at the origin is taken
+//! (docs/decisions/0079-uploads-to-http-origins.md).
 //!
 //! Over HTTP/2 a request whose content is not read is reset (NO_ERROR) behind its answer (RFC 9113
 //! section 8.1). Some clients that are still sending then (curl 7.88) take both for a failure, and the
@@ -17,13 +17,12 @@ use crate::config::Limits;
 use crate::pace::{Pace, Verdict};
 use crate::request_head::Refusal;
 use crate::spool::{Spool, Spooled};
-use crate::trailers::permitted_of_client;
+use crate::trailers::{Trailers, permitted_of_client};
 use bytes::Bytes;
-use http::Version;
+use http::{HeaderMap, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -95,12 +94,14 @@ pub struct Upload {
     pace: Pace,
     waiting: Option<Pin<Box<Sleep>>>,
     flaw: Arc<Flaw>,
-    /// What was waited for already.
-    ahead: VecDeque<Frame<Bytes>>,
+    /// The content that was collected in memory.
+    ahead: Bytes,
     /// What that takes of the room for it.
     taken: Option<Taken>,
     /// What is on the disk, in place of that.
     spooled: Option<Spooled>,
+    /// The trailers that were collected, where the origin takes any.
+    trailers: Option<HeaderMap>,
     /// There is nothing behind it.
     ended: bool,
 }
@@ -117,65 +118,51 @@ impl Upload {
             pace: Pace::default(),
             waiting: None,
             flaw: Arc::default(),
-            ahead: VecDeque::new(),
+            ahead: Bytes::new(),
             taken: None,
             spooled: None,
+            trailers: None,
             ended: false,
         }
     }
 
-    /// Waits for the beginning of it, or all of it where it is short, as far as there is room.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub async fn read_ahead(&mut self, room: &Arc<Room>) -> Result<(), Refusal> {
-        let mut taken = Taken::nothing(room);
-        while !self.ended && taken.bytes < room.each {
-            match poll_fn(|cx| self.poll_next(cx)).await {
-                None => self.ended = true,
-                Some(Err(UploadFailed)) => {
-                    return Err(self.flaw.get().unwrap_or(Refusal::ContentMalformed));
-                }
-                Some(Ok(frame)) => {
-                    let bytes = frame.data_ref().map_or(0, Bytes::len);
-                    self.ahead.push_back(frame);
-                    if !taken.more(bytes) {
-                        // It is here, and counted nowhere: one piece.
-                        break;
-                    }
-                }
-            }
-        }
-        self.taken = Some(taken);
-        Ok(())
-    }
-
-    /// Waits for all of it, in memory as far as there is room, else on the disk. Its length is known then;
-    /// trailers are left out.
+    /// Waits for all of the content, in memory as far as there is room, else on the disk. Its length is known
+    /// then, unless `trailers` are wanted and have come.
     ///
     /// # Errors
     /// What is wrong with it, or that there is no place for it.
-    pub async fn collect(&mut self, room: &Arc<Room>, spool: &Spool) -> Result<(), Refusal> {
+    pub async fn collect(
+        &mut self,
+        room: &Arc<Room>,
+        spool: &Spool,
+        trailers: Trailers,
+    ) -> Result<(), Refusal> {
         let mut whole = Whole::nothing(room);
         while let Some(frame) = poll_fn(|cx| self.poll_next(cx)).await {
             let Ok(frame) = frame else {
                 return Err(self.flaw.get().unwrap_or(Refusal::ContentMalformed));
             };
-            let Ok(piece) = frame.into_data() else { continue };
+            let piece = match frame.into_data() {
+                Ok(piece) => piece,
+                Err(frame) => {
+                    let wanted = trailers == Trailers::Wanted;
+                    self.trailers = frame.into_trailers().ok().filter(|_| wanted);
+                    continue;
+                }
+            };
             let is_last = self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
             whole.take(piece, is_last, spool).await.inspect_err(|refusal| self.refuse(*refusal))?;
         }
         whole.end().await.inspect_err(|refusal| self.refuse(*refusal))?;
         let Whole { gathered, taken, file } = whole;
-        self.ahead.extend((!gathered.is_empty()).then(|| Frame::data(gathered.into())));
+        self.ahead = gathered.into();
         (self.taken, self.spooled, self.ended) = (Some(taken), file, true);
         Ok(())
     }
 
     /// What of it is here.
     fn here_bytes(&self) -> u64 {
-        let ahead = self.ahead.iter().filter_map(|frame| Some(frame.data_ref()?.len() as u64));
-        ahead.sum::<u64>() + self.spooled.as_ref().map_or(0, Spooled::left)
+        self.ahead.len() as u64 + self.spooled.as_ref().map_or(0, Spooled::left)
     }
 
     /// What was wrong with it can be asked here, also when it is gone.
@@ -260,8 +247,8 @@ impl Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadFailed>>> {
         let upload = self.get_mut();
-        if let Some(frame) = upload.ahead.pop_front() {
-            return Poll::Ready(Some(Ok(frame)));
+        if !upload.ahead.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut upload.ahead)))));
         }
         upload.taken = None;
         if let Some(file) = &mut upload.spooled {
@@ -274,20 +261,20 @@ impl Body for Upload {
                 None => upload.spooled = None,
             }
         }
-        match upload.ended {
-            true => Poll::Ready(None),
-            false => upload.poll_next(cx),
+        if !upload.ended {
+            return upload.poll_next(cx);
         }
+        Poll::Ready(upload.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
     fn is_end_stream(&self) -> bool {
         let ended = || self.ended || self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
-        self.ahead.is_empty() && self.spooled.is_none() && ended()
+        self.ahead.is_empty() && self.spooled.is_none() && self.trailers.is_none() && ended()
     }
 
     fn size_hint(&self) -> SizeHint {
         // With trailers behind it, a length would leave no room for them.
-        if self.ahead.back().is_some_and(Frame::is_trailers) {
+        if self.trailers.is_some() {
             return SizeHint::default();
         }
         let here = self.here_bytes();

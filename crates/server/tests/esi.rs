@@ -162,7 +162,7 @@ if (isset($_GET['part'])) {
 #[test]
 fn what_was_put_together_and_is_not_read_is_owed() {
     let site = Site::new(&[("index.php", LARGE)]);
-    let limits = "[limits]\nowed = \"12M\"\npage_bytes = \"6M\"\n";
+    let limits = "[limits]\nclient_backlog_bytes = \"12M\"\npage_bytes = \"6M\"\n";
     let pagewell = site.serve(&format!("{ON}{limits}"));
     let mut held = Vec::new();
     for number in 0..20 {
@@ -174,8 +174,10 @@ fn what_was_put_together_and_is_not_read_is_owed() {
         let dropped = pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
         assert_eq!(dropped.status, 200);
     }
-    until("the slowest are cut off", || limit_hit(&pagewell, "owed") > 0);
-    until("what is owed is within its bound", || counter(&pagewell, "owed_bytes") <= 12 << 20);
+    until("the slowest are cut off", || limit_hit(&pagewell, "client_backlog_bytes") > 0);
+    until("what waits is within its bound", || {
+        counter(&pagewell, "client_backlog_bytes") <= 12 << 20
+    });
     drop(held);
-    until("nothing is owed", || counter(&pagewell, "owed_bytes") == 0);
+    until("nothing waits", || counter(&pagewell, "client_backlog_bytes") == 0);
 }

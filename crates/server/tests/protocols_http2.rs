@@ -5,105 +5,26 @@
 
 mod common;
 
-use common::{BOUND, Site, client, counter, until};
-use harness::{Address, Pagewell};
+use common::{Frames, Site, block, client, counter, until};
+use harness::Pagewell;
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::flag::{ACK, END_HEADERS, END_STREAM};
 use pagewell::http2::frame::kind::{
-    CONTINUATION, DATA, GOAWAY, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    CONTINUATION, DATA, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
-use pagewell::http2::frame::{ErrorCode, FrameHead, HEAD_BYTES};
+use pagewell::http2::frame::{ErrorCode, FrameHead};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::process::{Command, Output};
 
 /// RFC 9113 section 7; the server has no use for it.
 const REFUSED_STREAM: u32 = 7;
-
-/// A frame: its kind, flags, stream, payload.
-type Frame = (u8, u8, u32, Vec<u8>);
-
-/// A connection of frames.
-struct Frames {
-    stream: TcpStream,
-}
-
-impl Frames {
-    /// A connection on which nothing was said.
-    fn connect(pagewell: &Pagewell) -> Frames {
-        let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
-        let stream = TcpStream::connect(address).expect("it accepts connections");
-        stream.set_read_timeout(Some(BOUND)).expect("can be set");
-        stream.set_nodelay(true).expect("can be set");
-        Frames { stream }
-    }
-
-    /// Begins with these settings (RFC 9113 section 3.4).
-    fn begin(pagewell: &Pagewell, settings: &[(u16, u32)]) -> Frames {
-        let mut frames = Frames::connect(pagewell);
-        frames.stream.write_all(PREFACE).expect("sent");
-        let all = settings
-            .iter()
-            .flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat());
-        let payload: Vec<u8> = all.collect();
-        assert!(frames.send(SETTINGS, 0, 0, &payload));
-        frames
-    }
-
-    /// Sends a frame; whether the other side is still there.
-    fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
-        let mut frame = Vec::new();
-        FrameHead { length: payload.len(), kind, flags, stream }.write(&mut frame);
-        frame.extend_from_slice(payload);
-        self.stream.write_all(&frame).is_ok()
-    }
-
-    /// Asks for a path.
-    fn get(&mut self, stream: u32, path: &str) -> bool {
-        self.send(HEADERS, END_STREAM | END_HEADERS, stream, &block(path))
-    }
-
-    /// The next frame; none when the connection has ended.
-    fn next(&mut self) -> Option<Frame> {
-        let mut head = [0; HEAD_BYTES];
-        self.stream.read_exact(&mut head).ok()?;
-        let FrameHead { length, kind, flags, stream } = FrameHead::read(&head)?;
-        let mut payload = vec![0; length];
-        self.stream.read_exact(&mut payload).ok()?;
-        Some((kind, flags, stream, payload))
-    }
-
-    /// The next frame of a kind; others are passed over.
-    fn next_of(&mut self, kind: u8) -> Option<Frame> {
-        loop {
-            let frame = self.next()?;
-            if frame.0 == kind {
-                return Some(frame);
-            }
-        }
-    }
-
-    /// The error with which the connection is given up.
-    fn given_up(&mut self) -> Option<u32> {
-        let (_, _, _, payload) = self.next_of(GOAWAY)?;
-        payload.get(4..8)?.try_into().ok().map(u32::from_be_bytes)
-    }
-}
 
 /// Has a page in memory, as `block` asks for it.
 fn keep(pagewell: &Pagewell, path: &str) {
     for _ in 0..2 {
         client(pagewell).host("a.test").get(path).expect("an answer");
     }
-}
-
-/// A header block for `GET path`.
-fn block(path: &str) -> Vec<u8> {
-    let literal = |index: u8, text: &str| {
-        [&[index, u8::try_from(text.len()).expect("short")], text.as_bytes()].concat()
-    };
-    [&[0x82, 0x86][..], &literal(0x04, path), &literal(0x01, "a.test")].concat()
 }
 
 fn site() -> Site {

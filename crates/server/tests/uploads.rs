@@ -1,12 +1,16 @@
-//! Content of requests for PHP, against the real binary: all of it is there before a script is asked for, in
+//! Content of requests, against the real binary: all of it is there before a place at the origin is taken, in
 //! memory or on the disk, so that slow uploads take no PHP and none that breaks off is run; and what becomes
 //! of it where there is no room.
 
 mod common;
 
-use common::{BOUND, Raw, Site, asked, before_origin, binary, client, counter, until};
+use common::{
+    BOUND, Frames, Raw, Site, asked, before_origin, binary, block_of, client, counter, until,
+};
 use harness::{Pagewell, Signal, Wait};
-use std::io::Read;
+use pagewell::http2::frame::flag::END_HEADERS;
+use pagewell::http2::frame::kind::{DATA, HEADERS};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -125,24 +129,54 @@ fn content_that_breaks_off_never_reaches_a_script() {
 }
 
 #[test]
-fn an_http_origin_is_broken_off_with_the_content() {
+fn an_http_origin_never_hears_of_content_that_breaks_off() {
     let (pagewell, origin, _site) = before_origin("");
     for head in [post(LONG), format!("{CHUNKED}493e0\r\n")] {
         let mut raw = Raw::with(&pagewell, &head);
         raw.send(letters(LONG - 2));
-        let (mut asked, _) = asked(&origin);
+        on_the_disk(&pagewell, 64 << 10);
+        assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
         drop(raw);
-        let mut came = Vec::new();
-        // A reset is an end, too.
-        let _ = asked.read_to_end(&mut came);
-        let has_ended = match head.contains("Content-Length") {
-            true => came.len() >= LONG,
-            // However many chunks it was passed on in.
-            false => came.ends_with(b"\r\n0\r\n\r\n"),
-        };
-        assert!(!has_ended, "{} bytes", came.len());
-        until("it is given up", || counter(&pagewell, "origin_places_taken") == 0);
+        nothing_is_left(&pagewell);
     }
+    origin.set_nonblocking(true).expect("can be set");
+    assert!(origin.accept().is_err(), "nothing was sent to it");
+}
+
+/// A request of HTTP/2 whose content never comes to its end: with and without its length.
+fn stalled(frames: &mut Frames, stream: u32) {
+    const POST: u8 = 0x83;
+    const LENGTH: &[u8] = b"\x00\x0econtent-length\x06100000";
+    let more = if stream % 4 == 1 { LENGTH } else { b"" };
+    assert!(frames.send(HEADERS, END_HEADERS, stream, &block_of(POST, "/form.php", more)));
+    assert!(frames.send(DATA, 0, stream, &letters(10_000)));
+}
+
+#[test]
+fn stalled_uploads_on_one_connection_take_no_place_at_an_http_origin() {
+    let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 2\n");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    (0..6).for_each(|number| stalled(&mut frames, 2 * number + 1));
+    until("all have come", || counter(&pagewell, "forwards") == 6);
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    let mut other = Raw::with(&pagewell, "GET /page HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    let (mut at_origin, head) = asked(&origin);
+    assert!(head.starts_with("get /page "), "{head}");
+    at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("written");
+    assert_eq!(other.answer().content, "ok");
+}
+
+#[test]
+fn what_came_in_chunks_goes_to_an_http_origin_with_its_length() {
+    let (pagewell, origin, _site) = before_origin("");
+    let mut raw = Raw::with(&pagewell, format!("{CHUNKED}3\r\nabc\r\n"));
+    raw.send("2\r\nde\r\n0\r\n\r\n");
+    let (mut at_origin, head) = asked(&origin);
+    assert!(head.contains("content-length: 5\r\n"), "{head}");
+    assert!(!head.contains("transfer-encoding"), "{head}");
+    let mut content = [0; 5];
+    at_origin.read_exact(&mut content).expect("the content");
+    assert_eq!(&content, b"abcde");
 }
 
 #[test]

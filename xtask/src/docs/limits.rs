@@ -9,7 +9,7 @@ use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
 /// What shows each limit, from the root of the repository.
-const SHOWN_BY: [(&str, &str); 36] = [
+const SHOWN_BY: [(&str, &str); 38] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
     ("uri_bytes", "tests/scenarios/limits/uri-too-long.scn"),
@@ -25,7 +25,8 @@ const SHOWN_BY: [(&str, &str); 36] = [
     ("body_disk", "crates/server/tests/uploads.rs"),
     ("write_timeout", "crates/server/tests/bad_requests.rs"),
     ("write_rate", "crates/server/tests/limits.rs"),
-    ("owed", "crates/server/tests/owed.rs"),
+    ("client_backlog_bytes", "crates/server/tests/send_backlog.rs"),
+    ("client_backlog_disk", "crates/server/tests/slow_clients.rs"),
     ("origin_connect_timeout", "crates/server/tests/limits.rs"),
     ("origin_timeout", "tests/scenarios/faults/origin-hangs.scn"),
     ("origin_connections", "tests/scenarios/faults/origin-busy.scn"),
@@ -45,6 +46,7 @@ const SHOWN_BY: [(&str, &str); 36] = [
     ("upgrades", "crates/server/tests/protocols_streams.rs"),
     ("upgrade_idle_timeout", "crates/server/tests/protocols_streams.rs"),
     ("http2_streams", "crates/server/tests/protocols_http2.rs"),
+    ("http2_streams_per_address", "crates/server/tests/slow_clients.rs"),
     ("http2_resets", "crates/server/tests/protocols_http2.rs"),
 ];
 
@@ -86,9 +88,15 @@ the site, or somebody is at it: `pagewell stats` shows those that were reached.
 ";
 
 const END: &str = "
-## Who is slow
+## Slow clients
 
-Times bound how long *nothing* comes or goes. So that nobody moves a byte just before his time is up, again and again, there is a rate besides, and a client that has been waited for longer than the time in all has to have kept it: `body_rate`, `write_rate`. Then it is measured anew, so that who was fast once may not be slow for ever. Over HTTP/2 a connection has to move a kilobyte within the time that it and the origin are given together. Content for PHP takes a place there only when all of it has come, so that uploads that trickle in hold connections and no PHP, and none that breaks off is run ([why](../decisions/0064-content-first.md)): what is longer than `body_ahead` waits on the disk, in files without a name in the directory `uploads`, all of them together within `body_disk`. Towards an HTTP origin content is passed on as it comes once its first `body_ahead` bytes are there.
+The timeouts bound how long a client sends or takes nothing. A client could move one byte just before each timeout, so there is also a rate: `body_rate` and `write_rate`. A client that was waited for longer than the timeout, in all, must have kept the rate. Then it is measured again from the start.
+
+Over HTTP/2 each stream is measured by the payload that the client takes of it. PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed where it has no other. Streams that wait for the client at the same time share `write_rate`.
+
+The content of a request takes a place at the origin only when all of it has come. So slow uploads hold connections and no place, and no script runs with half of a form ([why](../decisions/0079-uploads-to-http-origins.md)). Content longer than `body_ahead` waits on the disk, in files without a name in the directory `uploads`, within `body_disk` together.
+
+A response leaves the origin at the origin's speed, whatever its client does ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)). Content that the client has not taken waits in memory, then on the disk. A response that finds no room there waits for its client at the origin. It is broken off when another request has waited for a place for a second.
 
 ## Who is counted
 
@@ -96,11 +104,17 @@ Times bound how long *nothing* comes or goes. So that nobody moves a byte just b
 
 ## HTTP/2
 
-Floods of frames are bounded, and end that connection alone: header sections over `header_bytes` in however many CONTINUATION frames, streams that are reset before they were looked at (`http2_resets`), SETTINGS and PING without end, windows that never open, answers that are asked for and never taken. A reset of what was in the store comes too late: it was answered before, and costs what asking again does.
+Floods of frames are bounded, and end that connection alone: header sections over `header_bytes` in however many CONTINUATION frames, streams that are reset before they were looked at (`http2_resets`), more requests at once than one address may have (`http2_streams_per_address`), SETTINGS and PING without end, windows that never open, answers that are asked for and never taken. A reset of what was in the store comes too late: it was answered before, and costs what asking again does.
 
 ## Memory
 
-What is stored is bounded by `memory`. What is on its way is bounded by numbers: a connection that rests takes some 3 KB, one with a request in hand up to its header section and a few pieces of content; pages that clients have asked for and do not take, and that are not in the store (any more), come to `owed` at most, of all clients together, beyond which the slowest are cut off ([why](../decisions/0065-what-is-owed.md)); content that waits in memory comes to a sixteenth of `memory` at most; what is beyond is on the disk, where it is for PHP. On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
+`memory` bounds the stored pages. Numbers bound the rest:
+
+- A connection without a request takes about 3 KB. One with a request takes up to its header section and a few pieces of content.
+- The **send backlog** is the content that clients have asked for and have not taken yet. It takes at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)).
+- Content of requests takes at most a sixteenth of `memory`, and `body_disk` of disk.
+
+On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
 
 ## What is bounded and cannot be set
 

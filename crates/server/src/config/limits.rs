@@ -24,7 +24,8 @@ impl Default for Limits {
             body_ahead: 0,
             body_disk: 0,
             write_rate: 0,
-            owed: 0,
+            client_backlog_bytes: 0,
+            client_backlog_disk: 0,
             origin_connect_timeout: zero,
             origin_timeout: zero,
             origin_connections: 0,
@@ -44,6 +45,7 @@ impl Default for Limits {
             upgrades: 0,
             upgrade_idle_timeout: zero,
             http2_streams: 0,
+            http2_streams_per_address: 0,
             http2_resets: 0,
         };
         for row in LIMITS {

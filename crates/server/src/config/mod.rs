@@ -365,6 +365,8 @@ pub struct Limits {
     /// Requests that were taken back before they were looked at, on a connection of HTTP/2.
     pub http2_resets: usize,
     #[allow(missing_docs)]
+    pub http2_streams_per_address: usize,
+    #[allow(missing_docs)]
     pub connections_per_address: usize,
     #[allow(missing_docs)]
     pub connection_requests: usize,
@@ -377,7 +379,9 @@ pub struct Limits {
     #[allow(missing_docs)]
     pub write_rate: u64,
     #[allow(missing_docs)]
-    pub owed: usize,
+    pub client_backlog_bytes: usize,
+    #[allow(missing_docs)]
+    pub client_backlog_disk: u64,
 }
 
 /// The default file name patterns that are never served.

@@ -110,7 +110,7 @@ const FIRST: &[OptionRow] = &[
         "uploads",
         "",
         "`TMPDIR`, or `/var/tmp`, or `/tmp`",
-        "The directory in which content of requests for PHP waits, in files without a name, until all of it is there, where it is longer than `limits.body_ahead`. It has to be there, and Pagewell to be allowed to make files in it. How much of the disk that may take: `limits.body_disk`.",
+        "The directory in which content waits in files without a name: of requests until all of it is there, where it is longer than `limits.body_ahead`, and of responses until their clients take it. It has to be there, and Pagewell to be allowed to make files in it. How much of the disk that may take: `limits.body_disk` and `limits.client_backlog_disk`.",
     ),
     row(
         "hits_in_front",

@@ -96,7 +96,7 @@ pub const LIMITS: &[LimitRow] = &[
         body_ahead,
         "64K",
         bytes,
-        "How much of a request's content is kept in memory until a place at the origin is taken; of all requests together a sixteenth of `memory`. What is longer waits on the disk where the origin is PHP, until all of it is there, and is passed on as it comes to an HTTP origin."
+        "How much of a request's content is kept in memory until all of it has come and a place at the origin is taken; of all requests together a sixteenth of `memory`. Longer content waits on the disk."
     ),
     limit!(
         body_disk,
@@ -108,19 +108,25 @@ pub const LIMITS: &[LimitRow] = &[
         write_timeout,
         "60s",
         parse_duration,
-        "How long a client may take nothing of its response; then the connection is closed."
+        "How long a client may take nothing of its response. Then the connection is closed; over HTTP/2 the stream is reset, or the connection closed where it has no other stream."
     ),
     limit!(
         write_rate,
         "1K",
         parse_bytes,
-        "How much of its responses a client has to take in a second over HTTP/1.1, whenever it has been waited for longer than `write_timeout` in all since it was last looked at; below: the connection is closed."
+        "How much of its response a client has to take in a second, measured whenever it was waited for longer than `write_timeout` in all. Streams of HTTP/2 that wait at the same time share the rate. Below: the connection is closed; over HTTP/2 the stream is reset, or the connection closed where it has no other stream."
     ),
     limit!(
-        owed,
+        client_backlog_bytes,
         "0",
         bytes,
-        "Content that all clients together have asked for and do not take, in memory for their sake alone: pages that are not in the store, or not any more. 0: a quarter of `memory`, and four times `page_bytes` at least; if set, twice `page_bytes` at least. Beyond: the connections of the slowest are closed."
+        "Memory for content that clients have asked for and have not taken yet, of all clients together: responses on their way, and pages that are not in the store. 0: a quarter of `memory`, and four times `page_bytes` at least; if set, twice `page_bytes` at least. When half of it is used, responses wait on the disk. Beyond: the connections of the slowest clients are closed."
+    ),
+    limit!(
+        client_backlog_disk,
+        "1G",
+        parse_bytes,
+        "Disk (in `uploads`) for responses that wait for their clients, of all sites together. A file counts for 256K at least; one response takes an eighth at most. A response that finds no room waits for its client at the origin, and is broken off when another request has waited a second for a place. Beyond: the connections of the slowest clients are closed."
     ),
     limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
     limit!(
@@ -225,6 +231,12 @@ pub const LIMITS: &[LimitRow] = &[
         "128",
         count,
         "Requests at once on a connection of HTTP/2; further ones are refused to be asked again."
+    ),
+    limit!(
+        http2_streams_per_address,
+        "1024",
+        count,
+        "Requests at once of one address (of IPv6, of one /64) over all its HTTP/2 connections, without plain cache hits; beyond: 503. It counts the addresses that `connections_per_address` counts."
     ),
     limit!(
         http2_resets,

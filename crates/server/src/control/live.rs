@@ -58,7 +58,7 @@ pub(super) fn begin(
         }
         drop(place);
     });
-    Ok(ResponseBody::from(Content::Channel { pieces, length: None }))
+    Ok(ResponseBody::from(Content::Channel(pieces)))
 }
 
 async fn tell(control: &Control, sender: &mpsc::Sender<Piece>, events: Option<NonZeroU64>) {

@@ -3,8 +3,8 @@
 //! Pagewell has started (php-fpm), and the kernel's own counts.
 
 use super::Kind;
-use crate::owed;
 use crate::panics;
+use crate::send_backlog;
 use crate::spool;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,7 +20,7 @@ pub struct OfTheProcess {
 }
 
 /// What the kernel tells about the process; zero where it does not tell.
-pub const PROCESS: [OfTheProcess; 5] = [
+pub const PROCESS: [OfTheProcess; 6] = [
     OfTheProcess {
         name: "process_cpu_us",
         help: "Microseconds of CPU that Pagewell has used, without those of php-fpm.",
@@ -36,17 +36,25 @@ pub const PROCESS: [OfTheProcess; 5] = [
     },
     OfTheProcess {
         name: "uploads_bytes",
-        help: "What content of requests takes on the disk now (`uploads`), until all of it is there and \
-               PHP has it; a file counts for 64K at least.",
+        help: "Disk that content of requests takes now (in `uploads`), until the origin has it; a file \
+               counts for 64K at least.",
         kind: Kind::Gauge,
         read: || Some(spool::used_bytes()),
     },
     OfTheProcess {
-        name: "owed_bytes",
-        help: "What clients have asked for and do not take, in memory for them alone: pages that are \
-               not in the store, or not any more (`limits.owed`).",
+        name: "client_backlog_bytes",
+        help: "Memory that content takes now which clients have asked for and have not taken yet: \
+               responses on their way, and pages that are not in the store \
+               (`limits.client_backlog_bytes`).",
         kind: Kind::Gauge,
-        read: || Some(owed::owed_bytes() as u64),
+        read: || Some(send_backlog::memory_bytes() as u64),
+    },
+    OfTheProcess {
+        name: "client_backlog_disk_bytes",
+        help: "Disk that responses take now which wait for their clients (in `uploads`); a file counts for \
+               256K at least (`limits.client_backlog_disk`).",
+        kind: Kind::Gauge,
+        read: || Some(spool::response_bytes()),
     },
     OfTheProcess {
         name: "panics",

@@ -1,12 +1,12 @@
-//! How long the client of the [front](super) may take what it is owed: nothing for `write_timeout`, and, once
+//! How slowly the client of the [front](super) may take its responses: nothing for `write_timeout`, and, once
 //! it has been waited for longer than that in all, no less than `write_rate`. What is written at once is not
-//! measured. And whether it is among those who are cut off because all together are owed too much (`owed`).
+//! measured. And whether it is among those that are cut off because too much waits for all together (`send_backlog`).
 
 use super::{Front, State};
-use crate::owed::{LONG_BYTES, Owing};
 use crate::pace::Verdict;
 use crate::page::SharedPage;
 use crate::reached::Limit;
+use crate::send_backlog::{BacklogEntry, LONG_BYTES};
 use std::io;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,29 +29,29 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// The client has taken so much of what hyper has for it.
     pub(super) fn took(&self, count: usize) {
-        if let Some(client) = self.in_flight.owed() {
+        if let Some(client) = self.in_flight.backlog_client() {
             client.took(count);
         }
     }
 
-    /// Counts the plain hit that the client does not take at once as owed to it, and closes its connection
-    /// where that is to be.
+    /// Counts the plain hit that the client does not take at once, and closes its connection where that is
+    /// to be.
     #[cold]
-    pub(super) fn owes_hit(&mut self, cx: &Context<'_>) -> io::Result<()> {
+    pub(super) fn counts_waiting_hit(&mut self, cx: &Context<'_>) -> io::Result<()> {
         let State::Hit(hit) = &self.state else { return Ok(()) };
         let is_long = |page: &&SharedPage| page.heap_bytes() >= LONG_BYTES;
         let Some(page) = hit.page().filter(is_long) else { return Ok(()) };
         let client = self.in_flight.client(&self.site);
         client.has_taken(hit.content_written());
-        if self.owing.is_none() {
-            self.owing = Some(Owing::of_page(client, page.clone()));
+        if self.waiting_hit.is_none() {
+            self.waiting_hit = Some(BacklogEntry::of_page(client, page.clone()));
         }
         self.is_cut(cx)
     }
 
-    /// Closes the connection of a client that is among the slowest, where all are owed too much.
+    /// Closes the connection of a client that is among the slowest, where too much waits for all.
     fn is_cut(&mut self, cx: &Context<'_>) -> io::Result<()> {
-        let Some(client) = self.in_flight.owed() else { return Ok(()) };
+        let Some(client) = self.in_flight.backlog_client() else { return Ok(()) };
         client.waits();
         match client.poll_cut(cx) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),

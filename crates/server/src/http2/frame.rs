@@ -57,6 +57,8 @@ pub enum ErrorCode {
     StreamClosed = 5,
     /// A frame of a length that it may not have.
     FrameSize = 6,
+    /// The stream is not needed any more.
+    Cancel = 8,
     /// A header block that cannot be read.
     Compression = 9,
     /// More than anybody needs.

@@ -5,14 +5,15 @@
 //! what is for it; when hyper writes, it is followed where frames end (`sent`), and what waits here goes out
 //! there. Once [`WAITING_BYTES_MAX`] wait, nothing more is read before the client has taken all of them: who
 //! asks without reading the answers is heard no more. Then it is hyper's turn, whatever else was asked for: an
-//! answer to a ping and what others are owed do not wait until a client has no more to ask.
+//! answer to a ping and the content of other streams do not wait until a client has no more to ask.
 
 use super::Activity;
 use super::answers::Answers;
-use super::frame::{ErrorCode, write_goaway};
+use super::frame::{ErrorCode, kind, write_goaway, write_number};
 use super::reader::{Reader, Step};
 use super::sent::Sent;
 use super::windows::Windows;
+use crate::send_backlog::HeldBytes;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -44,8 +45,10 @@ pub struct Front<IO> {
     /// The connection is given up: with the last frames that wait.
     given_up: Option<ErrorCode>,
     activity: Arc<Activity>,
-    /// The client is owed what waits, and that is counted.
-    owes: bool,
+    /// Counts the frames that wait because the client does not take them.
+    held: Option<HeldBytes>,
+    /// Streams that hyper has given up, and that are to be reset for the client.
+    resets: Vec<u32>,
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
@@ -67,7 +70,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             unflushed: false,
             given_up: None,
             activity,
-            owes: false,
+            held: None,
+            resets: Vec::new(),
         }
     }
 
@@ -101,15 +105,43 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     /// the socket itself.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.poll_write_waiting(cx);
-        let owes = !self.waiting.is_empty();
-        if owes != self.owes {
-            self.owes = owes;
-            match owes {
-                true => self.activity.open.fetch_add(1, Ordering::AcqRel),
-                false => self.activity.open.fetch_sub(1, Ordering::AcqRel),
-            };
+        let waits = !self.waiting.is_empty();
+        if waits || self.held.is_some() {
+            self.count_waiting(waits);
         }
         polled
+    }
+
+    /// Counts what waits for the client to take it.
+    #[cold]
+    fn count_waiting(&mut self, waits: bool) {
+        if waits {
+            let client = &self.activity.client;
+            self.held.get_or_insert_with(|| HeldBytes::of(client)).set(self.waiting.len());
+        } else {
+            self.held = None;
+        }
+        self.activity.front_waits(waits);
+    }
+
+    /// Tells hyper which streams are given up, where that does not come into the middle of a frame.
+    #[cold]
+    fn take_resets(&mut self) {
+        if self.reader.is_between() {
+            for stream in self.reader.streams().take_resets() {
+                self.reader.reset(stream);
+                self.resets.push(stream);
+            }
+        }
+    }
+
+    /// Tells the client which streams are given up. hyper has written all that it had of them.
+    #[cold]
+    fn send_resets(&mut self) {
+        for stream in std::mem::take(&mut self.resets) {
+            let cancel = ErrorCode::Cancel as u32;
+            write_number(kind::RST_STREAM, stream, cancel, &mut self.waiting);
+        }
     }
 
     fn poll_write_waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -140,15 +172,17 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
 
     /// hyper has written this.
     fn wrote(&mut self, cx: &Context<'_>, bytes: &[u8]) {
-        self.sent.wrote(bytes, &mut self.windows);
+        let payload = self.sent.wrote(bytes, &mut self.windows, self.reader.streams());
+        self.count(payload);
         // It is told of more when it reads.
         if self.windows.is_low() {
             cx.waker().wake_by_ref();
         }
     }
 
-    fn count(&self, written: usize) {
-        self.activity.client.took(written);
+    /// The client has taken so much content.
+    fn count(&self, payload: usize) {
+        self.activity.client.took(payload);
     }
 
     /// Reads what the socket has; 0 when the client has ended its side.
@@ -181,6 +215,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let front = self.get_mut();
+        if front.reader.streams().has_resets() {
+            front.take_resets();
+        }
         loop {
             if front.reader.hand_on(out.remaining(), |bytes| out.put_slice(bytes)) > 0 {
                 return Poll::Ready(Ok(()));
@@ -237,7 +274,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         ready!(front.poll_before_writing(cx))?;
         let bytes = &bytes[..bytes.len().min(front.may_write())];
         let count = ready!(Pin::new(&mut front.io).poll_write(cx, bytes))?;
-        front.count(count);
         front.wrote(cx, &bytes[..count]);
         Poll::Ready(Ok(count))
     }
@@ -254,7 +290,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
             return Pin::new(front).poll_write(cx, first.map_or(&[], |piece| piece));
         }
         let count = ready!(Pin::new(&mut front.io).poll_write_vectored(cx, pieces))?;
-        front.count(count);
         let mut left = count;
         for piece in pieces {
             let bytes = &piece[..piece.len().min(left)];
@@ -270,6 +305,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let front = self.get_mut();
+        if !front.resets.is_empty() && front.reader.has_handed_all() {
+            front.send_resets();
+        }
         ready!(front.poll_before_writing(cx))?;
         Pin::new(&mut front.io).poll_flush(cx)
     }

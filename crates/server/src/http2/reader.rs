@@ -21,8 +21,10 @@ use super::frame::{
     ErrorCode, FrameHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, flag,
     kind, write_block, write_number,
 };
+use super::streams::{FIELD, Streams, field_value};
 use super::windows::Windows;
-use hpack::{Decoder, TABLE_BYTES};
+use hpack::{Decoder, TABLE_BYTES, write_field};
+use std::sync::Arc;
 
 /// The length of the client's preface, without its settings.
 const PREFACE_BYTES: usize = super::PREFACE.len();
@@ -89,6 +91,8 @@ pub struct Reader {
     /// section 4.2).
     small_table: bool,
     header_bytes_max: usize,
+    /// Streams that hyper answers.
+    streams: Arc<Streams>,
 }
 
 impl Reader {
@@ -108,7 +112,13 @@ impl Reader {
             stream_window: StreamWindow::default(),
             small_table: false,
             header_bytes_max,
+            streams: Arc::default(),
         }
+    }
+
+    /// Counts the streams that hyper answers.
+    pub fn streams(&self) -> &Arc<Streams> {
+        &self.streams
     }
 
     /// The highest stream that has come.
@@ -124,12 +134,26 @@ impl Reader {
     /// Tells hyper of more that it may send on the connection, when it has little left; whether there is
     /// something to hand on. Not in the middle of a frame.
     pub fn lend(&mut self, windows: &mut Windows) -> bool {
-        let is_between = matches!(self.state, State::Frame | State::Block(_));
-        let more = if is_between { windows.lend() } else { 0 };
+        let more = if self.is_between() { windows.lend() } else { 0 };
         if more > 0 {
             write_number(kind::WINDOW_UPDATE, 0, more, &mut self.forward);
         }
         more > 0
+    }
+
+    /// Whether the next byte that hyper gets is not in the middle of a frame.
+    pub fn is_between(&self) -> bool {
+        matches!(self.state, State::Frame | State::Block(_))
+    }
+
+    /// Whether hyper has got all that is ready for it.
+    pub fn has_handed_all(&self) -> bool {
+        self.forward.is_empty()
+    }
+
+    /// Tells hyper that the client has given a stream up. Not in the middle of a frame.
+    pub fn reset(&mut self, stream: u32) {
+        write_number(kind::RST_STREAM, stream, ErrorCode::Cancel as u32, &mut self.forward);
     }
 
     /// Takes in what has arrived.
@@ -253,6 +277,9 @@ impl Reader {
             }
             if head.kind == kind::WINDOW_UPDATE && head.stream == 0 {
                 return self.allow(number & WINDOW_BYTES_MAX, windows);
+            }
+            if head.kind == kind::RST_STREAM {
+                self.streams.forget(head.stream);
             }
         }
         self.forward.extend_from_slice(&self.arrived[from - HEAD_BYTES..to]);
@@ -382,6 +409,9 @@ impl Reader {
         }
         self.again.clear();
         self.fields.write_block(&mut self.again);
+        if is_new {
+            write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut self.again);
+        }
         let flags = head.flags & (flag::END_STREAM | flag::PRIORITY);
         write_block(stream, flags, priority, &self.again, &mut self.forward);
         self.again.shrink_to(KEPT_BYTES);

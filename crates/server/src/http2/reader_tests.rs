@@ -38,6 +38,13 @@ fn settings(list: &[(u16, u32)]) -> Vec<u8> {
     frame(kind::SETTINGS, 0, 0, &list.iter().flat_map(setting).collect::<Vec<_>>())
 }
 
+/// A block as it is handed on, where it begins this stream.
+fn handed(stream: u32, block: &[u8]) -> Vec<u8> {
+    let mut of_stream = Vec::new();
+    write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut of_stream);
+    [block, &of_stream].concat()
+}
+
 /// A reader, and what came of what it was given.
 struct Read {
     reader: Reader,
@@ -135,11 +142,11 @@ fn a_block_is_handed_on_so_that_it_stands_by_itself() {
     read.arrive(&frame(kind::CONTINUATION, flag::END_HEADERS, 3, &second[9..])).unwrap();
     let known = [&block(&LINE)[..], &block(&[("x", "y")])].concat();
     let flags = flag::END_STREAM | flag::END_HEADERS;
-    let with_priority = [&[0, 0, 0, 1, 15][..], &known].concat();
+    let with_priority = [&[0, 0, 0, 1, 15][..], &handed(3, &known)].concat();
     assert_eq!(
         read.frames(),
         [
-            (kind::HEADERS, flags, 1, known),
+            (kind::HEADERS, flags, 1, handed(1, &known)),
             (kind::HEADERS, flags | flag::PRIORITY, 3, with_priority),
         ]
     );
@@ -202,13 +209,16 @@ fn what_breaks_the_protocol_ends_it() {
 #[test]
 fn content_and_frames_that_are_not_known_go_on_as_they_are() {
     let mut read = Read::new(|_| true);
-    let mut bytes = frame(kind::HEADERS, flag::END_HEADERS, 1, &block(&LINE));
+    let begin = |block: &[u8]| frame(kind::HEADERS, flag::END_HEADERS, 1, block);
+    let mut bytes = Vec::new();
     write_content(1, &[7; 20_000], &mut bytes);
     for unknown in [2, 6, 7, 16, 0xfa] {
         bytes.extend(frame(unknown, 0xff, 9, b"payload"));
     }
-    bytes.iter().for_each(|byte| read.arrive(&[*byte]).unwrap());
-    assert_eq!(read.handed.strip_prefix(PREFACE), Some(&bytes[..]));
+    let arrives = [begin(&block(&LINE)), bytes.clone()].concat();
+    arrives.iter().for_each(|byte| read.arrive(&[*byte]).unwrap());
+    let all = [begin(&handed(1, &block(&LINE))), bytes].concat();
+    assert!(read.handed.strip_prefix(PREFACE) == Some(&all[..]));
 }
 
 proptest! {

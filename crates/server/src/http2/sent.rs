@@ -4,6 +4,7 @@
 //! used of its share of the client's windows.
 
 use super::frame::{FrameHead, HEAD_BYTES, flag, kind};
+use super::streams::Streams;
 use super::windows::Windows;
 
 /// How far hyper has come in what it writes.
@@ -46,8 +47,9 @@ impl Sent {
         }
     }
 
-    /// hyper has written this.
-    pub fn wrote(&mut self, mut bytes: &[u8], windows: &mut Windows) {
+    /// hyper has written this. Returns the payload of the content that has begun, in bytes.
+    pub fn wrote(&mut self, mut bytes: &[u8], windows: &mut Windows, streams: &Streams) -> usize {
+        let mut payload = 0;
         while !bytes.is_empty() {
             let count = match self.left {
                 0 => bytes.len().min(HEAD_BYTES - self.had),
@@ -63,22 +65,29 @@ impl Sent {
             self.had += count;
             if self.had == HEAD_BYTES {
                 self.had = 0;
-                self.begun(windows);
+                payload += self.begun(windows, streams);
             }
         }
+        payload
     }
 
-    fn begun(&mut self, windows: &mut Windows) {
-        let Some(head) = FrameHead::read(&self.head) else { return };
+    fn begun(&mut self, windows: &mut Windows, streams: &Streams) -> usize {
+        let Some(head) = FrameHead::read(&self.head) else { return 0 };
         self.left = head.length;
         self.greeted = true;
         match head.kind {
-            kind::DATA => windows.sent_behind(head.length as u32),
+            kind::DATA => {
+                windows.sent_behind(head.length as u32);
+                streams.took(head.stream, head.length);
+                return head.length;
+            }
+            kind::RST_STREAM => streams.forget(head.stream),
             kind::HEADERS | kind::CONTINUATION => self.in_block = !head.has(flag::END_HEADERS),
             kind::SETTINGS if head.has(flag::ACK) => self.acknowledged += 1,
             kind::GOAWAY => self.goes = true,
             _ => {}
         }
+        0
     }
 }
 
@@ -110,7 +119,7 @@ mod tests {
             let ours = windows.ours();
             for cut in cuts.into_iter().cycle().take(30_000) {
                 let to = (at + cut).min(bytes.len());
-                sent.wrote(&bytes[at..to], &mut windows);
+                sent.wrote(&bytes[at..to], &mut windows, &Streams::default());
                 at = to;
                 prop_assert_eq!(sent.is_between(), ends.contains(&at));
                 prop_assert_eq!(sent.rest() == 0, sent.is_between());

@@ -2,7 +2,7 @@
 //!
 //! One connection carries one request at a time. A kept-alive connection holds one of the
 //! responder's workers, so there are never more connections than places, and idle ones are closed
-//! after a while. A request's content is all there before it takes a place (decision 0064), and is written
+//! after a while. A request's content is all there before it takes a place (decision 0079), and is written
 //! by a task of its own, so that a responder that answers before it has read everything cannot lock both
 //! sides up; the answer's streams.
 //!

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::database::Waited;
 use crate::litespeed;
 use crate::reached::{Limit, Reached};
+use crate::spool::Spool;
 use crate::trailers::{self, Trailers};
 use crate::upload::UploadFailed;
 use ::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri};
@@ -37,6 +38,7 @@ pub struct HttpOrigin {
     client: Client<HttpConnector, Sent>,
     authority: uri::Authority,
     places: Places,
+    spool: Spool,
     config: Arc<Config>,
 }
 
@@ -61,8 +63,14 @@ impl HttpOrigin {
                 &config.limits,
                 config.memory_bytes,
             ),
+            spool: Spool::new(config),
             config: config.clone(),
         }
+    }
+
+    /// Where content of requests waits that is too long for memory.
+    pub fn spool(&self) -> &Spool {
+        &self.spool
     }
 
     /// The places at the server.

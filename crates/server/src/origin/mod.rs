@@ -251,9 +251,7 @@ impl Origin {
     /// # Errors
     /// Our own php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
     pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
-        if !matches!(config.site.origin, OriginConfig::Http(_)) {
-            Spool::look(config)?;
-        }
+        Spool::look(config)?;
         match &config.site.origin {
             OriginConfig::Http(authority) => {
                 Ok((Origin::Http(http::HttpOrigin::new(authority.clone(), config)), None))
@@ -269,19 +267,19 @@ impl Origin {
         }
     }
 
-    /// Waits for a request's content, before anything is taken for it: all of it where a script would wait
-    /// for it, its beginning where an HTTP server does that itself.
+    /// Waits for all of a request's content, before a place at the origin is taken: a client that sends slowly
+    /// holds none. Trailers are kept for an HTTP server alone.
     ///
     /// # Errors
-    /// What is wrong with it, or that there is no place for it.
+    /// The content is wrong in some way, or there is no room for it.
     pub async fn take_in(&self, request: &mut OriginRequest) -> Result<(), Unsent> {
         let RequestBody::Stream(upload) = &mut request.body else { return Ok(()) };
         let room = &self.places().room;
         let taken = match self {
-            Origin::FastCgi(origin) => upload.collect(room, origin.spool()).await,
-            // What is chunked goes on as it comes: it may be a conversation.
-            Origin::Http(_) if upload.length().is_none() => Ok(()),
-            Origin::Http(_) => upload.read_ahead(room).await,
+            Origin::FastCgi(origin) => {
+                upload.collect(room, origin.spool(), Trailers::Dropped).await
+            }
+            Origin::Http(origin) => upload.collect(room, origin.spool(), Trailers::Wanted).await,
         };
         taken.map_err(Unsent::Client)
     }

@@ -6,13 +6,18 @@ use crate::config::Limits;
 use crate::reached::{Limit, Reached};
 use crate::upload::Room;
 use http_cache::Failure;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The part of the page budget that content may take while it is waited for: one in so many.
 const ROOM_SHARE: usize = 16;
+
+/// How long a request waits before a response that waits for its client gives its place up: more than most
+/// pages take, and less than a visitor gives up after.
+const NEEDED_AFTER: Duration = Duration::from_secs(1);
 
 /// The places of one origin.
 pub struct Places {
@@ -21,6 +26,8 @@ pub struct Places {
     waiting: AtomicUsize,
     waiting_max: usize,
     timeout: Duration,
+    /// Notified once for each request that has waited for a while.
+    needed: Notify,
     /// Limits that were reached at this origin.
     pub reached: Arc<Reached>,
     /// Where content is waited for before it takes a place.
@@ -36,6 +43,7 @@ impl Places {
             waiting: AtomicUsize::new(0),
             waiting_max: limits.origin_queue,
             timeout: limits.origin_queue_timeout,
+            needed: Notify::new(),
             reached: Arc::default(),
             room: Arc::new(Room::new(limits.body_ahead, memory / ROOM_SHARE)),
         }
@@ -54,11 +62,33 @@ impl Places {
             self.reached.note(Limit::OriginQueue);
             return Err(Failure::Overloaded);
         };
-        match tokio::time::timeout(self.timeout, self.free.clone().acquire_owned()).await {
+        match tokio::time::timeout(self.timeout, self.wait()).await {
             Ok(Ok(place)) => Ok(place),
             _ => {
                 self.reached.note(Limit::OriginQueueTimeout);
                 Err(Failure::Overloaded)
+            }
+        }
+    }
+
+    async fn wait(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let mut place = pin!(self.free.clone().acquire_owned());
+        match tokio::time::timeout(NEEDED_AFTER, &mut place).await {
+            Ok(place) => place,
+            Err(_) => {
+                self.needed.notify_one();
+                place.await
+            }
+        }
+    }
+
+    /// Ready when a request waits for a place that has waited for a while: for the one that has waited here
+    /// longest. For a response that keeps its place only because its client is slow.
+    pub async fn needed(&self) {
+        loop {
+            self.needed.notified().await;
+            if self.waiting() > 0 {
+                return;
             }
         }
     }

@@ -34,10 +34,11 @@ const TABLES: [&str; 12] = [
 ];
 
 /// Limits that may change: those that are looked up where they are kept.
-const LIMITS: [&str; 18] = [
+const LIMITS: [&str; 19] = [
     "body_bytes",
     "body_rate",
     "certificate_look",
+    "client_backlog_bytes",
     "connection_requests",
     "connections_per_address",
     "drain",
@@ -47,8 +48,8 @@ const LIMITS: [&str; 18] = [
     "headers",
     "http2_resets",
     "http2_streams",
+    "http2_streams_per_address",
     "idle_timeout",
-    "owed",
     "page_bytes",
     "upgrade_idle_timeout",
     "uri_bytes",

@@ -4,21 +4,20 @@
 //! For a moment the response is held back: most pages are complete within it, and then go out with
 //! their length, a validator and what became of storing them. A page that takes longer is streamed
 //! at the visitor's pace while it is collected at the origin's; what he has not been sent when it is
-//! complete he gets from the page's own bytes, so that there is no second copy of it; it is owed to him
-//! (`owed`), and nothing waits for him here. What grows over the limit on pages is streamed only, and the origin then waits for the
-//! visitor.
+//! complete he gets from the page's own bytes, so that there is no second copy of it, and nothing waits for him
+//! here. A page that grows over the limit goes on by way of memory and disk (`response_spool`), at the
+//! origin's speed as before.
 
 use super::superseded::Unstored;
 use super::{Outcome, Render, parts, turns};
-use crate::body::{
-    CHANNEL_PIECES, Collected, Content, Gathered, Piece, ResponseBody, Rest, Resting,
-};
+use crate::body::{Content, Gathered, Piece, ResponseBody, SpoolContent};
 use crate::codings::{self, Asked};
 use crate::litespeed;
 use crate::origin::{Ended, OriginBody, OriginResponse};
 use crate::page::{NewPage, ReadPage, SharedPage, variant};
 use crate::private;
 use crate::reached::Limit;
+use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use crate::serve;
 use crate::why::{Cause, Content as Told};
 use bytes::Bytes;
@@ -31,7 +30,6 @@ use page_store::{NotStored as Refusal, Page, Refused, Strength, Target};
 use site_rules::key_without_vary;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// How long a response is held back for its content to be complete.
@@ -271,10 +269,9 @@ impl Render {
         status: CacheStatus<'static>,
     ) {
         let length = stored.content_length();
-        let (sender, pieces) = mpsc::channel(CHANNEL_PIECES);
-        let rest = Resting::default();
-        let collected = Collected { pieces, rest: rest.clone(), length };
-        let head = self.head(&stored, &status, Content::Collected(Box::new(collected)));
+        let (sender, receiver) = response_spool(&self.site);
+        let sent = Content::Spool(Box::new(SpoolContent { receiver, length }));
+        let head = self.head(&stored, &status, sent);
         let page_bytes = self.site.limits.page_bytes;
         let is_kept = content.len() <= page_bytes;
         if !is_kept {
@@ -286,7 +283,7 @@ impl Render {
             sent: 0,
             is_kept,
             length,
-            visitor: Some((sender, rest)),
+            visitor: Some(sender),
             page_bytes,
         };
         match self.answer.take() {
@@ -318,6 +315,9 @@ impl Render {
         mut body: OriginBody,
         mut streaming: Streaming,
     ) {
+        if !streaming.is_kept {
+            streaming.hand_all().await;
+        }
         loop {
             match streaming.step(&mut body).await {
                 Step::Going => {}
@@ -369,13 +369,13 @@ impl Render {
                 (content, None)
             }
         };
-        if let Some((_pieces, resting)) = streaming.visitor {
+        if let Some(visitor) = streaming.visitor {
             // What is left of what is not a page's does not hold on to all of it.
             let content = match page.is_some() {
                 true => content.slice(streaming.sent..),
                 false => Bytes::copy_from_slice(&content[streaming.sent..]),
             };
-            resting.leave(Rest { content, page, failure: None });
+            visitor.end(ContentEnd { content, page, ..ContentEnd::default() });
         }
     }
 
@@ -398,7 +398,7 @@ impl Render {
 
 /// Content that goes to the visitor while it is collected.
 struct Streaming {
-    /// All that has come; once that is more than a page may have, what the visitor has not been handed.
+    /// All that has come, as long as it may be stored.
     content: Vec<u8>,
     /// How much of it the visitor has been handed.
     sent: usize,
@@ -407,7 +407,7 @@ struct Streaming {
     received: u64,
     length: Option<u64>,
     /// None when the visitor has left.
-    visitor: Option<(mpsc::Sender<Piece>, Resting)>,
+    visitor: Option<SpoolSender>,
     page_bytes: usize,
 }
 
@@ -433,25 +433,22 @@ impl Streaming {
         if self.visitor.is_none() && !self.is_kept {
             return Step::Left;
         }
-        let may_hand = self.may_hand();
-        let may_read = self.is_kept || !may_hand;
-        let sender = self.visitor.as_ref().map(|(sender, _)| sender);
         let turn = tokio::select! {
-            piece = body.next(), if may_read => Side::Origin(piece),
-            permit = reserve(sender), if may_hand => match permit {
-                Some(permit) => {
+            piece = body.next() => Side::Origin(piece),
+            ready = ready(self.visitor.as_ref()), if self.may_hand() => match ready {
+                Ok(visitor) => {
                     let end = self.content.len().min(self.sent + PIECE_BYTES);
-                    permit.send(Ok(Bytes::copy_from_slice(&self.content[self.sent..end])));
+                    visitor.send_now(&self.content[self.sent..end]);
                     self.sent = end;
                     Side::Visitor
                 }
-                None => Side::VisitorLeft,
+                Err(ClientGone) => Side::VisitorLeft,
             }
         };
         match turn {
             Side::Origin(None) => Step::Complete,
             Side::Origin(Some(Err(failure))) => Step::Failed(failure),
-            Side::Origin(Some(Ok(bytes))) => self.take(&bytes),
+            Side::Origin(Some(Ok(bytes))) => self.take(bytes).await,
             Side::Visitor => Step::Going,
             Side::VisitorLeft => {
                 self.visitor = None;
@@ -464,34 +461,53 @@ impl Streaming {
     /// when the page is stored.
     fn may_hand(&self) -> bool {
         let is_all = self.length.is_some_and(|length| self.received >= length);
-        self.visitor.is_some() && self.sent < self.content.len() && !(is_all && self.is_kept)
+        let is_some = self.is_kept && self.visitor.is_some() && self.sent < self.content.len();
+        is_some && !is_all
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Step {
+    /// Keeps a piece; hands on what is not to be stored any more.
+    async fn take(&mut self, bytes: Bytes) -> Step {
         self.received += bytes.len() as u64;
-        let outgrown = self.is_kept && self.content.len() + bytes.len() > self.page_bytes;
+        if self.is_kept && self.content.len() + bytes.len() <= self.page_bytes {
+            self.content.extend_from_slice(&bytes);
+            return Step::Going;
+        }
+        let outgrown = std::mem::replace(&mut self.is_kept, false);
         if outgrown {
-            self.is_kept = false;
+            self.hand_all().await;
         }
-        if !self.is_kept {
-            // What has been handed on is of no use any more.
-            self.content = self.content.split_off(std::mem::take(&mut self.sent));
-        }
-        self.content.extend_from_slice(bytes);
+        self.hand(bytes).await;
         if outgrown { Step::TooLarge } else { Step::Going }
+    }
+
+    /// Hands on all that has come.
+    async fn hand_all(&mut self) {
+        let content = Bytes::from(std::mem::take(&mut self.content));
+        let unsent = content.slice(std::mem::take(&mut self.sent)..);
+        self.hand(unsent).await;
+    }
+
+    async fn hand(&mut self, bytes: Bytes) {
+        let Some(visitor) = &self.visitor else { return };
+        if visitor.send(bytes).await == Err(ClientGone) {
+            self.visitor = None;
+        }
     }
 
     /// Leaves the visitor what is left of what is not stored, or the end that it has come to.
     fn end(mut self, failure: Option<Failure>) {
-        if let Some((_pieces, resting)) = self.visitor {
-            let content = Bytes::from(self.content.split_off(self.sent));
-            resting.leave(Rest { content, page: None, failure });
+        if let Some(visitor) = self.visitor {
+            let at = self.sent.min(self.content.len());
+            let content = Bytes::from(self.content.split_off(at));
+            visitor.end(ContentEnd { content, failure, ..ContentEnd::default() });
         }
     }
 }
 
-async fn reserve(sender: Option<&mpsc::Sender<Piece>>) -> Option<mpsc::Permit<'_, Piece>> {
-    sender?.reserve().await.ok()
+async fn ready(visitor: Option<&SpoolSender>) -> Result<&SpoolSender, ClientGone> {
+    let visitor = visitor.ok_or(ClientGone)?;
+    visitor.ready().await?;
+    Ok(visitor)
 }
 
 /// Whether a page has this content. One that is kept in codings only is made again to be compared.

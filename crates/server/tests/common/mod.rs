@@ -8,9 +8,11 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
 
+mod frames;
 mod played;
 mod raw;
 
+pub use frames::{Frames, block, block_of};
 pub use played::{asked, asked_again, before_origin};
 pub use raw::{Answer, Raw};
 

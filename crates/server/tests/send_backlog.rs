@@ -1,5 +1,5 @@
 //! Clients that ask for long pages and do not read them, against the real binary: what is in memory for
-//! them is bounded (`limits.owed`), the slowest are cut off, over HTTP/1.1 and HTTP/2, and who reads beside
+//! them is bounded (`limits.client_backlog_bytes`), the slowest are cut off, over HTTP/1.1 and HTTP/2, and who reads beside
 //! them gets all of his page. Each client has a receive buffer of a few kilobytes, so that what it does not
 //! read waits in Pagewell.
 
@@ -14,8 +14,8 @@ use std::net::TcpStream;
 /// What each page has.
 const PAGE_BYTES: usize = 3 << 20;
 const MEMORY_BYTES: usize = 32 << 20;
-const OWED_BYTES: usize = 12 << 20;
-/// Who does not read. Of four of their pages clients may be owed, and ten fit the store.
+const BACKLOG_BYTES: usize = 12 << 20;
+/// Clients that do not read. Four of their pages may wait, and ten fit the store.
 const CLIENTS: usize = 60;
 const CUT_MIN: u64 = 40;
 /// What the process may have besides: buffers of pages that come, of which two may be growing at a time.
@@ -30,10 +30,10 @@ struct Served {
 }
 
 fn serve() -> Served {
-    let dir = PrivateDir::temporary("owed").expect("a directory can be made");
+    let dir = PrivateDir::temporary("backlog").expect("a directory can be made");
     let config = dir.path().join("pagewell.toml");
     let text = format!(
-        "memory = \"{MEMORY_BYTES}\"\n[limits]\nowed = \"{OWED_BYTES}\"\npage_bytes = \"4M\"\n"
+        "memory = \"{MEMORY_BYTES}\"\n[limits]\nclient_backlog_bytes = \"{BACKLOG_BYTES}\"\npage_bytes = \"4M\"\n"
     );
     fs::write(&config, text).expect("a file can be written");
     let origin = format!("http://{}", page_origin(PAGE_BYTES).expect("an origin"));
@@ -47,18 +47,18 @@ fn serve() -> Served {
 impl Served {
     /// How many were cut off.
     fn cut(&self) -> u64 {
-        limit_hit(&self.pagewell, "owed")
+        limit_hit(&self.pagewell, "client_backlog_bytes")
     }
 
-    fn owed(&self) -> usize {
-        counter(&self.pagewell, "owed_bytes") as usize
+    fn backlog(&self) -> usize {
+        counter(&self.pagewell, "client_backlog_bytes") as usize
     }
 
     fn is_bounded(&self) {
-        until("what is owed is within its bound", || self.owed() <= OWED_BYTES);
+        until("what waits is within its bound", || self.backlog() <= BACKLOG_BYTES);
         let resident = self.pagewell.rss_bytes() as usize - self.resident;
         assert!(
-            resident <= MEMORY_BYTES + OWED_BYTES + BESIDE_BYTES,
+            resident <= MEMORY_BYTES + BACKLOG_BYTES + BESIDE_BYTES,
             "{resident} bytes are resident"
         );
     }
@@ -114,7 +114,7 @@ fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
     assert!((1..=CLIENTS - CUT_MIN as usize).contains(&whole), "{whole} got all of it");
     let other = client(&served.pagewell).get("/other").expect("an answer");
     assert_eq!(other.content.len(), PAGE_BYTES);
-    until("nothing is owed", || served.owed() == 0);
+    until("nothing waits", || served.backlog() == 0);
 }
 
 #[test]
@@ -134,17 +134,17 @@ fn nor_do_pages_of_the_store_that_are_replaced_while_they_wait() {
     until("the slowest are cut off", || served.cut() >= CUT_MIN);
     let whole = held.iter_mut().filter_map(all_of).count();
     assert!((1..=CLIENTS - CUT_MIN as usize).contains(&whole), "{whole} got all of it");
-    until("nothing is owed", || served.owed() == 0);
+    until("nothing waits", || served.backlog() == 0);
 }
 
 #[test]
-fn a_page_of_the_store_is_owed_to_nobody_however_many_wait_for_it() {
+fn a_page_of_the_store_is_not_counted_however_many_wait_for_it() {
     let served = serve();
     let mut reader = client(&served.pagewell).host("a.test");
     assert_eq!(reader.get("/page").expect("an answer").content.len(), PAGE_BYTES);
     let mut held: Vec<_> = (0..CLIENTS).map(|_| asks(&served.pagewell, "/page")).collect();
     until("they are waited for", || counter(&served.pagewell, "hits") >= CLIENTS as u64);
-    assert_eq!(served.owed(), 0);
+    assert_eq!(served.backlog(), 0);
     assert_eq!(held.iter_mut().filter_map(all_of).count(), CLIENTS);
     assert_eq!(served.cut(), 0);
     assert!(is_hit(&reader.get("/page").expect("an answer")));
@@ -236,7 +236,7 @@ fn nor_do_pages_that_are_asked_for_over_http2() {
     read += fair.read_some(PAGE_BYTES - read);
     assert_eq!(read, PAGE_BYTES);
     drop(held);
-    until("nothing is owed", || served.owed() == 0);
+    until("nothing waits", || served.backlog() == 0);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_connection_of_http2_with_many_requests_is_cut_off_as_one() {
         http2.get(2 * number + 1, &format!("/slow/{number}")).expect("sent");
     }
     until("it is cut off", || served.cut() == 1);
-    until("nothing is owed", || served.owed() == 0);
+    until("nothing waits", || served.backlog() == 0);
     let mut content = Vec::new();
     let _ = http2.0.read_to_end(&mut content);
     assert!(content.len() < PAGE_BYTES, "what the windows had");
@@ -269,5 +269,5 @@ fn a_byte_of_a_page_does_not_hold_on_to_all_of_it() {
         until("it is a hit", || counter(&served.pagewell, "hits") > before);
         served.is_bounded();
     }
-    assert_eq!((served.cut(), served.owed()), (0, 0));
+    assert_eq!((served.cut(), served.backlog()), (0, 0));
 }
