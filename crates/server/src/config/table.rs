@@ -175,7 +175,7 @@ const REST: &[OptionRow] = &[
         "site.scripts",
         "",
         ".php",
-        "What the names of scripts end with, one or a list: such files are run by the responder and their text is never shown. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
+        "What the names of scripts end with, one or a list: such files are run by the responder and their text is never shown. The case counts: `old.PHP` is run only if `.PHP` is in the list, and is never shown. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
     ),
     row(
         "site.hidden",
