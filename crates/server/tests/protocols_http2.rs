@@ -425,3 +425,41 @@ fn at_the_stop_a_connection_is_told_to_go_and_what_is_in_hand_is_finished() {
     while frames.next().is_some() {}
     stopping.join().expect("it has stopped");
 }
+
+/// A literal field without Huffman, new names.
+fn literal(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).expect("short");
+    [&[0x00, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
+}
+
+/// RFC 9113 section 8.1.1: a malformed request is an error of its stream, and of no other.
+#[test]
+fn a_malformed_request_ends_its_stream() {
+    let site = site();
+    let pagewell = site.serve("");
+    keep(&pagewell, "/page.php");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    let mut stream = 1;
+    let malformed = [0, 0, 0, ErrorCode::Protocol as u8];
+    // Section 8.2.1: no white space around a value.
+    for value in [" x", "x ", "\tx", "x\t"] {
+        let block = [block("/page.php"), literal("x-a", value)].concat();
+        assert!(frames.send(HEADERS, END_STREAM | END_HEADERS, stream, &block));
+        let reset = frames.next_of(RST_STREAM).expect("a reset");
+        assert_eq!((reset.2, &*reset.3), (stream, &malformed[..]), "{value:?}");
+        stream += 2;
+    }
+    // Section 8.1: trailers have none of the fields of a request's line.
+    for trailers in [literal(":path", "/other"), [literal("x-a", "b"), literal(":x", "y")].concat()]
+    {
+        assert!(frames.send(HEADERS, END_HEADERS, stream, &block("/count.php")));
+        assert!(frames.send(DATA, 0, stream, b"abc"));
+        assert!(frames.send(HEADERS, END_STREAM | END_HEADERS, stream, &trailers));
+        let reset = frames.next_of(RST_STREAM).expect("a reset");
+        assert_eq!((reset.2, &*reset.3), (stream, &malformed[..]));
+        stream += 2;
+    }
+    assert!(frames.get(stream, "/page.php"));
+    let answer = frames.next_of(HEADERS).expect("an answer");
+    assert_eq!(answer.2, stream);
+}

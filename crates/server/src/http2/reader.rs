@@ -16,7 +16,7 @@
 //!
 //! Here is no input and no output, and nothing is decided about pages.
 
-use super::fields::Fields;
+use super::fields::{Block, Fields};
 use super::frame::{
     ErrorCode, FrameHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, flag,
     kind, write_block, write_number,
@@ -381,7 +381,8 @@ impl Reader {
             self.last_behind = stream;
         }
         self.again.clear();
-        self.fields.write_block(&mut self.again);
+        let kind = if is_new { Block::Request } else { Block::Trailers };
+        self.fields.write_block(kind, &mut self.again);
         let flags = head.flags & (flag::END_STREAM | flag::PRIORITY);
         write_block(stream, flags, priority, &self.again, &mut self.forward);
         self.again.shrink_to(KEPT_BYTES);
