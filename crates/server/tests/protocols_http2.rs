@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{BOUND, Site, client, counter, until};
+use common::{BOUND, Site, asked, before_origin, client, counter, until};
 use harness::{Address, Pagewell};
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::flag::{ACK, END_HEADERS, END_STREAM};
@@ -462,4 +462,23 @@ fn a_malformed_request_ends_its_stream() {
     assert!(frames.get(stream, "/page.php"));
     let answer = frames.next_of(HEADERS).expect("an answer");
     assert_eq!(answer.2, stream);
+}
+
+#[test]
+fn content_of_a_get_without_a_length_arrives_at_an_http_origin() {
+    let (pagewell, origin, _site) = before_origin("");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    assert!(frames.send(HEADERS, END_HEADERS, 1, &block("/search")));
+    assert!(frames.send(DATA, END_STREAM, 1, b"q=1"));
+    let (mut at_origin, head) = asked(&origin);
+    let content = match head.contains("transfer-encoding: chunked\r\n") {
+        true => "3\r\nq=1\r\n0\r\n\r\n",
+        false => {
+            assert!(head.contains("content-length: 3\r\n"), "{head}");
+            "q=1"
+        }
+    };
+    let mut came = vec![0; content.len()];
+    at_origin.read_exact(&mut came).expect("content");
+    assert_eq!(String::from_utf8_lossy(&came), content);
 }
