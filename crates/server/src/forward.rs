@@ -19,6 +19,7 @@ use crate::origin::{
 use crate::private::{self, Keep, Taken};
 use crate::request_head::Refusal;
 use crate::routes::{Route, Script, route_in};
+use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
@@ -317,6 +318,7 @@ pub async fn send_following(
         let mut answered = site.origin.send(request).await;
         if let Ok(response) = &mut answered {
             traces::out_of_response(site, &mut response.headers);
+            sendfile::note(site, &response.headers, || request.url());
         }
         if let Some(asked) = asked {
             asked.ended(answered.as_ref().ok().map(|response| response.status));

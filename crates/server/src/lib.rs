@@ -54,6 +54,7 @@ pub mod render;
 pub mod request_head;
 pub mod rewarm;
 pub mod routes;
+pub mod sendfile;
 pub mod serve;
 pub mod server;
 pub mod service;

@@ -385,7 +385,7 @@ const REST: &[OptionRow] = &[
         "dialects.pass_on",
         "",
         "none",
-        "Fields of tags, such as `Cache-Tag`, that clients get all the same, because a cache in front of Pagewell needs them.",
+        "Fields of tags, such as `Cache-Tag`, and fields that name a file to be sent (`X-Accel-Redirect`, `X-Sendfile`), that clients get all the same, because a cache or a web server in front of Pagewell needs them.",
     ),
     row(
         "private.enabled",

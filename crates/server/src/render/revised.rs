@@ -10,6 +10,7 @@ use crate::exchange::view_of;
 use crate::forward::{AsSent, read_facts};
 use crate::origin::OriginResponse;
 use crate::page::{ReadPage, SharedPage};
+use crate::sendfile;
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
@@ -29,6 +30,9 @@ pub(super) fn keep(
 ) -> Result<Stored, &'static str> {
     if esi::is_part(site, response.status, &response.headers) {
         return Err(NotStored::PartialContent.as_str());
+    }
+    if sendfile::field_of(&response.headers).is_some() {
+        return Err(sendfile::REASON);
     }
     let revision = revise(site, ask, response.status, &response.headers);
     if let Some(refusal) = revision.refusal {

@@ -44,6 +44,10 @@ const REMEDIES: &[(&str, &str)] = &[
         "Let the application redirect to another address; rules say what addresses are the same.",
     ),
     ("streamed", "Nothing, if it is a stream; else leave out X-Accel-Buffering: no."),
+    (
+        "sendfile",
+        "Let the script send the file itself, or name the field in dialects.pass_on where a web server in front sends it.",
+    ),
     ("php-fatal-error", "Mend the page: PHP's error is in the log (origin-stderr)."),
     ("vary-cookie-set", "Nothing: the next request brings the cookie."),
     (
