@@ -352,6 +352,12 @@ const REST: &[OptionRow] = &[
         "Names of index files that are left out at the end of a path, such as `index.php`.",
     ),
     row(
+        "keys.fields",
+        "",
+        "none",
+        "Request fields that the application reads and does not name in `Vary`, such as `CF-IPCountry`. Their values are part of the key, and the origin gets them for pages that are cached; 256 bytes each.",
+    ),
+    row(
         "cookies.ignore",
         "",
         "none",

@@ -12,7 +12,7 @@ const MALFORMED: (&[u8], &[u8]) = (b"connection", b"malformed");
 /// The fields of a request's line (RFC 9113 section 8.3.1, RFC 8441 section 4).
 const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
 
-/// What a header block is.
+/// The place of a header block in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     /// It opens a stream.

@@ -206,7 +206,7 @@ impl HttpOrigin {
             RequestBody::Stream(upload) => {
                 match upload.length() {
                     Some(length) => drop(headers.insert(header::CONTENT_LENGTH, length.into())),
-                    // hyper sends no content with GET and HEAD unless it is told how.
+                    // hyper leaves out the content of GET and HEAD unless this field is there.
                     None => drop(headers.insert(header::TRANSFER_ENCODING, CHUNKED)),
                 }
                 headers.append(header::CONNECTION, HeaderValue::from_static("close"));

@@ -149,7 +149,7 @@ enum State {
     Over,
 }
 
-/// What has been read of a header section.
+/// The state of a header section that is being read.
 #[derive(Default)]
 struct HeadCheck {
     state: State,
@@ -169,7 +169,7 @@ impl HeadCheck {
     /// Checks what has been read.
     ///
     /// # Errors
-    /// What makes the response unusable.
+    /// The flaw that makes the response unusable.
     fn read(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
         for byte in bytes {
             if self.state != State::Head {
@@ -258,7 +258,7 @@ impl HeadCheck {
 mod tests {
     use super::*;
 
-    /// What comes of a response, in whichever pieces it arrives.
+    /// The state after a response, in whichever pieces it arrives.
     fn check(response: &str) -> Result<State, &'static str> {
         let read = |size: usize| {
             let mut check = HeadCheck::default();
