@@ -51,6 +51,7 @@ pub use owned::{OwnedTerms, PrivateWord, storable_for_owner};
 pub use packed::Directives;
 pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
+    SENDFILE_FIELDS,
 };
 pub use rare::{Emptiable, Rare};
 pub use request::{FieldLines, Method, RequestFacts};

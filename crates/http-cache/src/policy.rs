@@ -64,7 +64,7 @@ pub struct Policy {
 }
 
 /// What speaks to this cache alone, but for the fields of tags.
-const INTERNAL_FIELDS: [&str; 10] = [
+const INTERNAL_FIELDS: [&str; 12] = [
     "pagewell-cache-control",
     "surrogate-control",
     "x-accel-expires",
@@ -75,6 +75,17 @@ const INTERNAL_FIELDS: [&str; 10] = [
     "x-litespeed-cache",
     "x-litespeed-debug",
     "lsc-cookie",
+    "x-accel-charset",
+    "x-accel-limit-rate",
+];
+
+/// Fields that name a file of the machine, for a web server to send in place of the response.
+pub const SENDFILE_FIELDS: [&str; 5] = [
+    "x-accel-redirect",
+    "x-sendfile",
+    "x-sendfile2",
+    "x-lighttpd-send-file",
+    "x-lighttpd-send-tempfile",
 ];
 
 impl Default for Policy {
@@ -83,6 +94,7 @@ impl Default for Policy {
             list.iter().map(|name| HeaderName::from_static(name)).collect()
         };
         let mut internal_fields = names(&INTERNAL_FIELDS);
+        internal_fields.extend(names(&SENDFILE_FIELDS));
         internal_fields.extend(internal_tag_fields().map(HeaderName::from_static));
         Policy {
             request_directives: RequestControl::Ignore,

@@ -4,7 +4,8 @@
 //! Invariants: nominated fields are sorted by name and occur once; values are compared after the
 //! normalisation that §4.1 permits, and no further: lines combined, white space around members
 //! dropped, case and order only where the field's own grammar gives them no meaning. An absent field
-//! matches an absent one only. So it is with cookies, whose values are compared as they stand.
+//! matches an absent one only. So it is with cookies, whose values are compared as they stand. A few fields
+//! count as nominated whatever `Vary` says ([`implied`]).
 
 use crate::cookie_name::CookieName;
 use crate::fields::{self, Fields, trim};
@@ -13,7 +14,7 @@ use crate::policy::{FieldUse, Policy};
 use crate::rare::Emptiable;
 use crate::stored::allocated;
 use http::HeaderMap;
-use http::header::{ACCEPT_ENCODING, HeaderName, VARY};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, ORIGIN, VARY};
 
 /// Before the name of a cookie in a variant's key: no field is called so.
 const COOKIE_MARK: &[u8] = b"cookie ";
@@ -79,6 +80,11 @@ impl Nominated {
         }
         if policy.accept_encoding == FieldUse::Ignore {
             names.retain(|name| *name != ACCEPT_ENCODING);
+        }
+        for name in implied(request) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
         names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         let value = |name: HeaderName| {
@@ -176,6 +182,43 @@ impl Nominated {
             + values
             + cookies
     }
+}
+
+/// Fields of the request that count as nominated though `Vary` may not name them: applications answer by
+/// them, and many forget to say so. An `Origin`, which is echoed in `Access-Control-Allow-Origin`, and an
+/// `Accept` that no browser sends for a page, an image or a script.
+fn implied(request: &dyn Fields) -> impl Iterator<Item = HeaderName> {
+    let (mut has_origin, mut is_unusual) = (false, false);
+    request.values(ORIGIN.as_str(), &mut |_| has_origin = true);
+    request.values(ACCEPT.as_str(), &mut |line| is_unusual |= !is_usual_accept(line));
+    [has_origin.then_some(ORIGIN), is_unusual.then_some(ACCEPT)].into_iter().flatten()
+}
+
+/// Whether browsers accept nothing else than what this line of Accept names.
+fn is_usual_accept(line: &[u8]) -> bool {
+    const TYPES: [&str; 11] = [
+        "*/*",
+        "text/html",
+        "text/css",
+        "text/*",
+        "text/javascript",
+        "application/xhtml+xml",
+        "application/xml",
+        "application/signed-exchange",
+        "application/javascript",
+        "application/ecmascript",
+        "application/x-ecmascript",
+    ];
+    const BEGIN: [&str; 4] = ["image/", "video/", "audio/", "font/"];
+    fields::members(line).all(|member| {
+        let media = trim(member.split(|byte| *byte == b';').next().unwrap_or_default());
+        let begins = |begin: &str| {
+            let first = media.get(..begin.len());
+            first.is_some_and(|first| first.eq_ignore_ascii_case(begin.as_bytes()))
+        };
+        TYPES.iter().any(|known| media.eq_ignore_ascii_case(known.as_bytes()))
+            || BEGIN.iter().any(|begin| begins(begin))
+    })
 }
 
 /// The cookies that `X-LiteSpeed-Vary` names, with their values in the request; none under `no-vary`.

@@ -63,6 +63,7 @@ counters! {
     memcached_misses: "Items asked for over the memcached port that were not there.",
     memcached_stored: "Items stored over the memcached port.",
     memcached_refused: "Items that were not stored over the memcached port: because of a change, for want of a lease, or because they could not be read.",
+    sendfiles_removed: "Responses that named a file for the web server to send (`X-Sendfile`, `X-Accel-Redirect`), which clients did not get.",
     origin_failures: "Requests that the origin failed to answer.",
     refused: "Requests refused before they were looked at.",
     connections_rested: "Times that a connection over HTTP/1.1 let go of the memory that only requests need, because its client had sent nothing for a second.",

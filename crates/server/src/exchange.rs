@@ -15,7 +15,7 @@ use crate::page::{SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
-use crate::render::{self, Ask, Ranges};
+use crate::render::{self, Ask, ExtraFields, Ranges};
 use crate::serve;
 use crate::site::Site;
 use crate::switch;
@@ -29,7 +29,9 @@ use http_cache::{
 };
 use hyper::body::Incoming;
 use page_store::Candidates;
-use site_rules::{BypassBecause, Handling, Peer, Plan, Planned, RequestView, key_without_vary};
+use site_rules::{
+    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -281,6 +283,7 @@ async fn get(
         fallback: None,
         ranges: Ranges::Cut,
         owner: None,
+        extra_fields: ExtraFields::default(),
     };
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
@@ -331,11 +334,26 @@ pub fn plan(
     let rules = &site.config.rules;
     let fields = AsSent(headers);
     let view = view_of(target, method, &fields, visitor);
-    let plan = rules.plan(&view, site.load(), site.clock.now().0);
+    let mut plan = rules.plan(&view, site.load(), site.clock.now().0);
+    if plan.handling == Handling::Store
+        && let Some(because) = bypassing_field(rules, &plan, headers)
+    {
+        plan = plan.bypassing(because);
+    }
     let mut key = Vec::with_capacity(128);
     target.write_key(&mut key);
     rules.write_key(&plan, &fields, &mut key);
     (plan, key)
+}
+
+/// Why one of the fields that the origin would get has the request bypass the cache, if one does.
+fn bypassing_field(rules: &SiteRules, plan: &Plan, headers: &HeaderMap) -> Option<BypassBecause> {
+    headers.iter().find_map(|(name, value)| {
+        let name = name.as_str();
+        rules
+            .field_bypasses(plan, name, value.as_bytes())
+            .filter(|_| forward::is_from_clients(name))
+    })
 }
 
 /// Passes a GET or HEAD on as it came: what is made for one visitor is not stored.

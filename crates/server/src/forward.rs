@@ -21,6 +21,7 @@ use crate::private::{self, Keep, Taken};
 use crate::request_head::Refusal;
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use crate::routes::{Route, Script, Withheld, route_in};
+use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
@@ -259,9 +260,10 @@ pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
     outgoing_but_for(headers, |_| false)
 }
 
-/// The header lines of a request for a page as they go to the origin: it is rendered as what it is.
-pub fn outgoing_for_page(headers: &HeaderMap) -> HeaderMap {
-    outgoing_but_for(headers, |name| METHOD_OVERRIDES.contains(&name))
+/// The header lines of a request for a page that may be shared, as they go to the origin: those that
+/// `sends` says.
+pub fn outgoing_for_page(headers: &HeaderMap, sends: impl Fn(&str) -> bool) -> HeaderMap {
+    outgoing_but_for(headers, |name| !sends(name))
 }
 
 /// One walk over the lines that came: to take some out of a copy would be to look for each.
@@ -301,7 +303,8 @@ pub fn as_planned(headers: &mut HeaderMap, planned: &Planned<'_>) {
         let mut values: Vec<&[u8]> = Vec::new();
         planned.values(name, &mut |value| values.push(value));
         let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };
-        match HeaderValue::from_bytes(&values.join(&b"; "[..])) {
+        let between: &[u8] = if name == header::COOKIE { b"; " } else { b", " };
+        match HeaderValue::from_bytes(&values.join(between)) {
             Ok(value) if !values.is_empty() => drop(headers.insert(name, value)),
             _ => drop(headers.remove(name)),
         }
@@ -333,6 +336,7 @@ pub async fn send_following(
         let mut answered = site.origin.send(request).await;
         if let Ok(response) = &mut answered {
             traces::out_of_response(site, &mut response.headers);
+            sendfile::note(site, &response.headers, || request.url());
         }
         if let Some(asked) = asked {
             asked.ended(answered.as_ref().ok().map(|response| response.status));

@@ -227,6 +227,8 @@ impl Hits {
                         return None;
                     }
                 }
+                // Answered for its client alone, by the other reader.
+                _ if site_rules::reason_to_bypass(name, value).is_some() => return None,
                 _ => facts.read_line(name, value),
             }
         }

@@ -55,6 +55,7 @@ pub mod response_spool;
 pub mod rewarm;
 pub mod routes;
 pub mod send_backlog;
+pub mod sendfile;
 pub mod serve;
 pub mod server;
 pub mod service;

@@ -20,7 +20,7 @@ use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::origin::OriginResponse;
 use crate::page::marked;
-use crate::render::{self, Ask, Ranges};
+use crate::render::{self, Ask, ExtraFields, Ranges};
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
@@ -201,6 +201,7 @@ pub async fn take(
         fallback: None,
         ranges: Ranges::Cut,
         owner: Some(keep.owner),
+        extra_fields: ExtraFields::default(),
     };
     Taken::Answer(render::kept_for_owner(site, ask, keep.lease, stored, response, status).await)
 }

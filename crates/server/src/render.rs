@@ -13,6 +13,7 @@
 //! last byte is handed to the visitor, so that whoever has it finds it in the store.
 
 mod collect;
+mod fields;
 mod parts;
 mod revised;
 mod superseded;
@@ -20,6 +21,7 @@ mod told;
 mod turns;
 mod understood;
 
+pub use fields::ExtraFields;
 pub use parts::Ranges;
 use superseded::Unstored;
 pub use superseded::end_private_copies;
@@ -55,7 +57,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::{oneshot, watch};
 
 /// How often the origin is asked: with a condition, without, and for a range of what is not stored.
-const ATTEMPTS_MAX: usize = 3;
+/// With fields that `Vary` names, and with custom ones.
+const ATTEMPTS_MAX: usize = 5;
 
 /// What the followers of a render wait on.
 pub struct Waiter {
@@ -108,6 +111,8 @@ pub struct Ask {
     pub ranges: Ranges,
     /// Whose private copy it will be; none: everybody's page.
     pub owner: Option<Arc<Owner>>,
+    /// The fields of the client's that go to the origin beside those of every render.
+    pub extra_fields: ExtraFields,
 }
 
 impl Ask {
@@ -137,6 +142,7 @@ impl Ask {
             Verdict::Reuse { candidate, .. } => (page(candidate), page(candidate)),
             Verdict::Unsatisfied => (None, None),
         };
+        self.send_nominated(stored);
         // A change has marked it: what it was validated by may be no younger than the change.
         if self.validate.as_ref().is_some_and(|page| page.is_marked()) {
             self.validate = None;
@@ -160,6 +166,11 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
     match turns::taken(site, &ask, arrival).await {
         Taken::Answer(response) => response,
         Taken::Right(right, ranges) => leased(site, Ask { ranges, ..ask }, script, right).await,
+        Taken::Unshared(right, ranges) => {
+            let mut ask = Ask { ranges, ..ask };
+            ask.send_custom(site);
+            leased(site, ask, script, right).await
+        }
     }
 }
 
@@ -328,7 +339,9 @@ impl Render {
         for _ in 0..ATTEMPTS_MAX {
             render = match render.attempt(script.clone(), validated.take()).await {
                 Attempt::Done => return,
-                Attempt::Unconditionally(render) | Attempt::ForRange(render) => render,
+                Attempt::Unconditionally(render)
+                | Attempt::ForRange(render)
+                | Attempt::WithFields(render) => render,
             };
         }
         render.unusable();
@@ -349,7 +362,8 @@ impl Render {
         script: Option<Script>,
         validate: Option<SharedPage>,
     ) -> Attempt {
-        let mut headers = forward::outgoing_for_page(&self.ask.headers);
+        let sends = |name: &str| self.ask.sends(&self.site, name);
+        let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
         self.ask.plan_headers(&self.site, &mut headers);
         if self.site.config.codings.are_made() {
             // Coded here, once for everybody.
@@ -485,6 +499,10 @@ impl Render {
             false => revised::keep(&self.site, &self.ask, &response, sent),
         };
         match kept {
+            // Others may wait on: it will be a page.
+            Ok(stored) if self.ask.send_missing(&self.site, &stored, sent) => {
+                return Attempt::WithFields(self);
+            }
             Ok(mut stored) => {
                 self.understand(&mut response, Some(&mut stored));
                 self.collect(stored, response, status).await;
@@ -495,6 +513,12 @@ impl Render {
                 self.right.tell(Outcome::NotShareable);
                 self.ask.ranges = Ranges::Forwarded;
                 return Attempt::ForRange(self);
+            }
+            // It is for one client, whose application may read more of the request.
+            Err(_) if self.ask.send_custom(&self.site) => {
+                self.not_shareable();
+                self.right.tell(Outcome::NotShareable);
+                return Attempt::WithFields(self);
             }
             Err(reason) => {
                 self.understand(&mut response, None);
@@ -532,6 +556,8 @@ enum Attempt {
     Unconditionally(Box<Render>),
     /// The whole will not be stored; ask for the range.
     ForRange(Box<Render>),
+    /// The response depends on fields that the origin did not get; ask with them.
+    WithFields(Box<Render>),
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::exchange::{SaidBy, Visitor, decide_on, view_of};
 use crate::forward::{AsSent, read_facts};
 use crate::origin::Besides;
 use crate::phase::{Phase, Told};
-use crate::render::{self, Ask, Ranges, Refreshed};
+use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
@@ -190,5 +190,6 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
         fallback: None,
         ranges: Ranges::Cut,
         owner: None,
+        extra_fields: ExtraFields::default(),
     })
 }

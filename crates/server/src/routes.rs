@@ -5,7 +5,7 @@
 //! | an existing file | the file; a script (`site.scripts`, `.php`) is run, and so is the front controller |
 //! | a directory | its `index.php` or `index.html`; without the slash at the end, a redirect to it |
 //! | `/script.php/extra` | the script, with `PATH_INFO` |
-//! | what is there and never served ([`Withheld`]): a dotfile (not `.well-known`), a hidden name, source, what a link leads to outside the root or to such a name | 404 |
+//! | what is there and never served ([`Withheld`]): a dotfile (not `.well-known`), a hidden name, source (`old.PHP` too), what a link leads to outside the root or to such a name | 404 |
 //! | anything else | the front controller, or 404 where there is none |
 //!
 //! A path is decoded once, as PHP's own `REQUEST_URI` readers do; dot segments are resolved before
@@ -327,7 +327,7 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
         return Route::Script(Script { filename, name: name.into(), path_info: String::new() });
     }
     // A link with another name that leads to a script would show its source.
-    match is_script(root.files, &filename) || is_source(&filename) || is_source(&full) {
+    match is_never_shown(root.files, &filename) || is_never_shown(root.files, &full) {
         true => Route::Hidden(Withheld::Source),
         false => Route::Static(filename),
     }
@@ -364,12 +364,19 @@ fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(is_one)
 }
 
-/// Whether a file is run, and its text never shown.
+/// Whether a file is run, and its text never shown. The case of its name counts, as it does to the responders
+/// of other web servers: `old.PHP` was put aside.
 fn is_script(files: &FilesConfig, path: &Path) -> bool {
+    let is_one = |extension: &OsStr| files.scripts.iter().any(|script| extension == &**script);
+    path.extension().is_some_and(is_one)
+}
+
+/// Whether a file's text is never shown: a script's, in whichever case its name is written, and other source.
+fn is_never_shown(files: &FilesConfig, path: &Path) -> bool {
     let is_one = |extension: &OsStr| {
         files.scripts.iter().any(|script| extension.eq_ignore_ascii_case(script))
     };
-    path.extension().is_some_and(is_one)
+    path.extension().is_some_and(is_one) || is_source(path)
 }
 
 /// What is said of the file at this path, if there is one.
@@ -459,6 +466,7 @@ mod tests {
             "page.php~",
             "view.phtml",
             "old.php5",
+            "old.PHP",
             "hello.pl",
             "sp ace.txt",
         ] {
@@ -520,8 +528,20 @@ mod tests {
         assert_eq!(script(to("/news/4/")), ("/hello.pl".into(), "".into()));
         assert_eq!(script(to("/sub/run.pl/a.pl/b")), ("/sub/run.pl".into(), "/a.pl/b".into()));
         // Nobody runs it, and nobody is shown it.
+        fs::write(root.0.root.join("old.Pl"), "x").unwrap();
+        assert_eq!(to("/old.Pl"), Route::Hidden(Withheld::Source));
+        assert_eq!(script(to("/old.Pl/x")), ("/hello.pl".into(), "".into()));
         assert_eq!(to("/tool.php"), Route::Hidden(Withheld::Source));
         assert_eq!(script(to("/tool.php/a")), ("/hello.pl".into(), "".into()));
+    }
+
+    #[test]
+    fn the_case_of_a_scripts_name_counts() {
+        let mut root = root("case");
+        assert_eq!(route(&root.0, "/old.PHP"), Route::Hidden(Withheld::Source));
+        assert_eq!(script(route(&root.0, "/old.PHP/x")), ("/index.php".into(), "".into()));
+        root.0.scripts.push("PHP".into());
+        assert_eq!(script(route(&root.0, "/old.PHP")), ("/old.PHP".into(), "".into()));
     }
 
     #[test]
@@ -548,6 +568,7 @@ mod tests {
             "/page.php~",
             "/view.phtml",
             "/old.php5",
+            "/old.PHP",
             "/hello.pl",
             "/link.txt",
             "/source.txt",

@@ -112,7 +112,7 @@ pub fn asked<'a>(site: &'a Site, request: &Request<RequestContent>) -> Option<&'
     if request.method() != Method::GET {
         return None;
     }
-    request.extensions().get::<Offer>().map(|_| origin)
+    request.extensions().get::<Offer>().map(|_| &**origin)
 }
 
 /// Passes such a request on.

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{Frames, Site, block, client, counter, until};
-use harness::Pagewell;
+use common::{BOUND, Frames, Site, asked, before_origin, block, client, counter, until};
+use harness::{Address, Pagewell};
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::flag::{ACK, END_HEADERS, END_STREAM};
 use pagewell::http2::frame::kind::{
@@ -345,4 +345,61 @@ fn at_the_stop_a_connection_is_told_to_go_and_what_is_in_hand_is_finished() {
     assert_eq!((stream, &payload[..]), (1, &b"held"[..]));
     while frames.next().is_some() {}
     stopping.join().expect("it has stopped");
+}
+
+/// A literal field without Huffman, new names.
+fn literal(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).expect("short");
+    [&[0x00, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
+}
+
+/// RFC 9113 section 8.1.1: a malformed request is an error of its stream, and of no other.
+#[test]
+fn a_malformed_request_ends_its_stream() {
+    let site = site();
+    let pagewell = site.serve("");
+    keep(&pagewell, "/page.php");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    let mut stream = 1;
+    let malformed = [0, 0, 0, ErrorCode::Protocol as u8];
+    // Section 8.2.1: no white space around a value.
+    for value in [" x", "x ", "\tx", "x\t"] {
+        let block = [block("/page.php"), literal("x-a", value)].concat();
+        assert!(frames.send(HEADERS, END_STREAM | END_HEADERS, stream, &block));
+        let reset = frames.next_of(RST_STREAM).expect("a reset");
+        assert_eq!((reset.2, &*reset.3), (stream, &malformed[..]), "{value:?}");
+        stream += 2;
+    }
+    // Section 8.1: trailers have none of the fields of a request's line.
+    for trailers in [literal(":path", "/other"), [literal("x-a", "b"), literal(":x", "y")].concat()]
+    {
+        assert!(frames.send(HEADERS, END_HEADERS, stream, &block("/count.php")));
+        assert!(frames.send(DATA, 0, stream, b"abc"));
+        assert!(frames.send(HEADERS, END_STREAM | END_HEADERS, stream, &trailers));
+        let reset = frames.next_of(RST_STREAM).expect("a reset");
+        assert_eq!((reset.2, &*reset.3), (stream, &malformed[..]));
+        stream += 2;
+    }
+    assert!(frames.get(stream, "/page.php"));
+    let answer = frames.next_of(HEADERS).expect("an answer");
+    assert_eq!(answer.2, stream);
+}
+
+#[test]
+fn content_of_a_get_without_a_length_arrives_at_an_http_origin() {
+    let (pagewell, origin, _site) = before_origin("");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    assert!(frames.send(HEADERS, END_HEADERS, 1, &block("/search")));
+    assert!(frames.send(DATA, END_STREAM, 1, b"q=1"));
+    let (mut at_origin, head) = asked(&origin);
+    let content = match head.contains("transfer-encoding: chunked\r\n") {
+        true => "3\r\nq=1\r\n0\r\n\r\n",
+        false => {
+            assert!(head.contains("content-length: 3\r\n"), "{head}");
+            "q=1"
+        }
+    };
+    let mut came = vec![0; content.len()];
+    at_origin.read_exact(&mut came).expect("content");
+    assert_eq!(String::from_utf8_lossy(&came), content);
 }

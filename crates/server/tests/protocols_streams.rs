@@ -208,3 +208,57 @@ fn what_php_asks_not_to_be_buffered_is_passed_on_at_once() {
     client.until("end;");
     assert_eq!(counter(&pagewell, "stored"), 0);
 }
+
+/// An origin that does not read a request's content may take it for a request later. Its answer to that is
+/// nobody's.
+#[test]
+fn a_connection_that_has_carried_content_is_not_used_for_another_request() {
+    let (pagewell, origin, _site) = before_origin("");
+    let smuggled = "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n";
+    let length = smuggled.len();
+    for post in [
+        format!("POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{smuggled}"),
+        format!("GET /form HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{smuggled}"),
+    ] {
+        let mut first = Raw::with(&pagewell, post);
+        let (mut at_origin, head) = asked(&origin);
+        assert!(head.contains("connection: close\r\n"), "{head}");
+        at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("written");
+        assert_eq!(first.answer().content, "ok");
+        // The next client's request comes on another connection, whatever is written to this one.
+        let _ = at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+        let mut next = Raw::with(&pagewell, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (mut other, head) = asked(&origin);
+        assert!(head.starts_with("get /next "), "{head}");
+        other.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
+        assert_eq!(next.answer().content, "next");
+        // Those without content are used again.
+        let mut last = Raw::with(&pagewell, "GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(asked_again(&mut other).starts_with("get /last "));
+        let close = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlast";
+        other.write_all(close).expect("written");
+        assert_eq!(last.answer().content, "last");
+    }
+    assert_eq!(counter(&pagewell, "stored"), 0);
+}
+
+#[test]
+fn content_of_a_get_in_chunks_arrives_at_an_http_origin() {
+    let (pagewell, origin, _site) = before_origin("");
+    for method in ["GET", "HEAD", "POST"] {
+        let head =
+            format!("{method} /search HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n");
+        let mut client = Raw::with(&pagewell, format!("{head}\r\n3\r\nq=1\r\n0\r\n\r\n"));
+        let (mut at_origin, head) = asked(&origin);
+        let content = match head.contains("transfer-encoding: chunked\r\n") {
+            true => "3\r\nq=1\r\n0\r\n\r\n",
+            false => {
+                assert!(head.contains("content-length: 3\r\n"), "{head}");
+                "q=1"
+            }
+        };
+        assert_eq!(read(&mut at_origin, content.len()), content, "{method}");
+        at_origin.write_all(b"HTTP/1.1 204 Found\r\n\r\n").expect("written");
+        assert_eq!(client.answer().status, 204, "{method}");
+    }
+}

@@ -5,6 +5,7 @@
 use crate::agent::Agent;
 use crate::cookies::{CookieLists, Names, Unknown, cookie_glob};
 use crate::duration::parse_duration;
+use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
 use crate::mark::Secret;
@@ -36,6 +37,8 @@ pub struct SiteRules {
     watches_load: bool,
     /// The number of the last rule, where it sets nothing.
     last_sets_nothing: Option<usize>,
+    /// The names of the request fields that are in the key, in lower case.
+    pub(crate) key_fields: Vec<Box<str>>,
 }
 
 /// What is wrong with a rule, in a sentence for the operator.
@@ -106,6 +109,7 @@ impl SiteRules {
             watches_load: rules.iter().any(|rule| rule.saturated.is_some()),
             base: around.base,
             secret: around.secret,
+            key_fields: key_fields(&keys.fields, &rules)?,
             rules,
             lists,
             form,
@@ -118,9 +122,10 @@ impl SiteRules {
         &self.form
     }
 
-    /// Whether there are rules at all.
+    /// Whether a request without cookies may be planned in more than one way, or has more in its key
+    /// than an address.
     pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
+        !self.rules.is_empty() || !self.key_fields.is_empty()
     }
 
     /// Which rules no request gets to, in a sentence: the first rule that fits counts, and one before them
@@ -151,6 +156,41 @@ impl SiteRules {
     /// Whether the load counts: only then need it be found out.
     pub fn watches_load(&self) -> bool {
         self.watches_load
+    }
+}
+
+/// The fields in the key: those that the site names, and those by which rules tell requests apart that may
+/// be answered from the cache, so that a rule may be written about any field.
+fn key_fields(named: &[String], rules: &[Rule]) -> Result<Vec<Box<str>>, RuleError> {
+    let mut fields: Vec<Box<str>> = Vec::new();
+    let mut add = |name: &str| {
+        if !fields.iter().any(|known| **known == *name) {
+            fields.push(name.into());
+        }
+    };
+    for name in named {
+        let name = name.to_ascii_lowercase();
+        if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+            return Err(RuleError(format!("keys.fields: {name:?} is no name of a field")));
+        }
+        if let Some(instead) = fields::other_option(&name) {
+            return Err(RuleError(format!("keys.fields: {name:?}: {instead}")));
+        }
+        add(&name);
+    }
+    for rule in rules.iter().filter(|rule| rule.response.is_none()) {
+        let conditions = rule.conditions.header.iter();
+        for named in conditions.filter(|named| rule.own_copies || (rule.bypass && named.absent)) {
+            if !fields::is_shared(named.name.as_str()) {
+                add(named.name.as_str());
+            }
+        }
+    }
+    match fields.len() > KEY_FIELDS_MAX {
+        true => Err(RuleError(format!(
+            "keys.fields: {KEY_FIELDS_MAX} fields at most, with those that rules name in `header`"
+        ))),
+        false => Ok(fields),
     }
 }
 

@@ -6,6 +6,7 @@
 //! | the rule says bypass | bypass: rule |
 //! | a session cookie, and the rule has it neither in the key nor out of the request | bypass: session-cookie |
 //! | an unknown cookie, where these count as sessions | bypass: unknown-cookie |
+//! | a field of the key is too long | bypass: field-too-long |
 //! | otherwise | the store is asked |
 //!
 //! Invariant: a plan that asks the store counts no session cookie but those in the key. Nothing here
@@ -52,6 +53,12 @@ pub enum BypassBecause {
     AfterWrite,
     /// It has a cookie that is on no list, and the site counts these as sessions.
     UnknownCookie,
+    /// It has a field that says who the client is, such as `X-Api-Key`.
+    Credential,
+    /// It has a field that asks for a part of the page, or for another form of it.
+    PartialPage,
+    /// A field of the key has a longer value than a key takes.
+    FieldTooLong,
 }
 
 impl BypassBecause {
@@ -62,6 +69,9 @@ impl BypassBecause {
             BypassBecause::SessionCookie => "session-cookie",
             BypassBecause::AfterWrite => "after-write",
             BypassBecause::UnknownCookie => "unknown-cookie",
+            BypassBecause::Credential => "credential-field",
+            BypassBecause::PartialPage => "partial-page",
+            BypassBecause::FieldTooLong => "field-too-long",
         }
     }
 }
@@ -110,6 +120,11 @@ pub struct Ruling<'r> {
 }
 
 impl Plan {
+    /// The plan, but that the request bypasses the store for this reason.
+    pub fn bypassing(self, because: BypassBecause) -> Plan {
+        Plan { handling: Handling::Bypass(because), ..self }
+    }
+
     /// Whether the plan tells devices apart, and this visitor's is a phone or a tablet.
     pub fn is_mobile(&self) -> bool {
         matches!(self.device, Some(Agent::Phone | Agent::Tablet))
@@ -136,6 +151,9 @@ impl SiteRules {
         }
         if cookies.unknown && !shared && self.lists.unknown == Unknown::Bypass {
             return bypass(BypassBecause::UnknownCookie);
+        }
+        if self.has_long_field(view.fields) {
+            return bypass(BypassBecause::FieldTooLong);
         }
         let Some(rule) = rule else { return plain };
         Plan {
@@ -302,6 +320,7 @@ impl SiteRules {
         if plan.cookies.vary {
             self.write_vary_cookies(plan, fields, key);
         }
+        self.write_fields(fields, key);
         let Some(at) = plan.rule else { return };
         let rule = &self.rules[at];
         let mut part = |name: &str, value: &[u8]| {

@@ -73,6 +73,8 @@ pub struct Keys {
     pub trailing_slash: Option<String>,
     #[serde(deserialize_with = "words")]
     pub index: Vec<String>,
+    #[serde(deserialize_with = "words")]
+    pub fields: Vec<String>,
 }
 
 /// `[cookies]`

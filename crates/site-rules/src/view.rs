@@ -1,11 +1,13 @@
 //! A request as the rules see it, and as the origin and the variants of a page see it once the plan
 //! is made: cookies that do not count left out, device and language as their class.
 //!
-//! Invariant: what [`Planned`] shows is what goes to the origin for a page that may be shared, so a
-//! page can depend on nothing that is not in its key or among its nominated fields.
+//! Invariant: the origin gets nothing for a page that may be shared but what [`Planned`] shows, so a page
+//! can depend on nothing that is not in its key or among its nominated fields. Fields that need not go to
+//! the origin (`fields`) are shown as well: should `Vary` name one, requests differ by it.
 
 use crate::compile::SiteRules;
 use crate::cookies::pairs;
+use crate::fields::is_of_phone;
 use crate::plan::{NOWHERE, Plan};
 use http::Method;
 use http_cache::Fields;
@@ -110,7 +112,8 @@ impl<'a> Planned<'a> {
         let device = self.plan.device.map(|_| "user-agent");
         let language = self.plan.language.map(|_| "accept-language");
         let country = self.rules.country_header(&self.plan);
-        [Some("cookie"), device, language, country].into_iter().flatten()
+        let accept = self.plan.device.map(|_| "accept");
+        [Some("cookie"), device, accept, language, country].into_iter().flatten()
     }
 }
 
@@ -124,6 +127,9 @@ impl Fields for Planned<'_> {
                 }
             }),
             ("user-agent", Some(device), _) => visit(device.user_agent().as_bytes()),
+            ("accept", Some(_), _) => self.fields.values("accept", &mut |line| {
+                visit(if is_of_phone(line) { b"*/*" } else { line });
+            }),
             ("accept-language", _, Some(at)) => {
                 if let Some(language) = self.rules.language(&self.plan, at) {
                     visit(language.as_bytes());
@@ -134,6 +140,7 @@ impl Fields for Planned<'_> {
                     visit(country);
                 }
             }
+            _ if !self.rules.may_send_field(&self.plan, name) => {}
             _ => self.fields.values(name, visit),
         }
     }

@@ -7,6 +7,7 @@ use super::raw;
 use super::resolve::{LoadError, wrong};
 use http::HeaderName;
 use http_cache::FieldUse;
+use http_cache::SENDFILE_FIELDS;
 use http_cache::tags::DIALECTS;
 
 /// Which dialects are spoken.
@@ -14,7 +15,8 @@ use http_cache::tags::DIALECTS;
 pub struct Dialects {
     /// LiteSpeed's: its fields are obeyed, and its plugins told so.
     pub litespeed: FieldUse,
-    /// Fields of tags that clients get all the same, for a cache in front.
+    /// Fields of tags, and those that name a file to be sent, that clients get all the same: for a cache or a
+    /// web server in front.
     pub pass_on: Vec<HeaderName>,
 }
 
@@ -29,12 +31,13 @@ pub(super) fn resolve(raw: &raw::Dialects) -> Result<Dialects, LoadError> {
 }
 
 fn field(name: &str) -> Result<HeaderName, LoadError> {
-    let known = DIALECTS.iter().find(|dialect| dialect.field.eq_ignore_ascii_case(name));
-    match known {
-        Some(dialect) => Ok(HeaderName::from_static(dialect.field)),
+    let mut all = DIALECTS.iter().map(|dialect| dialect.field).chain(SENDFILE_FIELDS);
+    match all.clone().find(|known| known.eq_ignore_ascii_case(name)) {
+        Some(known) => Ok(HeaderName::from_static(known)),
         None => {
-            let all: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.field).collect();
-            wrong("dialects.pass_on", format!("{name:?}: one of {}", all.join(", ")))
+            let first = all.next().unwrap_or_default();
+            let all = all.fold(first.to_owned(), |list, field| list + ", " + field);
+            wrong("dialects.pass_on", format!("{name:?}: one of {all}"))
         }
     }
 }
@@ -44,11 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_fields_of_tags_are_passed_on() {
+    fn only_fields_of_tags_and_of_files_are_passed_on() {
         let read = |name: &str| {
             resolve(&raw::Dialects { litespeed: None, pass_on: vec![name.to_owned()] })
         };
         assert_eq!(read("Cache-Tag").expect("known").pass_on, ["cache-tag"]);
+        assert_eq!(read("X-Accel-Redirect").expect("known").pass_on, ["x-accel-redirect"]);
         for name in ["x-litespeed-purge", "lsc-cookie", "", "x"] {
             assert!(read(name).is_err(), "{name}");
         }

@@ -394,10 +394,10 @@ fn scripts(site: &raw::Site) -> Result<Vec<String>, LoadError> {
                 format!("{written:?}: write what names end with, such as \".php\" or \".pl\"");
             return wrong("site.scripts", example);
         }
-        scripts.push(name.to_ascii_lowercase());
+        scripts.push(name.to_owned());
     }
     let own = site.front_controller.as_deref().map(Path::new).and_then(Path::extension);
-    scripts.extend(own.and_then(|own| own.to_str()).map(str::to_ascii_lowercase));
+    scripts.extend(own.and_then(|own| own.to_str()).map(str::to_owned));
     match scripts.is_empty() {
         true => wrong("site.scripts", "name at least one, such as \".php\""),
         false => Ok(scripts),

@@ -26,6 +26,12 @@ pub(super) fn rules(
         secret: secret(file)?,
         has_trusted_proxies: !trusted.is_empty(),
     };
+    let is_read = |name: &&String| crate::forward::is_from_clients(&name.to_ascii_lowercase());
+    if let Some(bad) = file.keys.fields.iter().find(|name| !is_read(name)) {
+        let why =
+            "only Pagewell and trusted proxies set this field, so no client's reaches the origin";
+        return wrong("keys.fields", format!("{bad:?}: {why}"));
+    }
     // A cookie that tells an owner is a session's.
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));

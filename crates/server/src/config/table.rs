@@ -175,7 +175,7 @@ const REST: &[OptionRow] = &[
         "site.scripts",
         "",
         ".php",
-        "What the names of scripts end with, one or a list: such files are run by the responder and their text is never shown. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
+        "What the names of scripts end with, one or a list: such files are run by the responder and their text is never shown. The case counts: `old.PHP` is run only if `.PHP` is in the list, and is never shown. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
     ),
     row(
         "site.hidden",
@@ -353,6 +353,12 @@ const REST: &[OptionRow] = &[
         "Names of index files that are left out at the end of a path, such as `index.php`.",
     ),
     row(
+        "keys.fields",
+        "",
+        "none",
+        "Request fields that the application reads and does not name in `Vary`, such as `CF-IPCountry`. Their values are part of the key, and the origin gets them for pages that are cached; 256 bytes each.",
+    ),
+    row(
         "cookies.ignore",
         "",
         "none",
@@ -386,7 +392,7 @@ const REST: &[OptionRow] = &[
         "dialects.pass_on",
         "",
         "none",
-        "Fields of tags, such as `Cache-Tag`, that clients get all the same, because a cache in front of Pagewell needs them.",
+        "Fields of tags, such as `Cache-Tag`, and fields that name a file to be sent (`X-Accel-Redirect`, `X-Sendfile`), that clients get all the same, because a cache or a web server in front of Pagewell needs them.",
     ),
     row(
         "private.enabled",

@@ -34,7 +34,8 @@ fn every_option_is_a_key_of_the_file() {
             | "private.enabled"
             | "codings.files_beside" => "true",
             "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also" | "keys.keep"
-            | "keys.index" | "cookies.ignore" | "cookies.session" | "private.cookies" => "[\"x\"]",
+            | "keys.index" | "keys.fields" | "cookies.ignore" | "cookies.session"
+            | "private.cookies" => "[\"x\"]",
             "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
             "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
             | "site.private" | "site.stream" => "{}",

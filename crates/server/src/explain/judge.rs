@@ -10,14 +10,14 @@
 
 use super::{Asked, visitor};
 use crate::exchange::{decide_by, is_redirected, plan};
-use crate::forward::{read_facts, route_of};
+use crate::forward::{is_from_clients, read_facts, route_of};
 use crate::page::{SharedPage, StoredPage};
 use crate::routes::Route;
 use crate::site::Site;
 use crate::target::Target;
 use crate::why::memory::Entry;
 use crate::why::{Outcome, shown};
-use http::header;
+use http::{HeaderMap, HeaderName, header};
 use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
 use page_store::Candidates;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ pub(super) struct Judged {
     pub(super) waiting: Option<usize>,
     /// What is remembered of it.
     pub(super) remembered: Option<Entry>,
+    /// The names of its fields that the origin does not get.
+    pub(super) removed: Vec<String>,
 }
 
 /// A verdict, its reason, and the page that it is about.
@@ -76,6 +78,7 @@ pub(super) fn judge(asked: &Asked) -> Judged {
     let rule = site.config.rules.ruling_of(&plan);
     let rule =
         rule.map(|rule| json!({ "number": rule.number, "name": rule.name, "path": rule.path }));
+    let removed = removed(site, &plan, headers);
     let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
     Judged {
         may_be_private: is_session && site.config.private.is_some(),
@@ -90,8 +93,26 @@ pub(super) fn judge(asked: &Asked) -> Judged {
         verdict,
         page,
         remembered,
+        removed,
     }
 }
+
+/// The fields of the request that the origin does not get: as long as no `Vary` names them where the page
+/// may be shared, else only those that clients may not set.
+fn removed(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
+    let is_shared = plan.handling == Handling::Store;
+    let is_sent =
+        |name: &str| is_from_clients(name) && (!is_shared || site.config.rules.sends_field(name));
+    let names = headers.keys().map(HeaderName::as_str);
+    names
+        .filter(|name| !is_sent(name))
+        .take(REMOVED_MAX)
+        .map(|name| shown::cut(name).into())
+        .collect()
+}
+
+/// How many fields are named.
+const REMOVED_MAX: usize = 32;
 
 /// The fields that the variants of a page nominate.
 fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {

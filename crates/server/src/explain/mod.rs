@@ -149,6 +149,7 @@ pub fn url(asked: &Asked) -> Value {
         "reason": judged.reason,
         "sentence": sentence::of(&judged, now.0),
         "remedy": sentence::remedy(&judged),
+        "removed_fields": judged.removed,
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
         "memcached": page::stored_by_memcached(site, &judged.target, now),
         "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),

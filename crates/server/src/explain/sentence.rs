@@ -48,6 +48,12 @@ fn because(judged: &Judged, reason: &str) -> String {
             format!("the request has the cookie `{name}`, which is on no list (`{reason}`)")
         }
         ("rule", _) => "a rule says so (`rule`)".into(),
+        ("credential-field", _) => {
+            "a field of the request says which client asks (`credential-field`)".into()
+        }
+        ("partial-page", _) => {
+            "a field of the request asks for a part of the page, or for another form of it (`partial-page`)".into()
+        }
         ("method", _) => "its method is neither GET nor HEAD (`method`)".into(),
         _ => format!("`{reason}`"),
     }

@@ -5,6 +5,22 @@
 use crate::plain_head::{is_control, is_token};
 use hpack::{Decoder, FIELD_BYTES, write_field};
 
+/// A field that no request may have over HTTP/2 (RFC 9113 section 8.2.2). hyper, which finds it in a block,
+/// ends the stream with PROTOCOL_ERROR.
+const MALFORMED: (&[u8], &[u8]) = (b"connection", b"malformed");
+
+/// The fields of a request's line (RFC 9113 section 8.3.1, RFC 8441 section 4).
+const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
+
+/// The place of a header block in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// It opens a stream.
+    Request,
+    /// It comes behind a request's content.
+    Trailers,
+}
+
 /// Fields, in their order.
 #[derive(Debug, Default)]
 pub struct Fields {
@@ -62,9 +78,26 @@ impl Fields {
         })
     }
 
-    /// Writes them as a header block that stands by itself.
-    pub fn write_block(&self, out: &mut Vec<u8>) {
+    /// Writes them as a header block that stands by itself. In the place of a malformed one goes a field by
+    /// which hyper sees that it is (RFC 9113 section 8.1.1).
+    pub fn write_block(&self, block: Block, out: &mut Vec<u8>) {
+        if self.are_malformed(block) {
+            let (name, value) = MALFORMED;
+            return write_field(name, value, out);
+        }
         self.iter().for_each(|(name, value)| write_field(name, value, out));
+    }
+
+    /// Whether the block is malformed in a way that hyper does not look for, or ends the connection for: a
+    /// value with white space around it (RFC 9113 section 8.2.1), trailers with a field of the request's line
+    /// (section 8.1), a field of that line that there is not (section 8.3).
+    fn are_malformed(&self, block: Block) -> bool {
+        let is_odd = |(name, value): (&[u8], &[u8])| {
+            let is_of_line = name.first() == Some(&b':');
+            let is_known = block == Block::Request && PSEUDO.contains(&name);
+            has_space_around(value) || (is_of_line && !is_known)
+        };
+        self.iter().any(is_odd)
     }
 
     /// Writes the request that they make, by a connection of this scheme, as the header section of one of
@@ -171,10 +204,12 @@ fn is_plain_name(name: &[u8]) -> bool {
 
 /// Without control characters, and without white space around it (section 8.2.1).
 fn is_plain_value(value: &[u8]) -> bool {
+    !value.iter().fold(false, |any, byte| any | is_control(*byte)) && !has_space_around(value)
+}
+
+fn has_space_around(value: &[u8]) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    !value.iter().fold(false, |any, byte| any | is_control(*byte))
-        && !is_space(value.first())
-        && !is_space(value.last())
+    is_space(value.first()) || is_space(value.last())
 }
 
 #[cfg(test)]
@@ -252,6 +287,27 @@ mod tests {
         ] {
             assert_eq!(plain(&[&LINE[..], &[more]].concat()), None, "{more:?}");
         }
+    }
+
+    #[test]
+    fn what_hyper_would_let_pass_is_marked_for_it() {
+        let is_marked = |list: &[(&str, &str)], block: Block| {
+            let list: Vec<_> = list.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
+            let mut written = Vec::new();
+            fields(&list).write_block(block, &mut written);
+            let mut again = Fields::default();
+            again.read(&mut Decoder::default(), &written, 10_000).unwrap();
+            again.iter().any(|field| field == MALFORMED)
+        };
+        assert!(!is_marked(&LINE, Block::Request));
+        assert!(!is_marked(&[("x", "a b"), ("y", "")], Block::Trailers));
+        for value in [" y", "y ", "\ty", "y\t", " "] {
+            assert!(is_marked(&[&LINE[..], &[("x", value)]].concat(), Block::Request), "{value:?}");
+            assert!(is_marked(&[("x", value)], Block::Trailers), "{value:?}");
+        }
+        assert!(is_marked(&[(":path", "/"), ("x", "y")], Block::Trailers));
+        assert!(is_marked(&[("x", "y"), (":status", "200")], Block::Trailers));
+        assert!(is_marked(&[&LINE[..], &[(":x", "y")]].concat(), Block::Request));
     }
 
     #[test]

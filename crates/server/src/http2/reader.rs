@@ -16,7 +16,7 @@
 //!
 //! Here is no input and no output, and nothing is decided about pages.
 
-use super::fields::Fields;
+use super::fields::{Block, Fields};
 use super::frame::{
     ErrorCode, FrameHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, flag,
     kind, write_block, write_number,
@@ -408,7 +408,8 @@ impl Reader {
             self.last_behind = stream;
         }
         self.again.clear();
-        self.fields.write_block(&mut self.again);
+        let kind = if is_new { Block::Request } else { Block::Trailers };
+        self.fields.write_block(kind, &mut self.again);
         if is_new {
             write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut self.again);
         }

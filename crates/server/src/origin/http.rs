@@ -2,8 +2,13 @@
 //! kept-alive connections; the places bound how many requests it has at once. Who asked is told in
 //! the `X-Forwarded-*` lines that software behind a proxy reads. Interim responses (1xx) are passed on
 //! as they come, trailers with content that is streamed, to clients who take them.
+//!
+//! Header sections of responses are read strictly before hyper reads them (`strict`). A request with content
+//! has a connection of its own: an origin that does not read the content may take it for a request later,
+//! and answer the next client's request with what it says.
 
 use super::places::Places;
+use super::strict::{Reuse, StrictConnector};
 use super::{
     Besides, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
     log_failure,
@@ -31,11 +36,16 @@ use tokio::sync::OwnedSemaphorePermit;
 /// How long an idle connection is kept: less than the 5 s of Apache's and node's defaults.
 const IDLE: Duration = Duration::from_secs(4);
 
+const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
+
 type Sent = UnsyncBoxBody<Bytes, UploadFailed>;
 
 /// An HTTP server that renders the pages.
 pub struct HttpOrigin {
-    client: Client<HttpConnector, Sent>,
+    /// For requests without content, on connections that are used again.
+    client: Client<StrictConnector, Sent>,
+    /// For requests with content, each on a connection of its own.
+    client_once: Client<StrictConnector, Sent>,
     authority: uri::Authority,
     places: Places,
     spool: Spool,
@@ -48,15 +58,22 @@ impl HttpOrigin {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(config.limits.origin_connect_timeout));
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(config.limits.origin_connections)
-            .set_host(false)
-            .http1_max_buf_size(config.limits.origin_header_bytes.max(16 << 10))
-            .build(connector);
+        let client = |reuse: Reuse| {
+            let idle_max = match reuse {
+                Reuse::Pooled => config.limits.origin_connections,
+                Reuse::Once => 0,
+            };
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .pool_max_idle_per_host(idle_max)
+                .set_host(false)
+                .http1_max_buf_size(config.limits.origin_header_bytes.max(16 << 10))
+                .build(StrictConnector::new(connector.clone(), reuse))
+        };
         HttpOrigin {
-            client,
+            client: client(Reuse::Pooled),
+            client_once: client(Reuse::Once),
             authority: authority.parse().expect("checked with the configuration"),
             places: Places::new(
                 config.limits.origin_connections,
@@ -81,6 +98,11 @@ impl HttpOrigin {
     /// See [`super::Origin::send`].
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         let asked = self.ask(request).await?;
+        // RFC 9110 section 15.2.2: only for who has asked for another protocol.
+        if asked.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            log_failure(&asked.url, Failure::InvalidResponse, "a 101 that was not asked for");
+            return Err(Failure::InvalidResponse.into());
+        }
         Ok(self.response(asked))
     }
 
@@ -100,9 +122,9 @@ impl HttpOrigin {
 
     async fn ask(&self, request: &mut OriginRequest) -> Result<Asked, Unsent> {
         let place = self.places.enter().await?;
-        let flaw = match &request.body {
-            RequestBody::Empty => None,
-            RequestBody::Stream(upload) => Some(upload.flaw()),
+        let (client, flaw) = match &request.body {
+            RequestBody::Empty => (&self.client, None),
+            RequestBody::Stream(upload) => (&self.client_once, Some(upload.flaw())),
         };
         let Besides { interims, trailers, .. } = request.besides.clone();
         let url = request.url();
@@ -116,7 +138,7 @@ impl HttpOrigin {
             });
         }
         let wait = self.config.limits.origin_timeout;
-        match tokio::time::timeout(wait, self.client.request(outgoing)).await {
+        match tokio::time::timeout(wait, client.request(outgoing)).await {
             Err(_) => {
                 self.places.reached.note(Limit::OriginTimeout);
                 log_failure(&url, Failure::TimedOut, NO_ANSWER);
@@ -190,9 +212,12 @@ impl HttpOrigin {
                 http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
             }
             RequestBody::Stream(upload) => {
-                if let Some(length) = upload.length() {
-                    headers.insert(header::CONTENT_LENGTH, length.into());
+                match upload.length() {
+                    Some(length) => drop(headers.insert(header::CONTENT_LENGTH, length.into())),
+                    // hyper leaves out the content of GET and HEAD unless this field is there.
+                    None => drop(headers.insert(header::TRANSFER_ENCODING, CHUNKED)),
                 }
+                headers.append(header::CONNECTION, HeaderValue::from_static("close"));
                 upload.boxed_unsync()
             }
         };
@@ -265,6 +290,7 @@ fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
                 std::io::ErrorKind::ConnectionReset
                 | std::io::ErrorKind::BrokenPipe
                 | std::io::ErrorKind::UnexpectedEof => Failure::HungUp,
+                std::io::ErrorKind::InvalidData => Failure::InvalidResponse,
                 _ if error.is_connect() => Failure::Refused,
                 _ => Failure::HungUp,
             };

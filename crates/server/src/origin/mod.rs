@@ -12,6 +12,7 @@ pub mod http;
 pub mod php_fpm;
 pub mod places;
 pub(crate) mod socket;
+mod strict;
 
 use crate::access_log::Spent;
 use crate::codings::Understanding;
@@ -242,7 +243,7 @@ pub enum Origin {
     /// A FastCGI responder.
     FastCgi(fastcgi::FastCgi),
     /// An HTTP server.
-    Http(http::HttpOrigin),
+    Http(Box<http::HttpOrigin>),
 }
 
 impl Origin {
@@ -254,7 +255,7 @@ impl Origin {
         Spool::look(config)?;
         match &config.site.origin {
             OriginConfig::Http(authority) => {
-                Ok((Origin::Http(http::HttpOrigin::new(authority.clone(), config)), None))
+                Ok((Origin::Http(Box::new(http::HttpOrigin::new(authority.clone(), config))), None))
             }
             OriginConfig::FastCgi(address) => {
                 Ok((Origin::FastCgi(fastcgi::FastCgi::new(address.clone(), config)), None))

@@ -4,12 +4,13 @@
 //!
 //! Cookies that a rule has ignored are gone from the stored page and from what any visitor gets.
 
-use super::{Ask, Ranges, Sent, parts};
+use super::{Ask, Ranges, Sent, fields, parts};
 use crate::esi;
 use crate::exchange::view_of;
 use crate::forward::{AsSent, read_facts};
 use crate::origin::OriginResponse;
 use crate::page::{ReadPage, SharedPage};
+use crate::sendfile;
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
@@ -29,6 +30,9 @@ pub(super) fn keep(
 ) -> Result<Stored, &'static str> {
     if esi::is_part(site, response.status, &response.headers) {
         return Err(NotStored::PartialContent.as_str());
+    }
+    if sendfile::field_of(&response.headers).is_some() {
+        return Err(sendfile::REASON);
     }
     let revision = revise(site, ask, response.status, &response.headers);
     if let Some(refusal) = revision.refusal {
@@ -52,6 +56,7 @@ pub(super) fn keep(
     if !revision.ignored.is_empty() {
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
+    fields::may_store(site, ask, &stored, sent)?;
     esi::note(site, &response.headers, &mut stored);
     Ok(stored)
 }
@@ -72,8 +77,9 @@ pub(super) fn freshened(
     let refresh = |known: &Stored, headers: &HeaderMap| {
         let facts = read_facts(&Method::GET, &ask.headers);
         let (asked, came) = (sent.request_time, sent.response_time);
-        freshen(known, &facts, &sent.headers, headers, asked, came, revision.policy)
-            .map_err(|reason| reason.as_str())
+        let stored = freshen(known, &facts, &sent.headers, headers, asked, came, revision.policy)
+            .map_err(|reason| reason.as_str())?;
+        fields::may_store(site, ask, &stored, sent).map(|()| stored)
     };
     if revision.ignored.is_empty() {
         return Ok(of_form(known, refresh(known, &response.headers)?));

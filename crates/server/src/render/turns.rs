@@ -43,6 +43,8 @@ pub(super) enum Taken {
     Answer(Response<ResponseBody>),
     /// It renders, and this becomes of its Range.
     Right(Right, Ranges),
+    /// The same, where what is rendered was not shareable a moment ago.
+    Unshared(Right, Ranges),
 }
 
 /// Those who wait for each other's renders.
@@ -162,14 +164,13 @@ pub(super) async fn taken(site: &Arc<Site>, ask: &Ask, arrival: Number) -> Taken
 }
 
 fn by_itself(site: &Site, ask: &Ask, Alone { lease, why }: Alone) -> Taken {
-    let ranges = match why {
-        Why::NotShareable => ask.for_range(),
+    match why {
+        Why::NotShareable => Taken::Unshared(Right::Alone(lease), ask.for_range()),
         Why::TooManyFollowers => {
             site.counters.reached.note(Limit::Followers);
-            Ranges::Cut
+            Taken::Right(Right::Alone(lease), Ranges::Cut)
         }
-    };
-    Taken::Right(Right::Alone(lease), ranges)
+    }
 }
 
 /// What came of waiting for another's render.

@@ -29,6 +29,15 @@ const REMEDIES: &[(&str, &str)] = &[
         "unknown-cookie",
         "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do; or let the page say that it is the same for all (public, s-maxage or tags).",
     ),
+    (
+        "credential-field",
+        "Nothing, if the response differs by the field; else name the field in keys.fields: then there is one copy for each value.",
+    ),
+    (
+        "partial-page",
+        "Name the fields by which the response differs in keys.fields, to have one copy for each of their values.",
+    ),
+    ("field-too-long", "Send 256 bytes at most in a field of keys.fields."),
     ("after-write", "Nothing: it passes in a moment; the rule's after_write says how long."),
     ("rule", "Nothing, if the rule is meant so; else change the rule."),
     ("handed-over", "Nothing: the next connection is the new process's."),
@@ -44,6 +53,18 @@ const REMEDIES: &[(&str, &str)] = &[
         "Let the application redirect to another address; rules say what addresses are the same.",
     ),
     ("streamed", "Nothing, if it is a stream; else leave out X-Accel-Buffering: no."),
+    (
+        "field-not-in-key",
+        "Let Vary name the request field by which the response differs, or name the field in keys.fields.",
+    ),
+    (
+        "vary-of-one-client",
+        "Let the application vary by a cookie that a rule names (vary_cookies), or send private.",
+    ),
+    (
+        "sendfile",
+        "Let the script send the file itself, or name the field in dialects.pass_on where a web server in front sends it.",
+    ),
     ("php-fatal-error", "Mend the page: PHP's error is in the log (origin-stderr)."),
     ("vary-cookie-set", "Nothing: the next request brings the cookie."),
     (

@@ -89,6 +89,10 @@ fn part(part: &[u8]) -> String {
     let text = String::from_utf8_lossy(part);
     match text.split_once(' ') {
         Some(("rule" | "device" | "language" | "country", _)) | None => cut(&text).into(),
+        Some(("field", field)) => {
+            let name = field.split(' ').next().unwrap_or_default();
+            format!("field {} {HIDDEN}", cut(name))
+        }
         Some((kind, pair)) => match pair.split_once('=').filter(|_| kind != "owner") {
             Some((name, _)) => format!("{kind} {}={HIDDEN}", cut(name)),
             None => format!("{kind} {HIDDEN}"),
@@ -105,7 +109,7 @@ mod tests {
         assert_eq!(&*masked("http://a/x?q=secret&page=&flag"), "http://a/x?q=…&page=&flag");
         assert_eq!(&*masked(&format!("/x?{}", "s".repeat(40))), "/x?…");
         assert_eq!(&*masked("http://a/x"), "http://a/x");
-        let key = b"http://a/x?q=1\nrule 2\ncookie lang=de\nsession s=secret\ncookie secret\nowner s=secret\ndevice phone";
+        let key = b"http://a/x?q=1\nrule 2\ncookie lang=de\nsession s=secret\ncookie secret\nowner s=secret\nfield x-api-key secret\ndevice phone";
         let parts = [
             "http://a/x?q=1",
             "rule 2",
@@ -113,6 +117,7 @@ mod tests {
             "session s=…",
             "cookie …",
             "owner …",
+            "field x-api-key …",
             "device phone",
         ];
         assert_eq!(parts_of(key), parts);

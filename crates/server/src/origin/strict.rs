@@ -1,0 +1,319 @@
+//! A connection to an HTTP origin on which header sections are read strictly, before hyper's reader sees
+//! them. hyper reads some responses that two readers could take in two ways, and what is ambiguous here might
+//! be stored for everybody.
+//!
+//! | refused | section of RFC 9112 |
+//! |---|---|
+//! | a line that ends in LF without CR | 2.2 |
+//! | a status that is not in 100 to 599 | 4 (RFC 9110 section 15) |
+//! | `Transfer-Encoding` other than `chunked`, or twice, or in HTTP/1.0 | 6.1, 7 |
+//! | `Content-Length` beside `Transfer-Encoding` | 6.3 |
+//!
+//! | state | what comes next | next state |
+//! |---|---|---|
+//! | `Head` | a header section | `Head` after an interim response (1xx), `Over` after 101, else `Content` |
+//! | `Content` | content, which is hyper's to read | `Head`, when the next request is written |
+//! | `Over` | another protocol, or the last response of the connection | |
+//!
+//! A connection of the pool carries no request content ([`Reuse::Pooled`]), so that what is written while
+//! content is read, or after it, is the next request.
+
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// So much of a line is looked at: longer than what is compared.
+const LINE_BYTES: usize = 64;
+
+/// Whether a connection is used for more than one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// For request after request, all without content.
+    Pooled,
+    /// For one request.
+    Once,
+}
+
+/// Connects to an HTTP origin.
+#[derive(Clone)]
+pub struct StrictConnector {
+    connector: HttpConnector,
+    reuse: Reuse,
+}
+
+impl StrictConnector {
+    /// Connects by `connector`.
+    pub fn new(connector: HttpConnector, reuse: Reuse) -> StrictConnector {
+        StrictConnector { connector, reuse }
+    }
+}
+
+impl Service<http::Uri> for StrictConnector {
+    type Response = TokioIo<StrictStream>;
+    type Error = <HttpConnector as Service<http::Uri>>::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.connector.poll_ready(cx)
+    }
+
+    fn call(&mut self, uri: http::Uri) -> Self::Future {
+        let (connecting, reuse) = (self.connector.call(uri), self.reuse);
+        Box::pin(async move {
+            let stream = connecting.await?.into_inner();
+            Ok(TokioIo::new(StrictStream { stream, reuse, check: HeadCheck::default() }))
+        })
+    }
+}
+
+/// A connection whose header sections are checked as they are read.
+pub struct StrictStream {
+    stream: TcpStream,
+    reuse: Reuse,
+    check: HeadCheck,
+}
+
+impl StrictStream {
+    fn is_written(&mut self) {
+        if self.check.state == State::Content && self.reuse == Reuse::Pooled {
+            self.check = HeadCheck::default();
+        }
+    }
+}
+
+impl Connection for StrictStream {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
+
+impl AsyncRead for StrictStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let strict = self.get_mut();
+        let before = out.filled().len();
+        ready!(Pin::new(&mut strict.stream).poll_read(cx, out))?;
+        let checked = strict.check.read(&out.filled()[before..]);
+        Poll::Ready(checked.map_err(|flaw| io::Error::new(io::ErrorKind::InvalidData, flaw)))
+    }
+}
+
+impl AsyncWrite for StrictStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let strict = self.get_mut();
+        strict.is_written();
+        Pin::new(&mut strict.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let strict = self.get_mut();
+        strict.is_written();
+        Pin::new(&mut strict.stream).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Head,
+    Content,
+    Over,
+}
+
+/// The state of a header section that is being read.
+#[derive(Default)]
+struct HeadCheck {
+    state: State,
+    /// The beginning of the line that has not ended yet.
+    line: Vec<u8>,
+    /// Whether the line is longer than that.
+    is_cut: bool,
+    last: u8,
+    /// The status; 0 before the status line.
+    status: u16,
+    is_http_1_0: bool,
+    has_length: bool,
+    has_coding: bool,
+}
+
+impl HeadCheck {
+    /// Checks what has been read.
+    ///
+    /// # Errors
+    /// The flaw that makes the response unusable.
+    fn read(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
+        for byte in bytes {
+            if self.state != State::Head {
+                return Ok(());
+            }
+            if *byte == b'\n' {
+                if self.last != b'\r' {
+                    return Err("a line of the header section ends in LF without CR");
+                }
+                self.end_line()?;
+            } else if self.line.len() < LINE_BYTES {
+                self.line.push(*byte);
+            } else {
+                self.is_cut |= *byte != b'\r';
+            }
+            self.last = *byte;
+        }
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<(), &'static str> {
+        let mut line = std::mem::take(&mut self.line);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        let is_cut = std::mem::take(&mut self.is_cut);
+        let done = match (self.status, line.is_empty()) {
+            (0, _) => self.status_line(&line),
+            (status, true) => {
+                self.end_head(status);
+                Ok(())
+            }
+            (_, false) => self.field(&line, is_cut),
+        };
+        line.clear();
+        self.line = line;
+        done
+    }
+
+    fn status_line(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        let (version, status) = match line {
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor, b' ', a, b, c, rest @ ..]
+                if rest.first().is_none_or(|byte| *byte == b' ') =>
+            {
+                (*minor, [*a, *b, *c])
+            }
+            _ => return Err("no status line"),
+        };
+        if !(b'1'..=b'5').contains(&status[0]) || !status.iter().all(u8::is_ascii_digit) {
+            return Err("the status is not in 100 to 599");
+        }
+        self.status = status.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+        self.is_http_1_0 = version == b'0';
+        Ok(())
+    }
+
+    fn field(&mut self, line: &[u8], is_cut: bool) -> Result<(), &'static str> {
+        let mut parts = line.splitn(2, |byte| *byte == b':');
+        let name = parts.next().unwrap_or_default();
+        let value = parts.next().unwrap_or_default().trim_ascii();
+        self.has_length |= name.eq_ignore_ascii_case(b"content-length");
+        if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            let is_chunked = value.eq_ignore_ascii_case(b"chunked") && !is_cut;
+            if !is_chunked || self.has_coding || self.is_http_1_0 {
+                return Err("a transfer coding other than chunked");
+            }
+            self.has_coding = true;
+        }
+        match self.has_length && self.has_coding {
+            true => Err("Content-Length beside Transfer-Encoding"),
+            false => Ok(()),
+        }
+    }
+
+    fn end_head(&mut self, status: u16) {
+        let state = match status {
+            101 => State::Over,
+            100..=199 => State::Head,
+            _ => State::Content,
+        };
+        *self = HeadCheck { state, ..HeadCheck::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The state after a response, in whichever pieces it arrives.
+    fn check(response: &str) -> Result<State, &'static str> {
+        let read = |size: usize| {
+            let mut check = HeadCheck::default();
+            for piece in response.as_bytes().chunks(size) {
+                check.read(piece)?;
+            }
+            Ok(check.state)
+        };
+        let whole = read(usize::MAX);
+        for size in [1, 2, 7] {
+            assert_eq!(read(size), whole, "{response:?} in pieces of {size}");
+        }
+        whole
+    }
+
+    #[test]
+    fn responses_of_the_usual_form() {
+        let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\nab\ncd", "x".repeat(200));
+        for response in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na\n",
+            "HTTP/1.1 200\r\n\r\n",
+            "HTTP/1.0 404 Not Found\r\n\r\n\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding:  Chunked \r\n\r\n2\na",
+            "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 599 x\r\nx-content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+            &long,
+        ] {
+            assert_eq!(check(response), Ok(State::Content), "{response:?}");
+        }
+        assert_eq!(check("HTTP/1.1 101 x\r\n\r\n\n\n"), Ok(State::Over));
+        assert_eq!(check("HTTP/1.1 100 Continue\r\n\r\n"), Ok(State::Head));
+    }
+
+    #[test]
+    fn responses_that_can_be_read_in_two_ways() {
+        for response in [
+            "HTTP/1.1 200 OK\n\n",
+            "HTTP/1.1 200 OK\r\nx: y\n\r\n",
+            "HTTP/1.1 200 OK\r\nx: y\r\n\n",
+            "\r\nHTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 600 x\r\n",
+            "HTTP/1.1 099 x\r\n",
+            "HTTP/1.1 2000 x\r\n",
+            "HTTP/2.0 200 x\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nCONTENT-LENGTH: 1\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: identity\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+            "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n",
+        ] {
+            assert!(check(response).is_err(), "{response:?}");
+        }
+        let hidden = format!("HTTP/1.1 200 OK\r\ntransfer-encoding:{}gzip\r\n", " ".repeat(80));
+        assert!(check(&hidden).is_err());
+    }
+}

@@ -1,0 +1,445 @@
+//! Which request fields the origin gets for a page that may be shared.
+//!
+//! | role | example | a page that may be shared is rendered |
+//! |---|---|---|
+//! | in the key | what `keys.fields` or a condition of a rule names | with it |
+//! | shared | `Accept`, `User-Agent` | with it |
+//! | dropped | `Referer`, `Sec-Fetch-Mode`, `CF-IPCountry` | without it |
+//! | custom | `X-Tenant`, `SSL`: any other | without it |
+//! | for one client | `X-Api-Key`, `HX-Request` | not at all: the request bypasses the cache |
+//!
+//! A field without a place in the key or in `Vary` would let one client choose what all others get, so the
+//! list of those that go along is short, and each entry has its reason beside it. Where `Vary` names a
+//! field, the origin is sent it, and the response is stored for requests with that value only; that is the
+//! server's part (`render::fields`), as are fields that only Pagewell and trusted proxies may set.
+//!
+//! Names are in lower case here; those of [`reason_to_bypass`] in any case, for it is asked on every hit.
+
+use crate::compile::SiteRules;
+use crate::plan::{BypassBecause, Plan};
+use http_cache::Fields;
+
+/// The most fields in the key.
+pub(crate) const KEY_FIELDS_MAX: usize = 32;
+/// The most bytes of one field's value in the key.
+const KEY_VALUE_BYTES_MAX: usize = 256;
+
+/// Fields that go along with every render.
+const SHARED: &[&str] = &[
+    // Negotiation. Applications name these in `Vary`. An `Accept` that no browser sends for a page or an
+    // image counts as named (`http_cache`), and so does `Origin`. Rules replace the languages and the
+    // device by the copy's class.
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "origin",
+    "user-agent",
+    // RFC 9111 section 3.5: the response is stored only if it says that it is for all.
+    "authorization",
+    // As the plan has it: no cookie that counts for nobody.
+    "cookie",
+    // In the key.
+    "host",
+    // Directives to caches that stand behind this one (RFC 9111 section 5.2.1).
+    "cache-control",
+    "pragma",
+    // Numbers that tie log entries together.
+    "traceparent",
+    "tracestate",
+];
+
+/// Fields that browsers and proxies add to requests for whatever page, and those of one connection. Where a
+/// response is not stored, the origin is not asked again for the sake of these.
+const DROPPED: &[&str] = &[
+    "accept-charset",
+    "accept-datetime",
+    "alt-used",
+    "b3",
+    "baggage",
+    "cdn-loop",
+    "connection",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-location",
+    "content-md5",
+    "content-range",
+    "content-type",
+    "device-memory",
+    "device-stock-ua",
+    "dnt",
+    "downlink",
+    "dpr",
+    "early-data",
+    "ect",
+    "expect",
+    "from",
+    "http2-settings",
+    "keep-alive",
+    "max-forwards",
+    "priority",
+    "profile",
+    "proxy-authorization",
+    "proxy-connection",
+    "purpose",
+    "range",
+    "referer",
+    "rtt",
+    "save-data",
+    "sentry-trace",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "ua-cpu",
+    "ua-os",
+    "upgrade",
+    "upgrade-insecure-requests",
+    "via",
+    "viewport-width",
+    "wap-connection",
+    "warning",
+    "width",
+    "x-att-deviceid",
+    "x-bolt-phone-ua",
+    "x-client-data",
+    "x-correlation-id",
+    "x-device-user-agent",
+    "x-moz",
+    "x-original-user-agent",
+    "x-purpose",
+    "x-request-id",
+    "x-requested-with",
+    "x-scanner",
+    "x-skyfire-phone",
+];
+
+/// So begin the names of whole families of them.
+const DROPPED_BEGIN: &[&str] = &[
+    "akamai-",
+    "cf-",
+    "cloudfront-",
+    "fastly-",
+    "if-",
+    "sec-",
+    "x-amz",
+    "x-appengine-",
+    "x-azure-",
+    "x-b3-",
+    "x-cloud-",
+    "x-datadog-",
+    "x-envoy-",
+    "x-huawei-",
+    "x-mobile-",
+    "x-nokia-",
+    "x-operamini-",
+    "x-orange-",
+    "x-puffin-",
+    "x-ucbrowser-",
+    "x-vodafone-",
+    "x-wap-",
+];
+
+/// Fields other than User-Agent and Accept from which PHP libraries derive the device (Mobile_Detect, Matomo's
+/// DeviceDetector, WURFL); where copies are kept for classes of devices, the class alone counts.
+const OF_DEVICE: &[&str] = &[
+    "device-memory",
+    "device-stock-ua",
+    "dpr",
+    "from",
+    "profile",
+    "ua-cpu",
+    "ua-os",
+    "viewport-width",
+    "wap-connection",
+    "width",
+    "x-att-deviceid",
+    "x-bolt-phone-ua",
+    "x-device-user-agent",
+    "x-original-user-agent",
+    "x-requested-with",
+    "x-scanner",
+    "x-skyfire-phone",
+];
+
+const OF_DEVICE_BEGIN: &[&str] = &[
+    "cloudfront-is-",
+    "sec-ch-",
+    "x-huawei-",
+    "x-mobile-",
+    "x-nokia-",
+    "x-operamini-",
+    "x-orange-",
+    "x-puffin-",
+    "x-ucbrowser-",
+    "x-vodafone-",
+    "x-wap-",
+];
+
+/// Media types in Accept that stand for a phone to Mobile_Detect and others.
+const OF_PHONE: &[&[u8]] = &[b"vnd.wap", b"vnd.rim.html", b"x-obml2d"];
+
+/// The last words of the names of fields that say who the client is.
+const CREDENTIALS: &[&str] = &[
+    "apikey",
+    "auth",
+    "authentication",
+    "authorization",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "nonce",
+    "password",
+    "secret",
+    "session",
+    "sessionid",
+    "sid",
+    "signature",
+    "token",
+];
+
+/// Fields by which scripts ask for a part of a page, or for another form of it.
+const PARTIAL: &[&str] = &["hx-request", "turbo-frame", "x-inertia", "x-pjax", "x-up-target"];
+
+/// The same, where it has this value; browsers built into phone applications send the field with the
+/// application's name.
+const REQUESTED_WITH: (&str, &str) = ("x-requested-with", "xmlhttprequest");
+
+fn is_one_of(name: &str, names: &[&str], begin: &[&str]) -> bool {
+    names.contains(&name) || begin.iter().any(|begin| name.starts_with(begin))
+}
+
+/// The option to use instead, where a field cannot be part of the key.
+pub(crate) fn other_option(name: &str) -> Option<&'static str> {
+    match name {
+        "cookie" => Some("name cookies in `vary_cookies` of a rule"),
+        "host" => Some("the host is part of every key"),
+        "user-agent" => Some("write `device_classes = true` in a rule"),
+        "authorization" => Some("the response must say `public` (RFC 9111 section 3.5)"),
+        "accept-encoding" => Some("a page is compressed after it is stored"),
+        "range" | "expect" | "cache-control" | "pragma" => Some("it has a meaning of its own"),
+        "content-type" | "content-length" | "content-encoding" | "content-range" => {
+            Some("a request with content bypasses the cache")
+        }
+        _ if name.starts_with("if-") => Some("it has a meaning of its own"),
+        _ => None,
+    }
+}
+
+/// Whether the field goes along with every render.
+pub(crate) fn is_shared(name: &str) -> bool {
+    SHARED.contains(&name)
+}
+
+/// Whether PHP software may tell the device by the field.
+pub(crate) fn tells_device(name: &str) -> bool {
+    is_one_of(name, OF_DEVICE, OF_DEVICE_BEGIN)
+}
+
+/// Whether a line of Accept stands for a phone.
+pub(crate) fn is_of_phone(accept: &[u8]) -> bool {
+    let has = |word: &[u8]| accept.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    OF_PHONE.iter().any(|word| has(word))
+}
+
+/// Why a request with this field is answered for its client alone; most often it is not. `name` in any case.
+#[inline]
+pub fn reason_to_bypass(name: &[u8], value: &[u8]) -> Option<BypassBecause> {
+    // On the way of every hit: the last two letters clear nearly every field that browsers send.
+    let [.., one, two] = name else { return None };
+    const fn end(letters: &[u8; 2]) -> u16 {
+        u16::from_be_bytes(*letters)
+    }
+    const AL: u16 = end(b"al");
+    const AX: u16 = end(b"ax");
+    const CE: u16 = end(b"ce");
+    const EN: u16 = end(b"en");
+    const ET: u16 = end(b"et");
+    const EY: u16 = end(b"ey");
+    const IA: u16 = end(b"ia");
+    const ID: u16 = end(b"id");
+    const LS: u16 = end(b"ls");
+    const ME: u16 = end(b"me");
+    const ON: u16 = end(b"on");
+    const RD: u16 = end(b"rd");
+    const RE: u16 = end(b"re");
+    const ST: u16 = end(b"st");
+    const TH: u16 = end(b"th");
+    const WT: u16 = end(b"wt");
+    match u16::from_be_bytes([one | 0x20, two | 0x20]) {
+        AL | AX | CE | EN | ET | EY | IA | ID | LS | ME | ON | RD | RE | TH | WT => {
+            known_reason(name, value)
+        }
+        // Not `Sec-Fetch-Dest`.
+        ST if name.len() == "hx-request".len() => known_reason(name, value),
+        _ => None,
+    }
+}
+
+#[cold]
+fn known_reason(name: &[u8], value: &[u8]) -> Option<BypassBecause> {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if PARTIAL.iter().any(|known| is(known)) {
+        return Some(BypassBecause::PartialPage);
+    }
+    let (requested, with) = REQUESTED_WITH;
+    if is(requested) && value.trim_ascii().eq_ignore_ascii_case(with.as_bytes()) {
+        return Some(BypassBecause::PartialPage);
+    }
+    // These have rules of their own: RFC 9111 section 3.5, RFC 9110 section 11.7.2, RFC 6455 section 4.1.
+    if is("authorization") || is("proxy-authorization") || is("sec-websocket-key") {
+        return None;
+    }
+    let last = name.rsplit(|byte| *byte == b'-').next().unwrap_or_default();
+    let says_who = CREDENTIALS.iter().any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
+        || is("x-session-id")
+        || is("session-id");
+    says_who.then_some(BypassBecause::Credential)
+}
+
+impl SiteRules {
+    /// Whether the site has the field in its keys.
+    pub fn has_field_in_key(&self, name: &str) -> bool {
+        self.key_fields.iter().any(|known| **known == *name)
+    }
+
+    /// Whether the origin gets the field (its name in lower case) with every render under the plan.
+    pub fn sends_field(&self, name: &str) -> bool {
+        is_shared(name) || self.has_field_in_key(name)
+    }
+
+    /// Whether the origin may get the field where the response's `Vary` names it.
+    pub fn may_send_field(&self, plan: &Plan, name: &str) -> bool {
+        self.has_field_in_key(name) || plan.device.is_none() || !tells_device(name)
+    }
+
+    /// Whether an application of the site's own may read the field, so that a response for one client is
+    /// to be asked for with it.
+    pub fn is_custom_field(&self, name: &str) -> bool {
+        !self.sends_field(name) && !is_one_of(name, DROPPED, DROPPED_BEGIN)
+    }
+
+    /// Why a request with this field bypasses the cache under the plan; `None` where it does not.
+    pub fn field_bypasses(&self, plan: &Plan, name: &str, value: &[u8]) -> Option<BypassBecause> {
+        let is_for_all = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
+        if is_for_all || self.has_field_in_key(name) {
+            return None;
+        }
+        reason_to_bypass(name.as_bytes(), value)
+    }
+
+    /// Whether a field of the key has a longer value than a key takes.
+    pub(crate) fn has_long_field(&self, fields: &dyn Fields) -> bool {
+        self.key_fields.iter().any(|name| {
+            let mut bytes = 0;
+            fields.values(name, &mut |value| bytes += value.len() + 2);
+            bytes > KEY_VALUE_BYTES_MAX
+        })
+    }
+
+    /// Appends the fields of the key to it: a missing field and an empty one are not the same.
+    pub(crate) fn write_fields(&self, fields: &dyn Fields, key: &mut Vec<u8>) {
+        for name in &self.key_fields {
+            let mut is_first = true;
+            fields.values(name, &mut |value| {
+                match std::mem::take(&mut is_first) {
+                    true => {
+                        key.extend_from_slice(b"\nfield ");
+                        key.extend_from_slice(name.as_bytes());
+                        key.push(b' ');
+                    }
+                    false => key.extend_from_slice(b", "),
+                }
+                key.extend_from_slice(value.trim_ascii());
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_says_who_asks_bypasses() {
+        for name in [
+            "X-Api-Key",
+            "X-WP-Nonce",
+            "x-auth-token",
+            "API-KEY",
+            "apikey",
+            "X-CSRF-TOKEN",
+            "Private-Token",
+            "X-Session-Id",
+            "X-Auth",
+            "X-JWT",
+            "X-Hub-Signature",
+            "Token",
+            "X-Authorization",
+            "X-Client-Secret",
+            "X-Password",
+            "PHP-Session",
+            "X-Credentials",
+        ] {
+            let reason = reason_to_bypass(name.as_bytes(), b"x");
+            assert_eq!(reason, Some(BypassBecause::Credential), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_asks_for_a_part_bypasses() {
+        for (name, value) in [
+            ("X-Requested-With", "XMLHttpRequest"),
+            ("HX-Request", "true"),
+            ("X-PJAX", "true"),
+            ("Turbo-Frame", "cart"),
+            ("X-Inertia", "true"),
+            ("X-Up-Target", ".main"),
+        ] {
+            let reason = reason_to_bypass(name.as_bytes(), value.as_bytes());
+            assert_eq!(reason, Some(BypassBecause::PartialPage), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_browsers_send_does_not() {
+        for name in SHARED.iter().chain(DROPPED).copied().chain([
+            "connection",
+            "sec-ch-ua",
+            "sec-ch-ua-mobile",
+            "sec-ch-ua-platform",
+            "sec-fetch-dest",
+            "sec-fetch-mode",
+            "sec-fetch-site",
+            "sec-fetch-user",
+            "sec-gpc",
+            "if-none-match",
+            "if-modified-since",
+            "keep-alive",
+            "te",
+            "proxy-authorization",
+            "x",
+            "",
+        ]) {
+            assert_eq!(reason_to_bypass(name.as_bytes(), b"com.example.browser"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_word_passes_the_look_at_the_last_letters() {
+        for word in CREDENTIALS.iter().chain(PARTIAL) {
+            assert!(reason_to_bypass(word.as_bytes(), b"").is_some() || *word == "authorization");
+        }
+    }
+
+    #[test]
+    fn what_tells_a_device_is_not_asked_for_again() {
+        for name in OF_DEVICE {
+            assert!(is_one_of(name, DROPPED, DROPPED_BEGIN), "{name}");
+        }
+        for begin in OF_DEVICE_BEGIN {
+            assert!(DROPPED_BEGIN.iter().any(|known| begin.starts_with(known)), "{begin}");
+        }
+    }
+}
