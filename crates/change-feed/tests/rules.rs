@@ -4,8 +4,8 @@ mod common;
 
 use change_feed::schema::{Action, Schema};
 use change_feed::{
-    Cell, ChangeRule, CheckError, Feed, RowKind, Rules, Searched, Searches, TEXT_BYTES_MAX,
-    Touched, Wanted, suggest,
+    Cell, ChangeRule, CheckError, Feed, NoWordPress, RowKind, Rules, Searched, Searches,
+    TEXT_BYTES_MAX, Touched, Wanted, suggest, suggest_for_wordpress,
 };
 use common::{Row, foreign_key, rule, table};
 
@@ -367,4 +367,24 @@ fn conditions_on_values_choose_rows() {
     assert!(
         matches!(rules.check(&schema), Err(CheckError::ColumnMissing(_, column, _)) if column == "nme")
     );
+}
+
+#[test]
+fn the_rules_for_wordpress_have_the_prefix_of_its_tables() {
+    let mut schema = Schema::default();
+    for name in ["posts", "postmeta", "options", "term_relationships", "users"] {
+        schema.add(table(&format!("blog_{name}"), &["id"]));
+    }
+    schema.add(table("other", &["id"]));
+    let rules = suggest_for_wordpress(&schema, Some("shop")).expect("there is one");
+    assert!(rules.contains("[[change]]\ndatabase = \"shop\"\ntable = \"blog_posts\"\n"), "{rules}");
+    assert!(rules.contains("table = \"blog_users\"") && !rules.contains("blog_links"));
+    assert!(!rules.contains('@'));
+    let nothing = suggest_for_wordpress(&Schema::default(), None).expect_err("there is none");
+    assert_eq!(nothing, NoWordPress::NotFound);
+    for name in ["posts", "postmeta", "options", "term_relationships"] {
+        schema.add(table(&format!("wp_{name}"), &["id"]));
+    }
+    let several = suggest_for_wordpress(&schema, None).expect_err("there are two");
+    assert!(several.to_string().contains("blog_, wp_"), "{several}");
 }

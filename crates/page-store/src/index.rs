@@ -116,8 +116,9 @@ impl<P> Index<P> {
         if self.predicates.any_between(dependencies.site(), lease, arrival) {
             return Err(Refused::ChangedSince);
         }
-        let answered = dependencies.place_id().map_or(0, |place| self.last_answer(place));
-        if answered > lease.0 && arrival > lease {
+        let places = dependencies.places().into_iter().flatten();
+        let answered = places.map(|place| self.last_answer(place)).max();
+        if answered.is_some_and(|answered| answered > lease.0) && arrival > lease {
             return Err(Refused::Superseded);
         }
         for id in dependencies.ids() {

@@ -145,7 +145,8 @@ pub struct Dependencies {
     path_and_query: Box<[u8]>,
     owner: Option<Id>,
     /// Where the page is stored, if the caller says so.
-    place: Option<Id>,
+    /// Of the variant, and of the key.
+    places: Option<[Id; 2]>,
     url: Id,
     /// Sorted, each once.
     ids: Vec<Id>,
@@ -176,13 +177,13 @@ impl Dependencies {
         ids.sort_unstable();
         let implied = ids.len();
         let (seeds, path_and_query) = (seeds.clone(), path_and_query.into());
-        let (owner, place, refused) = (None, None, None);
+        let (owner, places, refused) = (None, None, None);
         Self {
             seeds,
             site,
             path_and_query,
             owner,
-            place,
+            places,
             url,
             ids,
             implied,
@@ -217,7 +218,7 @@ impl Dependencies {
     /// place ([`Store::supersede`](crate::Store::supersede)) forbids to share it. It is no dependency: nothing
     /// is kept for it with the page.
     pub fn place(&mut self, key: Key<'_>, variant: u32) -> &mut Self {
-        self.place = Some(self.seeds.place(key.hash, Some(variant)));
+        self.places = Some([Some(variant), None].map(|at| self.seeds.place(key.hash, at)));
         self
     }
 
@@ -288,8 +289,8 @@ impl Dependencies {
         self.owner
     }
 
-    pub(crate) fn place_id(&self) -> Option<Id> {
-        self.place
+    pub(crate) fn places(&self) -> Option<[Id; 2]> {
+        self.places
     }
 
     pub(crate) fn refused(&self) -> Option<Refused> {

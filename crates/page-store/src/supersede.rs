@@ -1,10 +1,10 @@
 //! Rule 9: a final answer of the origin that is not stored ends the older pages that it answers for.
 //!
 //! The answer gets a number of the clock, like a change, which is remembered for the *place* of the page: its
-//! key and variant. The older pages leave in the same hold of the index lock. From then on no render with an
-//! older lease is stored at that place ([`Refused::Superseded`]) or shared with a later request, and no page of
-//! an earlier process is restored under the key, whatever its variant: the answer may not name the fields by
-//! which the old variants differ. A render is either stored before (then the caller finds its page), or its
+//! key and variant, or its key alone where the answer names no fields by which it differs. The older pages
+//! leave in the same hold of the index lock. From then on no render with an older lease is stored at that
+//! place ([`Refused::Superseded`]) or shared with a later request, and no page of an earlier process is
+//! restored under the key, whatever its variant. A render is either stored before (then the caller finds its page), or its
 //! check sees the number. Rule 4 forgets the number, as for any name.
 //!
 //! Which of the stored pages are older is the caller's decision: several renders may have one lease, and only
@@ -46,14 +46,34 @@ impl<P: Payload> Store<P> {
         lease: &Lease,
         older: &[Page<P>],
     ) -> Superseded<P> {
+        let places: Vec<_> = variants.iter().map(|variant| Some(*variant)).collect();
+        self.supersede_at(key, &places, lease, older)
+    }
+
+    /// The same for an answer that stands for every variant under the key.
+    ///
+    /// # Panics
+    /// As [`supersede`](Self::supersede).
+    pub fn supersede_key(&self, key: Key<'_>, lease: &Lease, older: &[Page<P>]) -> Superseded<P> {
+        self.supersede_at(key, &[None], lease, older)
+    }
+
+    fn supersede_at(
+        &self,
+        key: Key<'_>,
+        places: &[Option<u32>],
+        lease: &Lease,
+        older: &[Page<P>],
+    ) -> Superseded<P> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let shared = &self.shared;
         let mut index = shared.lock();
         let number = shared.next_number(&mut index);
-        for variant in variants {
-            index.remember(shared.seeds.place(key.hash, Some(*variant)));
+        for variant in places {
+            index.remember(shared.seeds.place(key.hash, *variant));
         }
-        if index.restored.is_some() {
+        // The answer may not name the fields by which variants of an earlier process differ.
+        if index.restored.is_some() && !places.contains(&None) {
             index.remember(shared.seeds.place(key.hash, None));
         }
         let mut removed = Leaving::new();
@@ -69,8 +89,8 @@ impl<P: Payload> Store<P> {
 impl<P: Payload> Shared<P> {
     /// Whether a later answer of the origin stands against a page that is about to be stored.
     pub(crate) fn check_place(&self, index: &Index<P>, page: &Page<P>) -> Result<(), Refused> {
-        let place = self.seeds.place(page.hash(), Some(page.variant()));
-        match index.last_answer(place) > page.lease().0 {
+        let places = [Some(page.variant()), None].map(|at| self.seeds.place(page.hash(), at));
+        match places.iter().any(|place| index.last_answer(*place) > page.lease().0) {
             true => Err(Refused::Superseded),
             false => Ok(()),
         }

@@ -140,7 +140,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => place().prop_map(Call::LetGo),
         1 => Just(Call::SettleAbandoned),
         1 => url().prop_map(Call::Remove),
-        3 => (place(), url(), 0..3u32, any::<u8>()).prop_map(|(lease, url, variant, older)| {
+        3 => (place(), url(), 0..=EVERY, any::<u8>()).prop_map(|(lease, url, variant, older)| {
             Call::Supersede { lease, url, variant, older }
         }),
         3 => (url(), 0..3_000usize).prop_map(|(url, bytes)| Call::Replace { url, bytes }),
@@ -150,6 +150,9 @@ fn call() -> impl Strategy<Value = Call> {
         4 => (1..9u8, url()).prop_map(|(rounds, url)| Call::GrowOlder(rounds, url)),
     ]
 }
+
+/// In a call that supersedes: every variant of the URL.
+const EVERY: u32 = oracle::EVERY;
 
 /// Whether the oracle's answers must be the store's, or only bounds of them.
 #[cfg_attr(feature = "without-lease-check", allow(dead_code))]
@@ -316,7 +319,7 @@ impl Run {
         }
     }
 
-    /// The variants of the pages that are older are superseded, and one more.
+    /// The variants of the pages that are older are superseded, and one more or every one.
     fn supersede(&mut self, lease: usize, url: &'static str, variant: u32, bits: u8) {
         let Some(lease) = &self.leases[lease] else { return };
         let key = self.store.key(url.as_bytes());
@@ -326,7 +329,10 @@ impl Run {
             found.iter().enumerate().filter(is_chosen).map(|(_, page)| page.clone()).collect();
         let mut variants: Vec<u32> = older.iter().map(|page| page.variant()).collect();
         variants.push(variant);
-        let done = self.store.supersede(key, &variants, lease, &older);
+        let done = match variant {
+            EVERY => self.store.supersede_key(key, lease, &older),
+            _ => self.store.supersede(key, &variants, lease, &older),
+        };
         let renders: Vec<u64> = older.iter().map(|page| page.payload().from).collect();
         let number = done.number.get();
         let removed = self.oracle.supersede(number, url, &variants, lease.number().get(), &renders);

@@ -39,6 +39,27 @@ fn what_began_before_is_refused_for_that_place_only() {
     store.validate();
 }
 
+/// The origin's answer names no fields, so a render that began before may not bring back another variant.
+#[test]
+fn an_answer_for_the_key_refuses_every_variant_that_began_before() {
+    let store = roomy();
+    let (before, lease) = (store.lease(), store.lease());
+    let old = put_made(&store, "/a", 1, &[], &before, MADE).unwrap();
+    let mut made_from = depends(&store, "/a", &[]);
+    made_from.place(store.key(b"/a"), 9);
+    let done = store.supersede_key(store.key(b"/a"), &lease, &[old]);
+    assert_eq!((done.removed.len(), count(&store, "/a")), (1, 0));
+    for variant in [0, 1, 9] {
+        let refused = put_made(&store, "/a", variant, &[], &before, MADE).unwrap_err();
+        assert_eq!(refused.reason, Refused::Superseded);
+    }
+    let later = store.may_share(before.number(), store.number(), &made_from);
+    assert_eq!(later, Err(Refused::Superseded));
+    put_made(&store, "/b", 1, &[], &before, MADE).unwrap();
+    put_made(&store, "/a", 9, &[], &store.lease(), MADE).unwrap();
+    store.validate();
+}
+
 #[test]
 fn a_page_with_a_newer_lease_stays_and_so_does_one_of_another_key() {
     let store = roomy();

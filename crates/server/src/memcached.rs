@@ -5,10 +5,9 @@
 //! unless its client has said so by a lease: `leases.rs` has both cases. [0030] has the reasons.
 //!
 //! A connection reads only when everything it has said is answered and sent, so it holds at most one line or
-//! value, and one answer. Nothing here asks who the client is: the addresses are this machine's own.
-//!
-//! A connection whose first line is no command is closed: it speaks TLS or another protocol, and a later
-//! line in its bytes that looks like a command may have been placed there by a stranger.
+//! value, and one answer. A connection whose first line is no command is closed: it speaks TLS or another
+//! protocol, and a later line that looks like a command may have been placed there by a stranger.
+//! Nothing here asks who the client is: the addresses are this machine's own.
 //!
 //! [0030]: ../../../docs/decisions/0030-memcached-port.md
 

@@ -53,8 +53,8 @@ impl Keep {
     /// The response is not kept: what is stored for the same request is over (rule 9). A 304 answers a
     /// condition of the owner's own and says nothing of the copy.
     fn end_copies(&self, site: &Site, status: StatusCode, reason: &'static str) {
-        let copies = site.store.peek(site.store.key(&self.key));
-        if status != StatusCode::NOT_MODIFIED && !copies.as_slice().is_empty() {
+        // Also where there is none yet: a request that began before may be about to bring one.
+        if status != StatusCode::NOT_MODIFIED {
             let (page, began) =
                 ((&*self.key, self.target.page()), (&self.lease, self.request_time));
             render::end_private_copies(site, page, began, (status, reason));

@@ -282,38 +282,39 @@ enum Pages {
     All,
     /// The pages of one host at any port, by both schemes, and what clients of the memcached port have
     /// stored, whose host is not known. How their keys begin.
-    OfHost([Vec<u8>; 5]),
+    OfHost(Vec<Vec<u8>>),
 }
 
 impl Pages {
-    /// The pages of the host that a request has named. Programs leave the port out as they like.
+    /// The pages of the host that a request has named. A site that names its own host has the pages of no
+    /// other. Programs leave the port out as they like, and a dot at the end means the same host.
     fn of_host(hosts: &Hosts, named: &str) -> Pages {
-        if hosts.others == OtherHosts::Refuse {
+        if hosts.canonical.is_some() {
             return Pages::All;
         }
-        let host = match &hosts.canonical {
-            Some(canonical) if hosts.all().any(|host| host == named) => canonical,
-            _ => named,
-        };
-        let port = host.rfind(':').filter(|at| !host[*at..].contains(']'));
-        let name = &host[..port.unwrap_or(host.len())];
-        let begin = |scheme: &str, end: &str| [scheme, "://", name, end].concat().into_bytes();
-        let [http, https] =
-            ["http", "https"].map(|scheme| ["/", ":"].map(|end| begin(scheme, end)));
-        let ([a, b], [c, d]) = (http, https);
-        Pages::OfHost([a, b, c, d, memcached::NAMESPACE.to_vec()])
+        let port = named.rfind(':').filter(|at| !named[*at..].contains(']'));
+        let name = named[..port.unwrap_or(named.len())].trim_end_matches('.');
+        let mut keys = vec![memcached::NAMESPACE.to_vec()];
+        for scheme in ["http", "https"] {
+            let ends = ["/", ":", "./", ".:"];
+            keys.extend(ends.map(|end| [scheme, "://", name, end].concat().into_bytes()));
+        }
+        Pages::OfHost(keys)
     }
 
     /// How the keys of these pages begin; none: in any way.
-    fn keys(&self) -> Option<[&[u8]; 5]> {
+    fn keys(&self) -> Option<Vec<&[u8]>> {
         match self {
             Pages::All => None,
-            Pages::OfHost(keys) => Some(keys.each_ref().map(Vec::as_slice)),
+            Pages::OfHost(keys) => Some(keys.iter().map(Vec::as_slice).collect()),
         }
     }
 
     fn have(&self, key: &[u8]) -> bool {
-        self.keys().is_none_or(|keys| keys.iter().any(|begin| key.starts_with(begin)))
+        match self {
+            Pages::All => true,
+            Pages::OfHost(keys) => keys.iter().any(|begin| key.starts_with(begin)),
+        }
     }
 }
 

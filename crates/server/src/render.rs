@@ -168,7 +168,9 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
         Taken::Right(right, ranges) => leased(site, Ask { ranges, ..ask }, script, right).await,
         Taken::Unshared(right, ranges) => {
             let mut ask = Ask { ranges, ..ask };
-            ask.send_custom(site);
+            if ask.can_send_custom(site) {
+                ask.send_custom();
+            }
             leased(site, ask, script, right).await
         }
     }
@@ -507,7 +509,8 @@ impl Render {
                 self.understand(&mut response, Some(&mut stored));
                 self.collect(stored, response, status).await;
             }
-            Err(_) if self.is_worth_a_range(&response) => {
+            Err(reason) if self.is_worth_a_range(&response) => {
+                self.end_older(&response, reason);
                 // Nobody else need wait for it.
                 self.not_shareable();
                 self.right.tell(Outcome::NotShareable);
@@ -515,15 +518,17 @@ impl Render {
                 return Attempt::ForRange(self);
             }
             // It is for one client, whose application may read more of the request.
-            Err(_) if self.ask.send_custom(&self.site) => {
+            Err(reason) if self.ask.can_send_custom(&self.site) => {
+                // This was the answer for everybody; the next one is this client's.
+                self.end_older(&response, reason);
+                self.ask.send_custom();
                 self.not_shareable();
                 self.right.tell(Outcome::NotShareable);
                 return Attempt::WithFields(self);
             }
             Err(reason) => {
                 self.understand(&mut response, None);
-                let (code, headers) = (response.status, &response.headers);
-                self.supersede(Unstored { status: code, headers, reason });
+                self.end_older(&response, reason);
                 self.not_shareable();
                 self.tell_not_stored(reason, Some(response.status), &response.headers);
                 if reason == http_cache::NotStored::TooLarge.as_str() {
@@ -541,6 +546,16 @@ impl Render {
             }
         }
         Attempt::Done
+    }
+
+    /// Ends the older pages that a response which is not stored answers for: from here on nothing falls back
+    /// on them.
+    fn end_older(&mut self, response: &OriginResponse, reason: &'static str) {
+        let (status, headers) = (response.status, &response.headers);
+        self.supersede(Unstored { status, headers, reason });
+        if !self.is_personal(reason) {
+            self.ask.fallback = None;
+        }
     }
 
     fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {

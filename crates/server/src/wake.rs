@@ -9,6 +9,7 @@
 //!
 //! Not here: what the request changes. The application says so over the control interface, or its database does.
 
+use crate::body::ResponseBody;
 use crate::config::Wake;
 use crate::exchange::{SaidBy, Visitor};
 use crate::forward::{self, Why};
@@ -21,9 +22,13 @@ use http_cache::ForwardReason;
 use site_rules::Peer;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the application sees in `User-Agent`.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
+
+/// How long an answer is read; then the script goes on without a reader, or ends.
+const READ_FOR: Duration = Duration::from_secs(600);
 
 /// Requests each address of the site after its interval, until the server stops.
 pub fn begin(site: &Arc<Site>, stop: &Told) {
@@ -66,13 +71,21 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
     let why = Why::of(ForwardReason::Bypass);
     let response = forward::pass(site, request, target, &visitor, why).await;
     let status = response.status();
-    let mut body = pin!(response.into_body());
-    let mut is_whole = true;
-    while let Some(frame) = body.frame().await {
-        is_whole &= frame.is_ok();
-    }
+    let is_whole = tokio::time::timeout(READ_FOR, read(response.into_body())).await;
+    let is_whole = is_whole.unwrap_or(false);
     if status.is_client_error() || status.is_server_error() || !is_whole {
         site.counters.wakes_failed.add();
         tracing::warn!(event = "wake-failed", url, status = status.as_u16(), whole = is_whole);
     }
+}
+
+/// Reads content to its end and throws it away; whether that was its end.
+async fn read(body: ResponseBody) -> bool {
+    let mut body = pin!(body);
+    while let Some(frame) = body.frame().await {
+        if frame.is_err() {
+            return false;
+        }
+    }
+    true
 }

@@ -207,7 +207,7 @@ fn an_address_is_requested_at_intervals() {
     site.wait_for("b.test-pagewell-wake-again");
     until("failures are logged", || pagewell.log().contains("wake-failed"));
     let log = pagewell.log();
-    assert!(log.contains("url=http://b.test/cron.php?fail=1 status=500"), "{log}");
+    assert!(log.contains("url=\"http://b.test/cron.php?fail=1\" status=500"), "{log}");
     assert!(counter(&pagewell, "wakes") >= 4 && counter(&pagewell, "wakes_failed") >= 1);
 }
 

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{BOUND, Frames, Site, asked, before_origin, block, client, counter, until};
-use harness::{Address, Pagewell};
+use common::{Frames, Site, asked, before_origin, block, client, counter, until};
+use harness::Pagewell;
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::flag::{ACK, END_HEADERS, END_STREAM};
 use pagewell::http2::frame::kind::{
@@ -14,7 +14,7 @@ use pagewell::http2::frame::kind::{
 };
 use pagewell::http2::frame::{ErrorCode, FrameHead};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Output};
 
 /// RFC 9113 section 7; the server has no use for it.

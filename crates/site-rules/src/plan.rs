@@ -305,6 +305,17 @@ impl SiteRules {
             && self.lists.unknown == Unknown::Declared
     }
 
+    /// Of the cookies of a line those that are in the key, as they were written; none where no cookie is.
+    pub fn key_cookies(&self, plan: &Plan, line: &[u8]) -> Option<Vec<u8>> {
+        let rule = plan.rule.map(|at| &self.rules[at]);
+        let of_key = |pair: &Pair<'_>| {
+            self.lists.kind(&pair.name) == CookieKind::Vary
+                || rule.is_some_and(|rule| rule.varies_by_cookie(&pair.name))
+        };
+        let kept: Vec<&[u8]> = pairs(line).filter(of_key).map(|pair| pair.written).collect();
+        (!kept.is_empty()).then(|| kept.join(&b"; "[..]))
+    }
+
     /// Whether a cookie that may be a session's was taken out of the request: cookies that its
     /// response sets are then about another visitor, nobody in particular, and must not reach this
     /// one.

@@ -52,6 +52,10 @@ impl Rule {
         globs.any(|glob| name.any(|reading| glob.fits(reading)))
     }
 
+    pub(crate) fn varies_by_cookie(&self, name: &CookieName<'_>) -> bool {
+        self.vary_cookies.iter().any(|glob| name.any(|reading| glob.fits(reading)))
+    }
+
     pub(crate) fn names_session(&self, name: &CookieName<'_>) -> bool {
         self.session_cookies.iter().any(|glob| name.any(|reading| glob.fits(reading)))
     }

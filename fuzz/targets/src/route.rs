@@ -3,7 +3,7 @@
 //!
 //! The root is a directory of this crate; nothing is written.
 
-use pagewell::config::{FilesConfig, HIDDEN};
+use pagewell::config::{FilesConfig, HIDDEN, Symlinks};
 use pagewell::routes::{Route, route};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -16,7 +16,8 @@ static FILES: LazyLock<FilesConfig> = LazyLock::new(|| {
         hidden: HIDDEN.iter().map(|pattern| (*pattern).to_owned()).collect(),
         scripts: vec!["php".into()],
         indexes: FilesConfig::indexes_of(&["php".into()]),
-        allow_symlinks: false,
+        hides_libraries: true,
+        symlinks: Symlinks::InRoot,
     }
 });
 
@@ -30,7 +31,7 @@ pub fn run(data: &[u8]) {
             assert!(script.name.starts_with('/') && !script.path_info.contains('\0'));
         }
         Route::AddSlash(path) => assert!(path.starts_with('/') && path.ends_with('/')),
-        Route::NotFound | Route::Hidden | Route::Malformed => {}
+        Route::NotFound | Route::Hidden(_) | Route::Malformed => {}
     }
 }
 

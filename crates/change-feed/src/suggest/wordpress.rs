@@ -62,6 +62,12 @@ pub fn suggest_for_wordpress(
         }
     };
     let rules = RULES.replace("\"@", &format!("\"{prefix}"));
+    // A rule for a table that is not there would be an error.
+    let is_there = |block: &&str| {
+        let table = block.lines().find_map(|line| line.strip_prefix("table = \""));
+        table.is_none_or(|table| names.contains(&table.trim_end_matches('"')))
+    };
+    let rules = rules.split("\n\n").filter(is_there).collect::<Vec<_>>().join("\n\n");
     Ok(match database {
         None => rules,
         Some(database) => {

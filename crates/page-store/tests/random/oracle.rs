@@ -45,6 +45,9 @@ struct Open {
     abandoned: bool,
 }
 
+/// Stands for every variant among those of an answer.
+pub const EVERY: u32 = 3;
+
 /// A final answer of the origin that was not stored.
 struct Answer {
     number: u64,
@@ -54,7 +57,7 @@ struct Answer {
 
 impl Answer {
     fn is_about(&self, url: &str, variant: u32) -> bool {
-        self.url == url && self.variants.contains(&variant)
+        self.url == url && [variant, EVERY].iter().any(|about| self.variants.contains(about))
     }
 }
 

@@ -51,19 +51,25 @@ pub fn load(path: &Path) -> Result<(File, String), LoadError> {
     }
 }
 
-/// Checks and completes the configuration of one site.
-pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
-    let limits = resolve_limits(file)?;
+/// Where the control interface is, and its token.
+fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
-    let admin_token = read_token("admin_token_file", file.admin_token_file.as_deref())?;
-    if !admin.is_local() && admin_token.is_none() {
-        return wrong(
+    let token = read_token("admin_token_file", file.admin_token_file.as_deref())?;
+    match admin.is_local() || token.is_some() {
+        true => Ok((admin, token)),
+        false => wrong(
             "admin",
             format!(
                 "{admin} can be reached from other machines; give an admin_token_file, or use a loopback address or a unix: path"
             ),
-        );
+        ),
     }
+}
+
+/// Checks and completes the configuration of one site.
+pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
+    let limits = resolve_limits(file)?;
+    let (admin, admin_token) = resolve_admin(file)?;
     let memory_bytes = memory_bytes(file)?;
     let policy = resolve_policy(file, &limits)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;

@@ -1,5 +1,6 @@
 //! `[[wake]]`: addresses of the site that are requested at intervals, such as WordPress's `wp-cron.php`.
-//! Pages from memory wake no PHP, so what an application does "with the next visitor" would wait.
+//! Pages from memory wake no PHP, so tasks that an application runs with the next visitor would wait.
+//! An address without a host gets that of the site. Not here: the requests (`wake.rs`).
 
 use super::raw;
 use super::resolve::LoadError;

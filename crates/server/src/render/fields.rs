@@ -44,6 +44,13 @@ pub struct ExtraFields {
     custom: Custom,
 }
 
+impl ExtraFields {
+    /// The same without custom ones.
+    pub(super) fn without_custom(&self) -> ExtraFields {
+        ExtraFields { named: self.named.clone(), custom: Custom::LeftOut }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Custom {
     #[default]
@@ -78,20 +85,26 @@ impl Ask {
         }
     }
 
-    /// Has the custom fields of the request go along; says whether there are any that did not.
-    pub(super) fn send_custom(&mut self, site: &Site) -> bool {
+    /// Whether the origin was asked with custom fields of the request, so that its answer may be about them.
+    pub(super) fn has_sent_custom(&self) -> bool {
+        self.extra_fields.custom == Custom::Sent
+    }
+
+    /// Has the custom fields of the request go along.
+    pub(super) fn send_custom(&mut self) {
+        self.extra_fields.custom = Custom::Sent;
+    }
+
+    /// Whether the request has custom fields that the origin did not get.
+    pub(super) fn can_send_custom(&self, site: &Site) -> bool {
         let is_custom = |name: &HeaderName| {
             let name = name.as_str();
             site.config.rules.is_custom_field(name)
                 && !METHOD_OVERRIDES.contains(&name)
                 && is_there(&AsSent(&*self.headers), name)
         };
-        let is_new = self.extra_fields.custom == Custom::LeftOut
-            && self.headers.keys().any(|name| is_custom(name) && !self.sends(site, name.as_str()));
-        if is_new {
-            self.extra_fields.custom = Custom::Sent;
-        }
-        is_new
+        self.extra_fields.custom == Custom::LeftOut
+            && self.headers.keys().any(|name| is_custom(name) && !self.sends(site, name.as_str()))
     }
 
     /// Has the fields go along that the response nominates, its client has, and the origin did not get;

@@ -10,7 +10,7 @@
 //! | refused by the store because of a change | removed, but for those that a soft change has marked |
 //! | 206 and 416 to a range | stay; parts are removed where the answer forbids storing |
 //! | any other | removed |
-//! | any, to a request with `Authorization` or an unknown cookie | stay; a request without them follows |
+//! | any, to a request with `Authorization`, an unknown cookie or custom fields | stay; a request without them follows |
 //!
 //! A page is newer than the answer if its lease is larger, or its lease is the same and its request was sent
 //! later: then the answer ends nothing. The number that the store gives the answer keeps out renders that are
@@ -24,7 +24,7 @@ use crate::origin::Besides;
 use crate::page::{ReadPage, SharedPage, variant_of};
 use crate::site::Site;
 use crate::why::Cause;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::Nominated;
 use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
@@ -94,12 +94,15 @@ impl Render {
                 let policy = self.site.config.rules.policy(&self.ask.plan);
                 // An error says nothing of what an older render got.
                 let of = Nominated::read(headers, fields, policy).filter(|_| !has_failed);
-                let variant = of.map(|of| variant_of(&of));
-                answer.end(&self.ask.key, &selects, &ends, variant);
+                let of = of.map_or(StandsFor::Ended, |of| match of.is_empty() {
+                    true => StandsFor::EveryVariant,
+                    false => StandsFor::Variant(variant_of(&of)),
+                });
+                answer.end(&self.ask.key, &selects, &ends, of);
                 if let Some(plain) = key_without_vary(&self.ask.key) {
                     let selects = |page: &SharedPage| selects(page) && is_for_all(page);
                     let ends = |page: &SharedPage| ends(page) && is_for_all(page);
-                    answer.end(&plain, &selects, &ends, None);
+                    answer.end(&plain, &selects, &ends, StandsFor::Ended);
                 }
             }
             if !is_of_range
@@ -110,12 +113,14 @@ impl Render {
                     reason == NotStored::TooLarge.as_str() && is_same_representation(page, headers)
                 };
                 let ends = |page: &SharedPage| selects(page) && !is_kept(page);
-                answer.end(&self.ask.parts_key(), &selects, &ends, None);
+                answer.end(&self.ask.parts_key(), &selects, &ends, StandsFor::Ended);
             }
         });
     }
 
-    /// The answer is stored as `new`: other variants that the request would select are older, and end.
+    /// The answer is stored as `new`: other variants that the request would select are older, and end, and so
+    /// do parts of another representation. Where one of the variants is newer and came in between the look
+    /// and the insertion, it is `new` that ends.
     pub(super) fn replaced(&self, new: &SharedPage) {
         if self.is_personal("replaced") {
             return;
@@ -124,20 +129,42 @@ impl Render {
         self.with_fields(&mut |fields| {
             let selects = |page: &SharedPage| is_selected(page, fields);
             let ends = |page: &SharedPage| selects(page) && !page.is(new);
-            answer.end(&self.ask.key, &selects, &ends, None);
+            if answer.end(&self.ask.key, &selects, &ends, StandsFor::Ended) == Ended::Overtaken {
+                self.site.store.supersede(
+                    new.key(),
+                    &[],
+                    self.right.lease(),
+                    std::slice::from_ref(new),
+                );
+                return;
+            }
             if let Some(plain) = key_without_vary(&self.ask.key) {
                 let selects = |page: &SharedPage| selects(page) && is_for_all(page);
                 let ends = |page: &SharedPage| ends(page) && is_for_all(page);
-                answer.end(&plain, &selects, &ends, None);
+                answer.end(&plain, &selects, &ends, StandsFor::Ended);
             }
+            let is_other = |page: &SharedPage| {
+                let tags = page.field(&header::ETAG).zip(new.field(&header::ETAG));
+                selects(page) && !tags.is_some_and(|(one, other)| strong_match(one, other))
+            };
+            answer.end(&self.ask.parts_key(), &selects, &is_other, StandsFor::Ended);
         });
     }
 
-    /// Whether a page that is already stored as this variant is newer than what was rendered.
+    /// Whether a page that is already stored, as this variant or another that the request would select, is
+    /// newer than what was rendered.
     pub(super) fn is_overtaken(&self, key: Key<'_>, variant: u32) -> bool {
         let own = (self.right.lease().number(), self.asked);
         let (pages, now) = (self.site.store.peek(key), self.site.clock.now());
-        pages.iter().any(|page| page.variant() == variant && is_newer(page, own, now))
+        let newer = |page: &&SharedPage| is_newer(page, own, now);
+        let mut is_overtaken = false;
+        self.with_fields(&mut |fields| {
+            is_overtaken = pages
+                .iter()
+                .filter(newer)
+                .any(|page| page.variant() == variant || is_selected(page, fields));
+        });
+        is_overtaken
     }
 
     fn final_answer(&self, status: StatusCode, reason: &'static str) -> FinalAnswer<'_> {
@@ -161,9 +188,10 @@ impl Render {
 
     /// Whether the answer may be what it is for the sake of this request alone: then it says nothing of
     /// the page for others, or a client with a made-up cookie could empty the store.
-    fn is_personal(&self, reason: &str) -> bool {
+    pub(super) fn is_personal(&self, reason: &str) -> bool {
         reason == NotStored::RequestNoStore.as_str()
-            || self.ask.owner.is_none() && is_personal(&self.site, &self.ask)
+            || self.ask.owner.is_none()
+                && (is_personal(&self.site, &self.ask) || self.ask.has_sent_custom())
     }
 
     /// Where an older page was to be renewed, has it renewed by a request that says nothing of its client.
@@ -191,6 +219,13 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     for name in [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA] {
         headers.remove(name);
     }
+    // Those that choose the page stay.
+    for line in ask.headers.get_all(header::COOKIE) {
+        let of_key = site.config.rules.key_cookies(&ask.plan, line.as_bytes());
+        if let Some(of_key) = of_key.and_then(|line| HeaderValue::from_bytes(&line).ok()) {
+            headers.append(header::COOKIE, of_key);
+        }
+    }
     let mut visitor = ask.visitor.clone();
     visitor.besides = Besides::default();
     let (plan, key) = plan(site, &Method::GET, &headers, &ask.target, &visitor);
@@ -202,7 +237,8 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     }
     let (method, why, ranges) = (Method::GET, ForwardReason::Stale, Ranges::Cut);
     let headers = Arc::new(headers);
-    let all = Ask { method, why, ranges, headers, visitor, plan, ..ask.clone() };
+    let extra_fields = ask.extra_fields.without_custom();
+    let all = Ask { method, why, ranges, headers, visitor, plan, extra_fields, ..ask.clone() };
     (!is_personal(site, &all)).then_some(all)
 }
 
@@ -215,32 +251,58 @@ pub fn end_private_copies(
 ) {
     let cause = Cause::Superseded { status: status.as_u16(), reason };
     let all = |_: &SharedPage| true;
-    FinalAnswer { site, lease, asked, url, cause }.end(key, &all, &all, Some(0));
+    FinalAnswer { site, lease, asked, url, cause }.end(key, &all, &all, StandsFor::EveryVariant);
+}
+
+/// The variants that an answer stands for, beside those of the pages that it ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StandsFor {
+    /// None.
+    Ended,
+    /// The one as which it would have been stored.
+    Variant(u32),
+    /// All: it names no fields by which it differs.
+    EveryVariant,
+}
+
+/// What came of ending older pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// They are gone.
+    Older,
+    /// None: a page is newer than the answer.
+    Overtaken,
 }
 
 impl FinalAnswer<'_> {
-    /// Removes the pages under `key` that it `ends`, unless one that it `selects` is newer; `variant` is as
-    /// what it would have been stored there.
-    fn end(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, variant: Option<u32>) {
+    /// Removes the pages under `key` that it `ends`, unless one that it `selects` is newer.
+    fn end(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, of: StandsFor) -> Ended {
         let store = &self.site.store;
         let key = store.key(key);
         let own = (self.lease.number(), self.asked);
-        let mut variants: Vec<u32> = variant.into_iter().collect();
-        let mut removed = 0;
+        let mut variants: Vec<u32> = match of {
+            StandsFor::Variant(variant) => vec![variant],
+            StandsFor::Ended | StandsFor::EveryVariant => Vec::new(),
+        };
+        let (mut removed, mut ended) = (0, Ended::Older);
         for round in 0..ROUNDS_MAX {
             let pages = store.peek(key);
             let now = self.site.clock.now();
             if pages.iter().any(|page| selects(page) && is_newer(page, own, now)) {
+                ended = Ended::Overtaken;
                 break;
             }
             let older: Vec<_> = pages.iter().filter(|page| ends(page)).cloned().collect();
-            if older.is_empty() && (round > 0 || variants.is_empty()) {
+            if older.is_empty() && (round > 0 || of == StandsFor::Ended) {
                 break;
             }
             variants.extend(older.iter().map(|page| page.variant()));
             variants.sort_unstable();
             variants.dedup();
-            let done = store.supersede(key, &variants, self.lease, &older);
+            let done = match of {
+                StandsFor::EveryVariant => store.supersede_key(key, self.lease, &older),
+                _ => store.supersede(key, &variants, self.lease, &older),
+            };
             removed += done.removed.len();
             for page in &done.removed {
                 let (number, now_ms) = (done.number.get(), self.site.clock.now().0);
@@ -251,6 +313,7 @@ impl FinalAnswer<'_> {
         if removed > 0 || self.site.has_pages_elsewhere() {
             self.site.superseded_elsewhere(&[Target::Url(self.url.as_bytes())]);
         }
+        ended
     }
 }
 
