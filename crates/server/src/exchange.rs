@@ -347,7 +347,11 @@ pub fn plan(
 }
 
 /// Why one of the fields that the origin would get has the request bypass the cache, if one does.
-fn bypassing_field(rules: &SiteRules, plan: &Plan, headers: &HeaderMap) -> Option<BypassBecause> {
+pub fn bypassing_field(
+    rules: &SiteRules,
+    plan: &Plan,
+    headers: &HeaderMap,
+) -> Option<BypassBecause> {
     headers.iter().find_map(|(name, value)| {
         let name = name.as_str();
         rules

@@ -15,12 +15,13 @@ use crate::body::ResponseBody;
 use crate::codings;
 use crate::config::PrivateCopies;
 use crate::esi;
-use crate::exchange::{RequestContent, Visitor, tell_bypassed, view_of};
+use crate::exchange::{RequestContent, Visitor, bypassing_field, tell_bypassed, view_of};
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::origin::OriginResponse;
 use crate::page::marked;
 use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
@@ -81,6 +82,12 @@ pub async fn answer(
             return forward::pass_bypassed(site, request, target, visitor, why, None).await;
         }
     };
+    // A part of a page, or what a field of the request says who asks for, is no copy of the page.
+    if let Some(because) = bypassing_field(&site.config.rules, &plan, headers) {
+        tell_bypassed(site, headers, &target, &plan, because.as_str());
+        let why = passed_on(because.as_str());
+        return forward::pass_bypassed(site, request, target, visitor, why, None).await;
+    }
     let key = key_of(site, &target, &plan, &owner, headers);
     let facts = read_facts(request.method(), headers);
     if let Some(response) = from_store(site, &facts, headers, &plan, &key) {
@@ -217,6 +224,9 @@ fn storable(
     let (status, fields) = (response.status, AsSent(&head.headers));
     if status.is_server_error() || status == StatusCode::NOT_MODIFIED {
         return Ok(None);
+    }
+    if sendfile::field_of(&response.headers).is_some() {
+        return Err(sendfile::REASON);
     }
     let view = view_of(&keep.target, &head.method, &fields, &keep.visitor);
     let rules = &site.config.rules;

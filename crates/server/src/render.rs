@@ -23,7 +23,6 @@ mod understood;
 
 pub use fields::ExtraFields;
 pub use parts::Ranges;
-use superseded::Unstored;
 pub use superseded::end_private_copies;
 use told::apart;
 pub use told::kept_for_owner;
@@ -49,7 +48,7 @@ use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
     may_use_stale_on,
 };
-use page_store::{Candidates, Leader, Lease};
+use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, Planned};
 use std::pin::pin;
 use std::sync::Arc;
@@ -318,6 +317,8 @@ struct Render {
     began_ms: Option<u64>,
     /// When it was asked last.
     asked: Timestamp,
+    /// The number of its answer that was not stored, where it goes on with another request.
+    answered: Option<Number>,
 }
 
 /// What a render in the background leaves for whoever began it.
@@ -452,7 +453,6 @@ impl Render {
     fn give_up(self: Box<Self>, response: Response<ResponseBody>, outcome: Outcome) {
         self.right.end(outcome);
         if let Some(answer) = self.answer {
-            // The visitor may have left meanwhile.
             let _ = answer.send(response);
         }
     }
@@ -546,16 +546,6 @@ impl Render {
             }
         }
         Attempt::Done
-    }
-
-    /// Ends the older pages that a response which is not stored answers for: from here on nothing falls back
-    /// on them.
-    fn end_older(&mut self, response: &OriginResponse, reason: &'static str) {
-        let (status, headers) = (response.status, &response.headers);
-        self.supersede(Unstored { status, headers, reason });
-        if !self.is_personal(reason) {
-            self.ask.fallback = None;
-        }
     }
 
     fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {

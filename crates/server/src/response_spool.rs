@@ -80,6 +80,9 @@ struct Queue {
     read: u64,
     /// The room on the disk that the file takes, in bytes.
     disk_bytes: u64,
+    /// Whether a write has failed. One that took too long may still be done later, so nothing is written to
+    /// the file any more; what is there can be read.
+    has_failed: bool,
     end: Option<ContentEnd>,
     /// The client, once hyper has the response.
     backlog: Option<Arc<ClientBacklog>>,
@@ -142,16 +145,20 @@ impl SpoolSender {
             }
         }
         let Some(ring) = shared.ring.get() else { return Ok(false) };
-        let (written, read) = {
+        let (written, read, has_failed) = {
             let queue = shared.queue();
-            (queue.written, queue.read)
+            (queue.written, queue.read, queue.has_failed)
         };
-        if written - read + piece.len() as u64 > ring.capacity() {
+        if has_failed || written - read + piece.len() as u64 > ring.capacity() {
             return Ok(false);
         }
         match ring.write(piece.clone(), written).await {
             Ok(grown) => shared.wrote(piece.len() as u64, grown).map(|()| true),
-            Err(refusal) => Ok(self.no_room(refusal)),
+            Err(Refusal::ContentNoRoom) => Ok(self.no_room(Refusal::ContentNoRoom)),
+            Err(refusal) => {
+                shared.queue().has_failed = true;
+                Ok(self.no_room(refusal))
+            }
         }
     }
 

@@ -19,6 +19,9 @@ const ROOM_SHARE: usize = 16;
 /// pages take, and less than a visitor gives up after.
 const NEEDED_AFTER: Duration = Duration::from_secs(1);
 
+/// How long until it asks again.
+const NEEDED_AGAIN: Duration = Duration::from_millis(100);
+
 /// The places of one origin.
 pub struct Places {
     free: Arc<Semaphore>,
@@ -26,7 +29,9 @@ pub struct Places {
     waiting: AtomicUsize,
     waiting_max: usize,
     timeout: Duration,
-    /// Notified once for each request that has waited for a while.
+    /// Requests that have waited for a while.
+    impatient: AtomicUsize,
+    /// Notified for each of them, again and again while it waits: a notification may find nobody yet.
     needed: Notify,
     /// Limits that were reached at this origin.
     pub reached: Arc<Reached>,
@@ -43,6 +48,7 @@ impl Places {
             waiting: AtomicUsize::new(0),
             waiting_max: limits.origin_queue,
             timeout: limits.origin_queue_timeout,
+            impatient: AtomicUsize::new(0),
             needed: Notify::new(),
             reached: Arc::default(),
             room: Arc::new(Room::new(limits.body_ahead, memory / ROOM_SHARE)),
@@ -58,10 +64,11 @@ impl Places {
             return Ok(place);
         }
         self.reached.note(Limit::OriginConnections);
-        let Some(_waiting) = Waiting::enter(self) else {
+        let waiting = Counted::enter(&self.waiting);
+        if waiting.before >= self.waiting_max {
             self.reached.note(Limit::OriginQueue);
             return Err(Failure::Overloaded);
-        };
+        }
         match tokio::time::timeout(self.timeout, self.wait()).await {
             Ok(Ok(place)) => Ok(place),
             _ => {
@@ -73,11 +80,14 @@ impl Places {
 
     async fn wait(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         let mut place = pin!(self.free.clone().acquire_owned());
-        match tokio::time::timeout(NEEDED_AFTER, &mut place).await {
-            Ok(place) => place,
-            Err(_) => {
-                self.needed.notify_one();
-                place.await
+        if let Ok(place) = tokio::time::timeout(NEEDED_AFTER, &mut place).await {
+            return place;
+        }
+        let _impatient = Counted::enter(&self.impatient);
+        loop {
+            self.needed.notify_one();
+            if let Ok(place) = tokio::time::timeout(NEEDED_AGAIN, &mut place).await {
+                return place;
             }
         }
     }
@@ -87,7 +97,8 @@ impl Places {
     pub async fn needed(&self) {
         loop {
             self.needed.notified().await;
-            if self.waiting() > 0 {
+            // What is left of one that waits no more counts for nothing.
+            if self.impatient.load(Ordering::Relaxed) > 0 {
                 return;
             }
         }
@@ -110,20 +121,22 @@ impl Places {
     }
 }
 
-/// Counts one that waits; also when it stops waiting by being dropped.
-struct Waiting<'a>(&'a Places);
+/// One that is counted until this is dropped.
+struct Counted<'a> {
+    count: &'a AtomicUsize,
+    /// How many there were before.
+    before: usize,
+}
 
-impl<'a> Waiting<'a> {
-    fn enter(places: &'a Places) -> Option<Waiting<'a>> {
-        let before = places.waiting.fetch_add(1, Ordering::Relaxed);
-        let waiting = Waiting(places);
-        (before < places.waiting_max).then_some(waiting)
+impl<'a> Counted<'a> {
+    fn enter(count: &'a AtomicUsize) -> Counted<'a> {
+        Counted { count, before: count.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

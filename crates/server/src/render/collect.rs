@@ -321,7 +321,11 @@ impl Render {
         loop {
             match streaming.step(&mut body).await {
                 Step::Going => {}
-                Step::TooLarge => self.too_large(&stored),
+                Step::TooLarge => {
+                    // The followers are told before the client is waited for.
+                    self.too_large(&stored);
+                    streaming.hand_all().await;
+                }
                 Step::Left => return,
                 Step::Failed(failure) => {
                     // Its place at the origin is not kept at the pace of the visitor.
@@ -468,16 +472,14 @@ impl Streaming {
     /// Keeps a piece; hands on what is not to be stored any more.
     async fn take(&mut self, bytes: Bytes) -> Step {
         self.received += bytes.len() as u64;
-        if self.is_kept && self.content.len() + bytes.len() <= self.page_bytes {
+        if self.is_kept {
+            let outgrown = self.content.len() + bytes.len() > self.page_bytes;
             self.content.extend_from_slice(&bytes);
-            return Step::Going;
-        }
-        let outgrown = std::mem::replace(&mut self.is_kept, false);
-        if outgrown {
-            self.hand_all().await;
+            self.is_kept = !outgrown;
+            return if outgrown { Step::TooLarge } else { Step::Going };
         }
         self.hand(bytes).await;
-        if outgrown { Step::TooLarge } else { Step::Going }
+        Step::Going
     }
 
     /// Hands on all that has come.

@@ -61,7 +61,8 @@ enum Custom {
 impl Ask {
     /// Whether the field of this name (in lower case) goes to the origin.
     pub(super) fn sends(&self, site: &Site, name: &str) -> bool {
-        site.config.rules.sends_field(name) || self.sends_extra(site, name)
+        !METHOD_OVERRIDES.contains(&name)
+            && (site.config.rules.sends_field(name) || self.sends_extra(site, name))
     }
 
     fn sends_extra(&self, site: &Site, name: &str) -> bool {

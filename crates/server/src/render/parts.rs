@@ -162,6 +162,10 @@ impl Render {
         self.outdate();
         let lease = self.right.lease();
         match page.put(|new| site.store.insert(key, variant, &made_from, lease, new)) {
+            Ok(part) if self.is_part_superseded(&part) => {
+                site.counters.store_refused.add();
+                Some("superseded")
+            }
             Ok(_) => {
                 site.counters.stored.add();
                 None

@@ -20,7 +20,7 @@ use super::turns::is_personal;
 use super::{Ask, Ranges, Render, refresh};
 use crate::exchange::{may_refresh, plan};
 use crate::forward::AsSent;
-use crate::origin::Besides;
+use crate::origin::{Besides, OriginResponse};
 use crate::page::{ReadPage, SharedPage, variant_of};
 use crate::site::Site;
 use crate::why::Cause;
@@ -72,17 +72,46 @@ struct FinalAnswer<'a> {
 }
 
 impl Render {
-    /// The origin has given a final answer that is not stored.
-    pub(super) fn supersede(&self, unstored: Unstored<'_>) {
+    /// Ends the older pages that a response which is not stored answers for: from here on nothing falls back
+    /// on them.
+    pub(super) fn end_older(&mut self, response: &OriginResponse, reason: &'static str) {
+        let (status, headers) = (response.status, &response.headers);
+        self.answered = self.supersede(Unstored { status, headers, reason }).or(self.answered);
+        if !self.is_personal(reason) {
+            self.ask.fallback = None;
+        }
+    }
+
+    /// Whether an answer that came after this render began, and after what it was answered itself, stands
+    /// against what it has stored as a part: then the part is removed. It is looked at after the insertion, so
+    /// that no answer comes in between.
+    pub(super) fn is_part_superseded(&self, part: &SharedPage) -> bool {
+        let store = &self.site.store;
+        let stored = &part.payload().stored;
+        let mut page = self.site.dependencies(stored, self.ask.target.page(), None);
+        page.place(store.key(&self.ask.key), part.variant());
+        let lease = self.right.lease();
+        let since = self.answered.unwrap_or(lease.number());
+        let is_superseded = store.may_share(since, store.number(), &page).is_err();
+        if is_superseded {
+            store.supersede(part.key(), &[], lease, std::slice::from_ref(part));
+        }
+        is_superseded
+    }
+
+    /// The origin has given a final answer that is not stored. Returns the number of the answer, if it got one.
+    pub(super) fn supersede(&self, unstored: Unstored<'_>) -> Option<Number> {
         let Unstored { status, headers, reason } = unstored;
         let has_failed = status.is_server_error() || reason == "php-fatal-error";
         // RFC 9111 section 4.3.3: as if the origin had not answered.
         if has_failed && self.for_nobody.is_some() {
-            return;
+            return None;
         }
         if self.is_personal(reason) {
-            return self.ask_for_everybody();
+            self.ask_for_everybody();
+            return None;
         }
+        let mut number = None;
         let answer = self.final_answer(status, reason);
         let is_of_range = self.ask.ranges == Ranges::Forwarded
             && [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE].contains(&status);
@@ -98,11 +127,13 @@ impl Render {
                     true => StandsFor::EveryVariant,
                     false => StandsFor::Variant(variant_of(&of)),
                 });
-                answer.end(&self.ask.key, &selects, &ends, of);
+                if let Ended::Older(given) = answer.end(&self.ask.key, &selects, &ends, of) {
+                    number = given;
+                }
                 if let Some(plain) = key_without_vary(&self.ask.key) {
                     let selects = |page: &SharedPage| selects(page) && is_for_all(page);
                     let ends = |page: &SharedPage| ends(page) && is_for_all(page);
-                    answer.end(&plain, &selects, &ends, StandsFor::Ended);
+                    answer.end(&plain, &selects, &ends, of);
                 }
             }
             if !is_of_range
@@ -116,6 +147,7 @@ impl Render {
                 answer.end(&self.ask.parts_key(), &selects, &ends, StandsFor::Ended);
             }
         });
+        number
     }
 
     /// The answer is stored as `new`: other variants that the request would select are older, and end, and so
@@ -268,8 +300,8 @@ enum StandsFor {
 /// What came of ending older pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// They are gone.
-    Older,
+    /// They are gone; with the number of the answer, where it got one.
+    Older(Option<Number>),
     /// None: a page is newer than the answer.
     Overtaken,
 }
@@ -284,7 +316,7 @@ impl FinalAnswer<'_> {
             StandsFor::Variant(variant) => vec![variant],
             StandsFor::Ended | StandsFor::EveryVariant => Vec::new(),
         };
-        let (mut removed, mut ended) = (0, Ended::Older);
+        let (mut removed, mut ended) = (0, Ended::Older(None));
         for round in 0..ROUNDS_MAX {
             let pages = store.peek(key);
             let now = self.site.clock.now();
@@ -304,6 +336,7 @@ impl FinalAnswer<'_> {
                 _ => store.supersede(key, &variants, self.lease, &older),
             };
             removed += done.removed.len();
+            ended = Ended::Older(Some(done.number));
             for page in &done.removed {
                 let (number, now_ms) = (done.number.get(), self.site.clock.now().0);
                 self.site.why.superseded(page, number, now_ms, self.cause.clone());

@@ -58,7 +58,16 @@ impl Render {
         answer: oneshot::Sender<Response<ResponseBody>>,
     ) -> Box<Render> {
         let (site, answer, asked) = (site.clone(), Some(answer), site.clock.now());
-        Box::new(Render { site, ask, right, answer, for_nobody: None, began_ms: None, asked })
+        Box::new(Render {
+            site,
+            ask,
+            right,
+            answer,
+            for_nobody: None,
+            began_ms: None,
+            asked,
+            answered: None,
+        })
     }
 
     /// A render that nobody waits for, and where it says what came of it.
@@ -69,7 +78,16 @@ impl Render {
     ) -> (Box<Render>, Arc<ForNobody>) {
         let outcome = Arc::new(ForNobody::default());
         let (site, for_nobody, asked) = (site.clone(), Some(outcome.clone()), site.clock.now());
-        let render = Render { site, ask, right, answer: None, for_nobody, began_ms: None, asked };
+        let render = Render {
+            site,
+            ask,
+            right,
+            answer: None,
+            for_nobody,
+            began_ms: None,
+            asked,
+            answered: None,
+        };
         (Box::new(render), outcome)
     }
 
