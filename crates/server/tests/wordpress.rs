@@ -37,25 +37,21 @@ struct Blog {
 /// The blog, for one story at a time, with every page that is kept in memory.
 fn blog() -> MutexGuard<'static, Blog> {
     static BLOG: OnceLock<Mutex<Blog>> = OnceLock::new();
-    let blog = BLOG.get_or_init(|| Mutex::new(Blog::start()));
+    let blog = BLOG.get_or_init(|| Mutex::new(Blog::start(|_| Vec::new())));
     let blog = blog.lock().unwrap_or_else(PoisonError::into_inner);
     blog.fill();
     blog
 }
 
 impl Blog {
-    fn start() -> Blog {
-        Blog::start_with(|_, _| Vec::new())
-    }
-
-    /// `more` is given the blog and the address of the control interface, and gives more arguments.
-    fn start_with(more: impl Fn(&WordPress, &str) -> Vec<String>) -> Blog {
+    /// `more` gives more arguments for the blog's Pagewell.
+    fn start(more: impl Fn(&WordPress) -> Vec<String>) -> Blog {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let admin = format!("127.0.0.1:{}", free_port().expect("a free port"));
         let wordpress = WordPress::start(&repository, &admin).expect("the blog starts");
         let mut args = wordpress.serve_args();
         args.extend(["--memory=64M".into(), format!("--admin={admin}")]);
-        args.extend(more(&wordpress, &admin));
+        args.extend(more(&wordpress));
         let pagewell = Pagewell::start(common::binary(), &args).expect("pagewell starts");
         Blog { pagewell, wordpress }
     }

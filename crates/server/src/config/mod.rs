@@ -22,6 +22,7 @@ pub mod secret;
 pub mod shown;
 mod snapshot;
 mod stream;
+mod symlinks;
 pub mod table;
 mod table_changes;
 mod table_limits;

@@ -8,8 +8,7 @@ use super::resolve_rules;
 use super::table::LIMITS;
 use super::units::{parse_bytes, parse_duration};
 use super::{
-    Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, Symlinks,
-    TlsPair,
+    Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, TlsPair,
 };
 use crate::networks::Networks;
 use http::StatusCode;
@@ -359,34 +358,9 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         scripts,
         indexes,
         hides_libraries: files.hidden.is_none(),
-        symlinks: symlinks(files.allow_symlinks.as_ref())?,
+        symlinks: super::symlinks::resolve(files.allow_symlinks.as_ref())?,
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
-}
-
-fn symlinks(written: Option<&raw::AllowSymlinks>) -> Result<Symlinks, LoadError> {
-    const KEY: &str = "site.allow_symlinks";
-    let directories = match written {
-        None | Some(raw::AllowSymlinks::All(false)) => return Ok(Symlinks::InRoot),
-        Some(raw::AllowSymlinks::All(true)) => return Ok(Symlinks::Anywhere),
-        Some(raw::AllowSymlinks::Into(directories)) => directories,
-    };
-    let mut real = Vec::with_capacity(directories.len());
-    for directory in directories {
-        let named = directory.display();
-        if !directory.is_absolute() {
-            return wrong(KEY, format!("{named}: write the whole path of a directory"));
-        }
-        match directory.canonicalize() {
-            Ok(found) if found.parent().is_none() => {
-                return wrong(KEY, "/ is everything: write true if that is meant");
-            }
-            Ok(found) if found.is_dir() => real.push(found),
-            Ok(_) => return wrong(KEY, format!("{named} is no directory")),
-            Err(error) => return wrong(KEY, format!("{named}: {error}")),
-        }
-    }
-    Ok(Symlinks::Into(real))
 }
 
 /// What the names of scripts end with, at least one, without dots: as it is written, and as the front controller

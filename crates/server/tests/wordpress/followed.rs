@@ -10,7 +10,7 @@ use std::process::Command;
 #[test]
 fn sql_at_the_prompt_is_heard_where_the_database_is_followed() {
     let dir = PrivateDir::temporary("followed").expect("a directory");
-    let blog = Blog::start_with(|wordpress, _| {
+    let blog = Blog::start(|wordpress| {
         let database = wordpress.database();
         database.create_follower("localhost", "wordpress").expect("an account");
         let socket = database.socket().display();

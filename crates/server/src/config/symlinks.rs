@@ -1,0 +1,32 @@
+//! `site.allow_symlinks`: where symbolic links below the document root may lead. Directories are resolved at
+//! the start, so that the real path of a file can be compared with them.
+//! Not here: what is never served whatever a link says (`routes`).
+
+use super::resolve::{LoadError, wrong};
+use super::{Symlinks, raw};
+
+/// Checks and completes `site.allow_symlinks`.
+pub(super) fn resolve(written: Option<&raw::AllowSymlinks>) -> Result<Symlinks, LoadError> {
+    const KEY: &str = "site.allow_symlinks";
+    let directories = match written {
+        None | Some(raw::AllowSymlinks::All(false)) => return Ok(Symlinks::InRoot),
+        Some(raw::AllowSymlinks::All(true)) => return Ok(Symlinks::Anywhere),
+        Some(raw::AllowSymlinks::Into(directories)) => directories,
+    };
+    let mut real = Vec::with_capacity(directories.len());
+    for directory in directories {
+        let named = directory.display();
+        if !directory.is_absolute() {
+            return wrong(KEY, format!("{named}: write the whole path of a directory"));
+        }
+        match directory.canonicalize() {
+            Ok(found) if found.parent().is_none() => {
+                return wrong(KEY, "/ is everything: write true if that is meant");
+            }
+            Ok(found) if found.is_dir() => real.push(found),
+            Ok(_) => return wrong(KEY, format!("{named} is no directory")),
+            Err(error) => return wrong(KEY, format!("{named}: {error}")),
+        }
+    }
+    Ok(Symlinks::Into(real))
+}
