@@ -44,7 +44,7 @@ pub enum Value {
     Number(i64),
 }
 
-/// What has to be true of an image of a row.
+/// The conditions on an image of a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Conditions {
     all: Vec<Condition>,
@@ -67,7 +67,7 @@ impl Conditions {
     /// Reads them.
     ///
     /// # Errors
-    /// What is wrong with them: a column, and why.
+    /// The column whose condition cannot be read, and the reason.
     pub(crate) fn read(
         only: &WrittenConditions,
         unless: &WrittenConditions,

@@ -31,7 +31,7 @@ enum Part {
 }
 
 impl Part {
-    /// What stands between braces.
+    /// Reads the text between braces: a column, or a column and a number of characters.
     fn column(inside: &str) -> Part {
         let (name, first) = match inside.rsplit_once(':') {
             Some((name, first)) if !name.is_empty() => (name, first.parse().ok()),

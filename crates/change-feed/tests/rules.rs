@@ -323,7 +323,7 @@ fn searches_that_cannot_be_are_refused() {
     assert_eq!(rules.check(&schema), Ok(()));
 }
 
-/// A table of settings, few of which pages show.
+/// A table of settings: pages show few of its rows.
 #[test]
 fn conditions_on_values_choose_rows() {
     let mut schema = Schema::default();

@@ -215,7 +215,7 @@ fn ask_by_http2(
     }
 }
 
-/// What one thread has executed.
+/// The instructions that one thread has executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// callgrind's file, for `callgrind_annotate`.

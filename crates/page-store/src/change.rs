@@ -137,7 +137,7 @@ impl<P: Payload> Store<P> {
 /// is given, once, before it returns. Called under no lock.
 pub type Aside<'a> = &'a dyn Fn(&mut dyn FnMut());
 
-/// Which of the pages that depend on what changed are touched. Renders are not told apart by it: one that
+/// Which of the pages that depend on what changed are touched. Renders are not distinguished by it: one that
 /// depends on what changed and is under way is not stored, whatever its key.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {

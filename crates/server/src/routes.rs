@@ -174,7 +174,7 @@ fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
     unserved_in(files, clean.as_bytes(), 1, Below::Root)
 }
 
-/// What a path that is judged lies below.
+/// The directory that a judged path lies below.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
     /// The document root, so that patterns with a slash in front count.
@@ -422,7 +422,7 @@ fn judge_target(files: &FilesConfig, real: &Path) -> Result<(), Withheld> {
     }
 }
 
-/// What is left of a path behind the directories that it shares with the root.
+/// The rest of a path behind the directories that it shares with the root.
 fn apart<'p>(path: &'p Path, root: &Path) -> &'p Path {
     let (mut left, mut of_root) = (path.components(), root.components());
     loop {

@@ -319,8 +319,8 @@ impl Site {
         self.change_of(targets, Keys::All, strength, by)
     }
 
-    /// Takes in a change of the pages with these keys. What outlives the process, another node and a process
-    /// that takes over know no keys: there it concerns all pages that depend on what changed.
+    /// Takes in a change of the pages with these keys. The journal, other nodes and a process that takes over
+    /// are given no keys: there it concerns all pages that depend on these targets.
     pub fn change_of(
         &self,
         targets: &[Target<'_>],

@@ -1,5 +1,5 @@
 //! Addresses of the site that are requested at intervals (`[[wake]]`): a request for each after its interval,
-//! never two at once, to the origin and past the store. What comes is read to its end and thrown away; an
+//! never two at once, to the origin and past the store. The answer is read to its end and discarded; an
 //! answer with an error, or none, is logged.
 //!
 //! | state | request |
@@ -24,7 +24,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the application sees in `User-Agent`.
+/// The `User-Agent` that the application sees.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
 
 /// How long an answer is read; then the script goes on without a reader, or ends.

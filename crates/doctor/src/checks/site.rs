@@ -8,8 +8,7 @@ use crate::{Answer, Facts, Finding, Weight};
 /// Content below this is not worth compressing.
 const SMALL: u64 = 1500;
 
-/// Paths that visitors cannot have because a link leads outside the root. What happens there is a 404 that
-/// nobody sees but them.
+/// Paths that are answered with 404 because a symbolic link leads outside the root. Only visitors notice.
 pub(super) fn links_outside(facts: &Facts) -> Option<Finding> {
     let outside = facts.links_outside.as_ref()?;
     let (link, target) = &outside.example;

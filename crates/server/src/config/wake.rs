@@ -17,7 +17,7 @@ const EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(86_400
 /// An address that is requested at intervals.
 #[derive(Clone, Debug)]
 pub struct Wake {
-    /// What is requested.
+    /// The address that is requested.
     pub target: Target,
     /// From the end of one request to the beginning of the next.
     pub every: Duration,

@@ -97,7 +97,7 @@ impl Places {
     pub async fn needed(&self) {
         loop {
             self.needed.notified().await;
-            // What is left of one that waits no more counts for nothing.
+            // A notification may be older: of a request that waits no more.
             if self.impatient.load(Ordering::Relaxed) > 0 {
                 return;
             }

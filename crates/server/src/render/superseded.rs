@@ -297,7 +297,7 @@ enum StandsFor {
     EveryVariant,
 }
 
-/// What came of ending older pages.
+/// The outcome of ending older pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     /// They are gone; with the number of the answer, where it got one.

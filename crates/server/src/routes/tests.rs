@@ -1,7 +1,7 @@
 //! Paths and what they mean: files, directories, scripts, the front controller, what is never served, and
 //! where symbolic links lead. Each test has a document root of its own on the disk.
 //!
-//! What a visitor gets for each is shown by `crates/server/tests/php.rs`.
+//! The answers that visitors get are tested in `crates/server/tests/php.rs`.
 
 use super::*;
 use std::fs;

@@ -6,7 +6,7 @@ use super::{Blog, KEPT, common};
 use harness::{PrivateDir, Response};
 use std::process::Command;
 
-/// What `pagewell changes suggest --for wordpress` prints is enough for pages to be exact whoever writes.
+/// With the rules of `pagewell changes suggest --for wordpress`, pages are exact whichever program writes.
 #[test]
 fn sql_at_the_prompt_is_heard_where_the_database_is_followed() {
     let dir = PrivateDir::temporary("followed").expect("a directory");
@@ -35,7 +35,7 @@ fn sql_at_the_prompt_is_heard_where_the_database_is_followed() {
     };
     let shows = |words: &'static str| move |page: &Response| page.text().contains(words);
 
-    // What no page shows leaves all of them. What comes behind it in the log is applied after it.
+    // Rows that no page shows purge nothing. The next change in the log is applied after them.
     let gull = blog.id("gull");
     sql(&format!(
         "INSERT INTO wp_options (option_name, option_value) VALUES ('_transient_x', '1'), ('cron_x', '2');
