@@ -542,6 +542,7 @@ const REST: &[OptionRow] = &[
     ),
     row("rewarm.pages_per_second", "", "10", "How many a second at most, for each site."),
     row("rewarm.at_once", "", "2", "How many at once at most, while the origin has a place free."),
+    row("rewarm.min_uses", "", "1", "How often a page must have been used, up to 3; 0: any page."),
     row(
         "wake.url",
         "",
@@ -554,7 +555,6 @@ const REST: &[OptionRow] = &[
         "",
         "In `[[wake]]`: the time from the end of one request to the beginning of the next, from `1s` to `1d`.",
     ),
-    row("rewarm.min_uses", "", "1", "How often a page must have been used, up to 3; 0: any page."),
 ];
 
 #[cfg(test)]
