@@ -43,8 +43,9 @@ final class RealGlueTest extends TestCase
             // At another address than the page's own, which a POST would drop in any case (RFC 9111 section 4.4).
             $before = self::number();
             self::assertSame(200, self::$pagewell->ask($method, "/$script/news/4?write")[0]);
-            // One change besides the one that asks: nobody tells it once more when PHP has sent the answer.
-            self::assertSame($before + 2, self::number());
+            // One change and the one that asks: the change is not sent once more after PHP's answer. The answer
+            // to a GET that is not stored has a number of its own.
+            self::assertSame($before + ($method === 'GET' ? 3 : 2), self::number());
             $next = self::$pagewell->ask('GET', "/$script/news/4")[2];
             self::assertNotSame($first, $next, $method);
             self::assertSame($next, self::$pagewell->ask('GET', "/$script/news/4")[2]);
