@@ -62,11 +62,7 @@ impl<P: Payload> Store<P> {
     /// The same, with the time of the change in milliseconds of the caller's clock, for the pages that it
     /// marks: [`Page::marked`](crate::Page::marked) gives it back.
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
-        let ids = change.ids(&self.shared.seeds);
-        let mut index = self.shared.lock();
-        let number = self.shared.note(&mut index, &ids);
-        let sweep = Sweep::new(number, strength, now_ms, Teller::nobody());
-        self.shared.apply(index, &ids, sweep, &|sweep| sweep())
+        self.change_by(change, Keys::All, (strength, now_ms), Teller::nobody(), &|sweep| sweep())
     }
 
     pub(crate) fn change_by<'t>(

@@ -144,8 +144,7 @@ pub struct Dependencies {
     site: Site,
     path_and_query: Box<[u8]>,
     owner: Option<Id>,
-    /// Where the page is stored, if the caller says so.
-    /// Of the variant, and of the key.
+    /// Where the page is stored, if the caller says so: the place of the variant, and that of the key.
     places: Option<[Id; 2]>,
     url: Id,
     /// Sorted, each once.
