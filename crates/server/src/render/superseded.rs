@@ -130,18 +130,15 @@ impl Render {
                 if let Ended::Older(given) = answer.end(&self.ask.key, &selects, &ends, of) {
                     number = given;
                 }
-                if let Some(plain) = key_without_vary(&self.ask.key) {
-                    let selects = |page: &SharedPage| selects(page) && is_for_all(page);
-                    let ends = |page: &SharedPage| ends(page) && is_for_all(page);
-                    answer.end(&plain, &selects, &ends, of);
-                }
+                answer.end_without_vary(&self.ask.key, &selects, &ends, of);
             }
             if !is_of_range
                 || [NotStored::NoStore, NotStored::Private].iter().any(|r| r.as_str() == reason)
             {
                 // Pages that are too large to be stored whole are stored in parts.
+                let tag = headers.get(header::ETAG).map(|value| value.as_bytes());
                 let is_kept = |page: &SharedPage| {
-                    reason == NotStored::TooLarge.as_str() && is_same_representation(page, headers)
+                    reason == NotStored::TooLarge.as_str() && is_same_representation(page, tag)
                 };
                 let ends = |page: &SharedPage| selects(page) && !is_kept(page);
                 answer.end(&self.ask.parts_key(), &selects, &ends, StandsFor::Ended);
@@ -170,15 +167,9 @@ impl Render {
                 );
                 return;
             }
-            if let Some(plain) = key_without_vary(&self.ask.key) {
-                let selects = |page: &SharedPage| selects(page) && is_for_all(page);
-                let ends = |page: &SharedPage| ends(page) && is_for_all(page);
-                answer.end(&plain, &selects, &ends, StandsFor::Ended);
-            }
-            let is_other = |page: &SharedPage| {
-                let tags = page.field(&header::ETAG).zip(new.field(&header::ETAG));
-                selects(page) && !tags.is_some_and(|(one, other)| strong_match(one, other))
-            };
+            answer.end_without_vary(&self.ask.key, &selects, &ends, StandsFor::Ended);
+            let tag = new.field(&header::ETAG);
+            let is_other = |page: &SharedPage| selects(page) && !is_same_representation(page, tag);
             answer.end(&self.ask.parts_key(), &selects, &is_other, StandsFor::Ended);
         });
     }
@@ -307,6 +298,14 @@ enum Ended {
 }
 
 impl FinalAnswer<'_> {
+    /// [`end`](Self::end) for pages that are the same for all vary cookies: they are under the key without them.
+    fn end_without_vary(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, of: StandsFor) {
+        let Some(plain) = key_without_vary(key) else { return };
+        let selects = |page: &SharedPage| selects(page) && is_for_all(page);
+        let ends = |page: &SharedPage| ends(page) && is_for_all(page);
+        self.end(&plain, &selects, &ends, of);
+    }
+
     /// Removes the pages under `key` that it `ends`, unless one that it `selects` is newer.
     fn end(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, of: StandsFor) -> Ended {
         let store = &self.site.store;
@@ -367,8 +366,7 @@ fn is_for_all(page: &SharedPage) -> bool {
     page.payload().stored.says_no_vary()
 }
 
-/// Whether the page has the strong entity tag of the response (RFC 9110 section 8.8.3.2).
-fn is_same_representation(page: &SharedPage, headers: &HeaderMap) -> bool {
-    let tag = headers.get(header::ETAG).map(|value| value.as_bytes());
+/// Whether the page has this strong entity tag, a response's (RFC 9110 section 8.8.3.2).
+fn is_same_representation(page: &SharedPage, tag: Option<&[u8]>) -> bool {
     tag.zip(page.field(&header::ETAG)).is_some_and(|(one, other)| strong_match(one, other))
 }
