@@ -56,7 +56,7 @@ model: ## the store under the model checker; without its lease check each model 
 
 fuzz: ## damaged input for every reader: SECONDS for each, then CASES of each property, from SEED
 	$(CARGO) run --profile fuzz -p fuzz-targets -- all --seconds $(SECONDS) --seed $(SEED)
-	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude xtask --exclude fuzz-targets
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude acceptance --exclude xtask --exclude fuzz-targets
 
 soak: ## what honest visitors see while everything around them breaks, for SECONDS (an hour)
 	@scripts/setup test

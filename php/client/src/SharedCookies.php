@@ -8,7 +8,7 @@
  *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Outgoing::configure()
  *
  * Any other cookie may be a login that nobody knows. SCRIPT_ONLY is the list by which Pagewell itself
- * decides (crates/site-rules/src/known.rs); a test compares the two. `*` stands for anything, case does not
+ * decides (crates/cache/site-rules/src/known.rs); a test compares the two. `*` stands for anything, case does not
  * count, and a dot and a blank are an underscore, as PHP reads names.
  */
 

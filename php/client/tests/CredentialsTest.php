@@ -32,7 +32,7 @@ final class CredentialsTest extends TestCase
 
     public function testScriptsCookiesAreThoseOfPagewellItself(): void
     {
-        $known = (string) file_get_contents(__DIR__ . '/../../../crates/site-rules/src/known.rs');
+        $known = (string) file_get_contents(__DIR__ . '/../../../crates/cache/site-rules/src/known.rs');
         preg_match('/pub const SCRIPT_COOKIES[^=]*= &\[(.*?)\n\];/s', $known, $list);
         preg_match_all('/^    "([^"]+)",/m', $list[1], $names);
         self::assertGreaterThan(100, count($names[1]));

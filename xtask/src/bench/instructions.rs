@@ -1,6 +1,6 @@
 //! `cargo xtask bench instructions`: how many instructions a hit takes, beside what is written down.
 //!
-//! The same count as the test of `crates/server/tests/instructions.rs` makes, for the binary as it is
+//! The same count as the test of `crates/testing/acceptance/tests/instructions.rs` makes, for the binary as it is
 //! shipped. The figures need no quiet machine. With `--places` it says which functions they are in.
 
 use crate::root::{self, Profile};
@@ -10,7 +10,7 @@ use std::fs;
 use std::process::Command;
 
 /// Where the bounds are written down, from the root of the repository.
-const BOUNDS: &str = "crates/server/tests/instructions.toml";
+const BOUNDS: &str = "crates/testing/acceptance/tests/instructions.toml";
 /// So many that the start of the program weighs little beside them.
 const HITS_FOR_PLACES: u64 = 10_000;
 const PLACES_SHOWN: usize = 45;

@@ -20,16 +20,16 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/operating/errors.md",
         sources: &[
-            "crates/server/src",
-            "crates/http-cache/src/not_stored.rs",
-            "crates/site-rules/src/plan.rs",
-            "crates/site-rules/src/revise.rs",
-            "crates/http-cache/src/policy.rs",
-            "crates/page-store/src/refused.rs",
+            "crates/server/pagewell/src",
+            "crates/cache/http-cache/src/not_stored.rs",
+            "crates/cache/site-rules/src/plan.rs",
+            "crates/cache/site-rules/src/revise.rs",
+            "crates/cache/http-cache/src/policy.rs",
+            "crates/cache/page-store/src/refused.rs",
         ],
         find: reasons,
     },
-    Page { path: LOG, sources: &["crates/server/src"], find: events },
+    Page { path: LOG, sources: &["crates/server/pagewell/src"], find: events },
 ];
 const LOG: &str = "docs/operating/log.md";
 
@@ -50,7 +50,7 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let log = read(&root.join(LOG))?;
-    for (level, name) in levels(&read_all(&root.join("crates/server/src"))?) {
+    for (level, name) in levels(&read_all(&root.join("crates/server/pagewell/src"))?) {
         if !section(&log, &level).contains(&format!("`{name}`")) {
             found.push(format!("{LOG} does not list `{name}` under {level}"));
         }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn places_are_told_from_other_words() {
-        assert!(is_place("crates/server/src/front.rs") && is_place("docs/decisions/"));
+        assert!(is_place("crates/server/pagewell/src/front.rs") && is_place("docs/decisions/"));
         assert!(!is_place("tests/scenarios/<topic>/*.scn") && !is_place("max-age=60"));
         let pages = manual(&repository()).expect("the manual");
         assert!(pages.iter().any(|page| page.ends_with("ARCHITECTURE.md")), "{pages:?}");
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_sources_have_names_to_be_found() {
-        let server = read_all(&repository().join("crates/server/src")).expect("sources");
+        let server = read_all(&repository().join("crates/server/pagewell/src")).expect("sources");
         let (reasons, events) = (reasons(&server), events(&server));
         for name in ["length-and-coding", "host-refused", "host-invalid", "php-fatal-error"] {
             assert!(reasons.contains(name), "{name} of {reasons:?}");

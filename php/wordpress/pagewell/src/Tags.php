@@ -22,7 +22,7 @@
  *     nowhere              which addresses there are no pages for
  *     in:* beside:* …      any of a kind (Page::ANY), for changes of rows that do not say which one
  *
- * The rules of a followed database are made of these names: crates/change-feed/src/suggest/wordpress.toml.
+ * The rules of a followed database are made of these names: crates/cache/change-feed/src/suggest/wordpress.toml.
  *
  * In a network of several blogs each name begins with the blog's number, `2/post:4`; but for what
  * all of them share: `network/user:3`, `network/users`, and `network`, which every page shows.

@@ -1,0 +1,196 @@
+//! What the control interface tells while it is listened to (`/v1/live`), whether visitors should be sent
+//! here (`/v1/ready`), who may ask, whose connection gives way to another, and the files of the dashboard.
+
+use acceptance::{BOUND, Raw, Site, client, counter, until};
+use harness::{Client, Pagewell, Request, Response, Signal, Wait, free_port};
+use pagewell::control::{FILES, STREAMS};
+use serde_json::{Value, json};
+
+/// As many connections as stay open to the control interface.
+const CONNECTIONS: usize = 256;
+const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const LIVE: &str = "GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn call(pagewell: &Pagewell, request: &Request) -> Response {
+    Client::new(pagewell.admin().clone()).send(request).expect("an answer")
+}
+
+fn get(pagewell: &Pagewell, path: &str) -> Response {
+    call(pagewell, &Request::get(path))
+}
+
+fn kept_site() -> Site {
+    Site::new(&[("index.php", "<?php keep(); echo 1;")])
+}
+
+/// The events of an answer.
+fn events(text: &str) -> Vec<Value> {
+    let events = text.split("\n\n").filter(|event| !event.is_empty());
+    let data = events.map(|event| {
+        event
+            .strip_prefix("event: figures\ndata: ")
+            .unwrap_or_else(|| panic!("no event: {event:?}"))
+    });
+    data.map(|data| serde_json::from_str(data).expect("JSON")).collect()
+}
+
+#[test]
+fn the_figures_come_as_events() {
+    let site = kept_site();
+    let pagewell = site.serve("");
+    let mut visitor = client(&pagewell);
+    for _ in 0..3 {
+        visitor.get("/").expect("an answer");
+    }
+    let response = get(&pagewell, "/v1/live?events=2");
+    assert_eq!(response.header("content-type"), Some("text/event-stream"));
+    let events = events(&response.text());
+    assert_eq!(events.len(), 2);
+    let (first, second) = (&events[0], &events[1]);
+    assert_eq!(first["figures"]["requests"], 3);
+    assert_eq!(first["figures"]["hits"], 2);
+    assert!(first["at_ms"].as_u64() < second["at_ms"].as_u64(), "{first} {second}");
+    assert_eq!(first["not_ready"], json!([]));
+    assert!(first["cores"].as_u64() >= Some(1));
+    let counts = first["origin_times"]["counts"].as_array().expect("counts");
+    let bounds = first["origin_times"]["bounds_ms"].as_array().expect("bounds");
+    assert_eq!(counts.len(), bounds.len() + 1);
+    assert_eq!(counts.iter().filter_map(Value::as_u64).sum::<u64>(), 1, "one render");
+    for name in ["process_cpu_us", "process_resident_bytes"] {
+        assert!(second["figures"][name].as_u64() > Some(1000), "{name}: {second}");
+    }
+    assert_eq!(get(&pagewell, "/v1/live?evnts=2").status, 400);
+}
+
+#[test]
+fn so_many_may_listen_and_nobody_holds_up_the_end() {
+    let site = kept_site();
+    let mut pagewell = site.serve("");
+    let mut listening: Vec<_> = (0..STREAMS).map(|_| Raw::to(pagewell.admin())).collect();
+    for stream in &mut listening {
+        stream.send(LIVE);
+        stream.until("event: figures");
+    }
+    let refused = get(&pagewell, "/v1/live?events=1");
+    assert_eq!((refused.status, refused.text().contains("streams-full")), (503, true));
+    listening.pop();
+    until("a place is free", || get(&pagewell, "/v1/live?events=1").status == 200);
+    pagewell.signal(Signal::TERM);
+    for stream in &mut listening {
+        assert!(stream.rest().ends_with("0\r\n\r\n"), "it is ended, and not cut off");
+    }
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+}
+
+#[test]
+fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_call() {
+    let pagewell = kept_site().serve("");
+    let called = || {
+        let mut raw = Raw::to(pagewell.admin());
+        raw.send(HEALTH);
+        assert_eq!(raw.answer().status, 200);
+        raw
+    };
+    let mut live = Raw::to(pagewell.admin());
+    live.send(LIVE);
+    live.until("event: figures");
+    let mut idle: Vec<_> = (1..CONNECTIONS).map(|_| called()).collect();
+    idle[0].send(HEALTH);
+    assert_eq!(idle[0].answer().status, 200, "now another one has been idle longest");
+    let _new: Vec<_> = (0..4).map(|_| called()).collect();
+    for raw in &mut idle[1..5] {
+        assert_eq!(raw.rest(), "", "it is closed, and nothing was said");
+    }
+    for at in [0, 5, 6, CONNECTIONS - 2] {
+        idle[at].send(HEALTH);
+        assert_eq!(idle[at].answer().status, 200, "the others are there: {at}");
+    }
+    live.until("event: figures");
+}
+
+#[test]
+fn connections_that_never_call_shut_nobody_out() {
+    let pagewell = kept_site().serve("");
+    let last = HEALTH.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    let (head, rest) = last.split_at(20);
+    let silent = |at: usize| {
+        let mut raw = Raw::to(pagewell.admin());
+        raw.send(if at.is_multiple_of(2) { "" } else { head });
+        raw
+    };
+    // They have the place for whoever comes as well.
+    let all: Vec<_> = (0..=CONNECTIONS).map(silent).collect();
+    let mut new: Vec<_> = (0..4).map(|_| Raw::to(pagewell.admin())).collect();
+    for raw in &mut new {
+        raw.send(HEALTH);
+        assert_eq!(raw.answer().status, 200);
+    }
+    let mut answered = 0;
+    for (at, mut raw) in all.into_iter().enumerate() {
+        raw.send(if at.is_multiple_of(2) { &last } else { rest });
+        answered += usize::from(raw.rest().starts_with("HTTP/1.1 200"));
+    }
+    let left = CONNECTIONS - new.len()..=CONNECTIONS;
+    assert!(left.contains(&answered), "one has gone for each that came, at most: {answered}");
+}
+
+#[test]
+fn it_is_ready_until_it_is_told_to_stop() {
+    let site = kept_site();
+    let mut pagewell = site.serve("");
+    let ready = get(&pagewell, "/v1/ready");
+    assert_eq!((ready.status, ready.text().trim()), (200, r#"{"ready":true,"reasons":[]}"#));
+    let mut asking = Raw::to(pagewell.admin());
+    asking.send("GET /v1/ready HTTP/1.1\r\n");
+    // Whoever is answered later has come later: the call has begun.
+    assert_eq!(counter(&pagewell, "requests"), 0);
+    pagewell.signal(Signal::TERM);
+    until("nobody new is let in", || !pagewell.address().accepts());
+    asking.send("Host: localhost\r\n\r\n");
+    let answer = asking.answer();
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.content.trim(), r#"{"ready":false,"reasons":["stopping"]}"#);
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(_)));
+}
+
+#[test]
+fn it_is_not_ready_without_its_database() {
+    let site = kept_site();
+    let port = free_port().expect("a port");
+    let pagewell = site.serve(&format!(
+        "[[database]]\nurl = \"mysql://a:b@127.0.0.1:{port}/x\"\n\
+         [[change]]\ntable = \"news\"\ntags = [\"news\"]\n"
+    ));
+    let ready = get(&pagewell, "/v1/ready");
+    assert_eq!(ready.status, 503);
+    let told: Value = serde_json::from_str(&ready.text()).expect("JSON");
+    assert_eq!(told, json!({ "ready": false, "reasons": ["database-not-followed"] }));
+    assert_eq!(get(&pagewell, "/v1/health").status, 200, "it answers");
+    let live = get(&pagewell, "/v1/live?events=1");
+    assert_eq!(events(&live.text())[0]["not_ready"], json!(["database-not-followed"]));
+}
+
+#[test]
+fn the_dashboard_is_given_to_whoever_comes_and_tells_nothing_by_itself() {
+    let site = kept_site();
+    let token = site.at("token");
+    std::fs::write(&token, "0123456789abcdef").expect("can be written");
+    let pagewell = site.serve(&format!("admin_token_file = {token:?}\n"));
+    for file in FILES {
+        let response = get(&pagewell, file.path);
+        assert_eq!((response.status, response.content.as_slice()), (200, file.content));
+        assert_eq!(response.header("content-type"), Some(file.media_type), "{}", file.path);
+        let policy = response.header("content-security-policy").expect("a policy");
+        for part in ["default-src 'none'", "script-src 'self';", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(call(&pagewell, &Request::new("POST", file.path)).status, 405);
+        let elsewhere = Request::get(file.path).header("Host", "evil.test");
+        assert_eq!(call(&pagewell, &elsewhere).status, 403);
+    }
+    for path in ["/v1/live", "/v1/stats", "/v1/ready", "/dashboard/", "/dashboard/main.js/"] {
+        assert_eq!(get(&pagewell, path).status, 401, "{path}");
+    }
+}

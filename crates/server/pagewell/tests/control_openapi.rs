@@ -1,0 +1,354 @@
+//! The description of the control interface, `docs/operating/control-openapi.json`, against the
+//! running binary: every path, method and status in it is exercised and its answer checked against
+//! the schema; what the binary has is in it; what its schema does not allow is refused.
+
+use acceptance::Site;
+use harness::{Client, Pagewell, Request, Response};
+use pagewell::control::{ROUTES, STREAMS};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+
+fn document() -> Value {
+    let text = include_str!("../../../../docs/operating/control-openapi.json");
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// What a reference names.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    match value.get("$ref").and_then(Value::as_str) {
+        Some(at) => document.pointer(&at[1..]).unwrap_or_else(|| panic!("{at} is not there")),
+        None => value,
+    }
+}
+
+/// What is wrong with a value by a schema, of which the words are known that the document uses.
+fn wrong(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+    let schema = resolved(document, schema);
+    let words: BTreeSet<&str> =
+        schema.as_object().expect("a schema").keys().map(|k| &**k).collect();
+    let known = [
+        "type",
+        "required",
+        "properties",
+        "additionalProperties",
+        "items",
+        "enum",
+        "minProperties",
+        "description",
+        "anyOf",
+    ];
+    assert!(words.iter().all(|word| known.contains(word)), "a word that is not checked: {words:?}");
+    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        let all: Option<Vec<_>> = any.iter().map(|one| wrong(document, one, value)).collect();
+        return all.map(|all| all.join(", or "));
+    }
+    let is_type = match schema.get("type") {
+        None => true,
+        Some(Value::Array(types)) => types.iter().any(|one| is_of_type(one, value)),
+        Some(one) => is_of_type(one, value),
+    };
+    if !is_type {
+        return Some(format!("{value} is no {}", schema["type"]));
+    }
+    if let Some(list) = schema.get("enum").and_then(Value::as_array)
+        && !list.contains(value)
+    {
+        return Some(format!("{value} is none of {list:?}"));
+    }
+    let items = value.as_array().into_iter().flatten();
+    let wrong_item = items.filter_map(|item| wrong(document, schema.get("items")?, item)).next();
+    wrong_item.or_else(|| wrong_members(document, schema, value))
+}
+
+fn is_of_type(name: &Value, value: &Value) -> bool {
+    match name.as_str().expect("the name of a type") {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "null" => value.is_null(),
+        other => panic!("a type that is not checked: {other}"),
+    }
+}
+
+fn wrong_members(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+    let members = value.as_object()?;
+    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+        let name = name.as_str().expect("a name");
+        if !members.contains_key(name) {
+            return Some(format!("{name} is missing"));
+        }
+    }
+    if schema
+        .get("minProperties")
+        .and_then(Value::as_u64)
+        .is_some_and(|n| (members.len() as u64) < n)
+    {
+        return Some("too few members".into());
+    }
+    for (name, member) in members {
+        let found =
+            match (schema.pointer(&format!("/properties/{name}")), &schema["additionalProperties"])
+            {
+                (Some(schema), _) => wrong(document, schema, member),
+                (None, Value::Bool(false)) => Some("is not in the schema".into()),
+                (None, Value::Null | Value::Bool(true)) => None,
+                (None, more) => wrong(document, more, member),
+            };
+        if let Some(found) = found {
+            return Some(format!("{name}: {found}"));
+        }
+    }
+    None
+}
+
+fn call(pagewell: &Pagewell, request: &Request) -> Response {
+    Client::new(pagewell.admin().clone()).send(request).expect("an answer")
+}
+
+fn post(content: &str) -> Request {
+    post_to("/v1/invalidate", content)
+}
+
+fn post_to(path: &str, content: &str) -> Request {
+    let request = Request::new("POST", path).content(content.as_bytes());
+    request.header("Content-Type", "application/json")
+}
+
+fn reload(content: &str) -> Request {
+    let request = Request::new("POST", "/v1/reload").content(content.as_bytes());
+    request.header("Content-Type", "application/json")
+}
+
+/// A call of a route that comes to 200.
+fn right(method: &'static str, path: &'static str) -> Request {
+    match path {
+        // It would not end.
+        "/v1/live" => Request::get("/v1/live?events=1"),
+        "/v1/reload" => reload("{}"),
+        "/v1/explain" => post_to(path, r#"{"url":"/","headers":{"cookie":"a=b"}}"#),
+        _ if method == "POST" => {
+            post(r#"{"tags":["a"],"urls":["/a"],"prefixes":["/b/"],"soft":true}"#)
+        }
+        path => Request::new(method, path),
+    }
+}
+
+/// Calls that come to each status, besides those that come to 200: path, status, request.
+fn failing() -> Vec<(&'static str, u16, Request)> {
+    let mut all = Vec::new();
+    let looks = ROUTES.iter().filter(|(method, _)| *method == "GET");
+    for path in looks.map(|(_, path)| *path) {
+        all.push((path, 403, Request::get(path).header("Host", "evil.test")));
+        all.push((path, 405, Request::new("PUT", path)));
+    }
+    all.push(("/v1/live", 400, Request::get("/v1/live?events=few")));
+    let path = "/v1/invalidate";
+    all.push((path, 400, post("{}")));
+    all.push((path, 403, post(r#"{"all":true}"#).header("Host", "evil.test")));
+    all.push((path, 404, post(r#"{"all":true,"site":"nobody.test"}"#)));
+    all.push((path, 405, Request::get(path)));
+    all.push((path, 413, post(&format!("{{\"tags\":[\"{}\"]}}", "x".repeat(17 << 20)))));
+    all.push((path, 415, Request::new("POST", path).content(b"{}")));
+    let path = "/v1/explain";
+    let to = |content: &str| post_to(path, content);
+    all.push((path, 400, to("{}")));
+    all.push((path, 403, to(r#"{"url":"/"}"#).header("Host", "evil.test")));
+    all.push((path, 404, to(r#"{"url":"/","site":"nobody.test"}"#)));
+    all.push((path, 405, Request::get(path)));
+    all.push((path, 413, to(&format!("{{\"url\":\"/{}\"}}", "x".repeat(17 << 20)))));
+    all.push((path, 415, Request::new("POST", path).content(b"{}")));
+    let path = "/v1/reload";
+    all.push((path, 400, reload(r#"{"all":true}"#)));
+    all.push((path, 403, reload("{}").header("Host", "evil.test")));
+    all.push((path, 405, Request::get(path)));
+    all.push((path, 413, reload(&format!("{{\"x\":\"{}\"}}", "x".repeat(17 << 20)))));
+    all.push((path, 415, Request::new("POST", path).content(b"{}")));
+    all
+}
+
+/// Checks an answer, and notes that the status was seen.
+fn check(document: &Value, path: &str, response: &Response, seen: &mut BTreeSet<(String, String)>) {
+    let operations = document["paths"][path].as_object().expect("a path of the document");
+    let (_, operation) = operations.iter().next().expect("an operation");
+    let status = response.status.to_string();
+    let answer = operation["responses"].get(&status);
+    let answer = resolved(document, answer.unwrap_or_else(|| panic!("{path}: no {status}")));
+    let kind = response.header("content-type").expect("a type");
+    let schema = &answer["content"][kind]["schema"];
+    assert!(schema.is_object(), "{path} {status}: {kind} is not in the document");
+    let value = match kind {
+        "application/json" => serde_json::from_str(&response.text()).expect("JSON"),
+        _ => Value::String(response.text()),
+    };
+    assert_eq!(wrong(document, schema, &value), None, "{path} {status}: {value}");
+    seen.insert((path.to_owned(), status));
+}
+
+#[test]
+fn the_description_is_what_the_binary_does() {
+    let document = document();
+    let paths = document["paths"].as_object().expect("paths");
+    let described: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods").keys();
+            methods.map(move |method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let there: BTreeSet<(String, String)> =
+        ROUTES.iter().map(|(method, path)| (method.to_string(), path.to_string())).collect();
+    assert_eq!(described, there, "left: the document, right: the binary");
+
+    let site = Site::new(&[]);
+    let token = site.at("token");
+    fs::write(&token, "0123456789abcdef").expect("can be written");
+    let (open, closed) = (site.serve(""), site.serve(&format!("admin_token_file = {token:?}\n")));
+    // Both were started with the same file.
+    site.config("", "");
+    let mut seen = BTreeSet::new();
+    for (method, path) in ROUTES {
+        let request = right(method, path);
+        let right = call(&open, &request);
+        assert_eq!(right.status, 200, "{path}: {}", right.text());
+        check(&document, path, &right, &mut seen);
+        let refused = call(&closed, &request);
+        assert_eq!(refused.status, 401, "{path}");
+        check(&document, path, &refused, &mut seen);
+    }
+    for (path, status, request) in failing() {
+        let response = call(&open, &request);
+        assert_eq!(response.status, status, "{path}: {}", response.text());
+        check(&document, path, &response, &mut seen);
+    }
+    unready(&document, &site, &mut seen);
+    fs::write(site.at("pagewell.toml"), "x = 1").expect("can be written");
+    let unusable = call(&open, &reload("{}"));
+    assert_eq!(unusable.status, 409, "{}", unusable.text());
+    check(&document, "/v1/reload", &unusable, &mut seen);
+    for (path, methods) in paths {
+        for (_, operation) in methods.as_object().expect("methods") {
+            for status in operation["responses"].as_object().expect("responses").keys() {
+                assert!(
+                    seen.contains(&(path.clone(), status.clone())),
+                    "{path} {status} was not seen"
+                );
+            }
+        }
+    }
+}
+
+/// Calls of one that is not ready, and of one to which as many listen as may.
+fn unready(document: &Value, site: &Site, seen: &mut BTreeSet<(String, String)>) {
+    let port = harness::free_port().expect("a port");
+    let pagewell = site.serve(&format!(
+        "[[database]]\nurl = \"mysql://a:b@127.0.0.1:{port}/x\"\n\
+         [[change]]\ntable = \"news\"\ntags = [\"news\"]\n"
+    ));
+    let response = call(&pagewell, &Request::get("/v1/ready"));
+    check(document, "/v1/ready", &response, seen);
+    let mut listening: Vec<_> =
+        (0..STREAMS).map(|_| acceptance::Raw::to(pagewell.admin())).collect();
+    for stream in &mut listening {
+        stream.send("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.until("event: figures");
+    }
+    let response = call(&pagewell, &Request::get("/v1/live"));
+    check(document, "/v1/live", &response, seen);
+}
+
+#[test]
+fn the_schema_of_a_call_is_what_is_understood() {
+    let document = document();
+    let schema = json!({ "$ref": "#/components/schemas/Invalidate" });
+    let site = Site::new(&[]);
+    let pagewell = site.serve("");
+    let values = |name: &str| match name {
+        "all" | "soft" => vec![json!(true), json!("yes"), json!(1)],
+        "site" => vec![json!(["a"]), json!(true)],
+        _ => vec![json!(["/a"]), json!("/a"), json!([1]), json!({})],
+    };
+    let properties = document["components"]["schemas"]["Invalidate"]["properties"].as_object();
+    let mut tried = 0;
+    for name in properties.expect("properties").keys().map(String::as_str).chain(["tagz"]) {
+        for value in values(name) {
+            let mut body = json!({ "all": true });
+            body[name] = value;
+            let allowed = wrong(&document, &schema, &body).is_none();
+            let response = call(&pagewell, &post(&body.to_string()));
+            assert_eq!(response.status == 200, allowed, "{body}: {}", response.text());
+            assert!(allowed || response.text().contains("unreadable"), "{body}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 15, "{tried}");
+}
+
+#[test]
+fn every_name_of_an_error_is_in_the_description() {
+    use pagewell::control::ControlError as E;
+    let names =
+        document()["components"]["schemas"]["Refused"]["properties"]["error"]["enum"].clone();
+    let known = [
+        E::HostRefused,
+        E::CrossSite,
+        E::TokenRefused,
+        E::NotFound,
+        E::Method("GET"),
+        E::NotJson,
+        E::Unreadable(String::new()),
+        E::SiteUnknown(String::new()),
+        E::NotReloaded(pagewell::reload::NotReloaded::NoFile),
+        E::TooLarge,
+        E::StreamsFull,
+    ];
+    let known: Vec<&str> = known.iter().map(|error| error.status().1).collect();
+    assert_eq!(names, json!(known));
+}
+
+/// All that an explanation may hold is in the description: of a page that is kept, dropped, marked, never
+/// stored, passed on; of a tag; of changes and offenders when there are some.
+#[test]
+fn what_is_explained_is_as_described() {
+    let document = document();
+    let site = Site::new(&[
+        (
+            "kept.php",
+            "<?php keep(); header('Cache-Groups: \"a\"'); header('Vary: Accept'); echo 1;",
+        ),
+        ("never.php", "<?php session_start(); keep(); echo 1;"),
+    ]);
+    let rules = "[[rule]]\nname = \"kept\"\npath = \"/kept.php\"\nstore = \"1h\"\n";
+    let pagewell = site.serve(rules);
+    let mut seen = BTreeSet::new();
+    let mut look = |request: &Request, path: &str, has: &str| {
+        let response = call(&pagewell, request);
+        check(&document, path, &response, &mut seen);
+        assert!(response.text().contains(has), "{has} is not in {}", response.text());
+    };
+    let explain = |content: &str| post_to("/v1/explain", content);
+    let get = |path: &str| acceptance::client(&pagewell).get(path).expect("an answer");
+    let kept = explain(r#"{"url":"/kept.php"}"#);
+    look(&explain(r#"{"url":"/"}"#), "/v1/explain", "nothing is remembered");
+    get("/kept.php");
+    get("/kept.php?utm_source=x&q=1");
+    look(&kept, "/v1/explain", r#""verdict":"hit""#);
+    look(&kept, "/v1/explain", r#""name":"kept""#);
+    look(&explain(r#"{"tag":"a"}"#), "/v1/explain", r#""pages_total":2"#);
+    call(&pagewell, &post(r#"{"tags":["a"],"soft":true}"#));
+    look(&kept, "/v1/explain", r#""how":"marked""#);
+    call(&pagewell, &post(r#"{"tags":["a"]}"#));
+    look(&kept, "/v1/explain", r#""how":"dropped""#);
+    get("/kept.php");
+    look(&kept, "/v1/explain", r#""unchanged":true"#);
+    look(&explain(r#"{"tag":"a"}"#), "/v1/explain", r#""kind":"control""#);
+    get("/never.php");
+    get("/never.php");
+    look(&explain(r#"{"url":"/never.php"}"#), "/v1/explain", "PHPSESSID");
+    let signed = Request::get("/never.php").header("Cookie", "PHPSESSID=0123456789abcdef");
+    acceptance::client(&pagewell).send(&signed).expect("an answer");
+    look(&Request::get("/v1/changes"), "/v1/changes", r#""strength":"mark""#);
+    look(&Request::get("/v1/offenders"), "/v1/offenders", r#""effect":"bypass""#);
+}

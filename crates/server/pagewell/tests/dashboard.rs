@@ -1,0 +1,342 @@
+//! The dashboard in a real browser (Chromium, without a window), on the real binary with a real php-fpm:
+//! what it shows, what it does, by mouse and by keyboard, in light and dark, on a phone, with a token; and
+//! that nothing that comes from elsewhere becomes markup.
+
+use acceptance::{Site, binary, client, is_hit, until};
+use harness::{Address, Browser, BrowserError, Pagewell, PrivateDir, Request, key};
+use pagewell::control::ROUTES;
+use serde_json::Value;
+
+const PAGE: &str = "<?php keep(); header('Cache-Groups: \"news\", \"news:4\"');
+    if (isset($_GET['cookie'])) { setcookie('seen', '1'); }
+    if (isset($_GET['markup'])) {
+        header('Surrogate-Key: <img/src=x/onerror=alert(1)> <b>bold</b>', false);
+    }
+    echo 'page ', $_SERVER['REQUEST_URI'];";
+
+fn browser() -> Browser {
+    let dir = PrivateDir::temporary("browser").expect("a directory");
+    Browser::start(dir).expect("Chromium starts")
+}
+
+fn site() -> Site {
+    Site::new(&[("index.php", PAGE)])
+}
+
+fn url(pagewell: &Pagewell) -> String {
+    let Address::Tcp(address) = pagewell.admin() else { panic!("a TCP address") };
+    format!("http://{address}/")
+}
+
+/// Opens the dashboard, and waits until it follows.
+fn open(pagewell: &Pagewell) -> Browser {
+    let mut browser = browser();
+    browser.go(&url(pagewell)).expect("it opens");
+    shows(&mut browser, "#state", "Live");
+    shows(&mut browser, "[data-tile=Requests] .value", "/s");
+    browser
+}
+
+/// Waits until an element says something.
+fn shows(browser: &mut Browser, selector: &str, text: &str) -> String {
+    let mut last = Ok(String::new());
+    until(&format!("{selector} says {text:?}; the last was {last:?}"), || {
+        last = browser.text(selector);
+        last.as_ref().is_ok_and(|said| said.contains(text))
+    });
+    last.expect("it says it")
+}
+
+fn script(browser: &mut Browser, script: &str) -> Value {
+    browser.script(script).expect("it runs")
+}
+
+/// Visits a page twice: the second time it is a hit.
+fn visit(pagewell: &Pagewell, path: &str) {
+    let mut visitor = client(pagewell);
+    visitor.get(path).expect("an answer");
+    assert!(is_hit(&visitor.get(path).expect("an answer")), "{path}");
+}
+
+fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
+    let request = Request::get(path).header("Cache-Control", "only-if-cached");
+    is_hit(&client(pagewell).send(&request).expect("an answer"))
+}
+
+/// Whether the call is there that a part of the page needs.
+fn has(path: &str) -> bool {
+    ROUTES.iter().any(|(_, there)| *there == path)
+}
+
+/// Nothing went wrong in the page, as its console says.
+fn is_quiet(browser: &mut Browser) {
+    let said: Vec<String> = browser.console().expect("a console");
+    // Where a call is not there yet, the browser says so; the page says it, too.
+    let known = |line: &String| line.contains("/v1/") && line.contains("404");
+    let said: Vec<_> = said.iter().filter(|line| !known(line)).collect();
+    assert!(said.is_empty(), "{said:#?}");
+}
+
+#[test]
+fn it_shows_what_happens_and_drops_what_it_is_told_to() {
+    let site = site();
+    let pagewell = site.serve("");
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "[data-tile=Requests] ul", "0 since the start");
+    visit(&pagewell, "/one");
+    visit(&pagewell, "/two");
+    shows(&mut browser, "[data-tile=Requests] ul", "4 since the start");
+    shows(&mut browser, "[data-tile='Hit ratio'] .value", "50 %");
+    shows(&mut browser, "[data-tile=Memory] ul", "2 pages");
+    let drawn =
+        "return document.querySelector('[data-tile=Requests] .line').getAttribute('d').length > 20";
+    until("a line is drawn", || script(&mut browser, drawn) == true);
+
+    browser.write("#question", "/one").expect("a field");
+    browser.click("#look button").expect("a button");
+    if has("/v1/explain") {
+        shows(&mut browser, "#answer .verdict", "hit");
+        shows(&mut browser, "#answer", "news:4");
+        browser.write("#cookie", "PHPSESSID=1").expect_err("it is folded away");
+        browser.click("#look summary").expect("it unfolds");
+        browser.write("#cookie", "PHPSESSID=1").expect("a field");
+        browser.click("#look button").expect("a button");
+        shows(&mut browser, "#answer .verdict", "bypass");
+    } else {
+        shows(&mut browser, "#answer", "does not tell");
+    }
+
+    // Not without the question's answer.
+    let fill = "document.getElementById('kind').value = 'urls'; \
+                document.getElementById('kind').dispatchEvent(new Event('change'))";
+    script(&mut browser, fill);
+    browser.write("#name", "/one").expect("a field");
+    browser.click("#drop > button").expect("a button");
+    shows(&mut browser, "#confirm-text", "/one");
+    browser.click("#confirm button[value=no]").expect("a button");
+    assert!(is_kept(&pagewell, "/one"), "nothing was dropped");
+    browser.click("#drop > button").expect("a button");
+    browser.click("#confirm-yes").expect("a button");
+    shows(&mut browser, "#dropped", "Dropped 1 page (change");
+    assert!(!is_kept(&pagewell, "/one") && is_kept(&pagewell, "/two"));
+    if has("/v1/changes") {
+        shows(&mut browser, "#changes tbody tr", "/one");
+    }
+    is_quiet(&mut browser);
+}
+
+#[test]
+fn the_keyboard_is_enough() {
+    let site = site();
+    let pagewell = site.serve("");
+    let mut browser = open(&pagewell);
+    visit(&pagewell, "/one");
+    let at = |browser: &mut Browser| {
+        let id =
+            script(browser, "return document.activeElement.id || document.activeElement.tagName");
+        id.as_str().unwrap_or_default().to_owned()
+    };
+    // On the way each place where the focus is can be seen.
+    let go_to = |browser: &mut Browser, id: &str| {
+        for _ in 0..40 {
+            browser.press(&[key::TAB]).expect("a key");
+            let seen = "const style = getComputedStyle(document.activeElement); \
+                        return document.activeElement === document.body \
+                            || parseFloat(style.outlineWidth) >= 2 && style.outlineStyle !== 'none'";
+            assert_eq!(script(browser, seen), true, "the focus at {} is not seen", at(browser));
+            if at(browser) == id {
+                return;
+            }
+        }
+        panic!("{id} is not reached by Tab");
+    };
+    browser.press(&[key::TAB]).expect("a key");
+    assert_eq!(script(&mut browser, "return document.activeElement.className"), "skip");
+    browser.press(&[key::ENTER]).expect("a key");
+    go_to(&mut browser, "question");
+    browser.type_text("/one").expect("keys");
+    browser.press(&[key::ENTER]).expect("a key");
+    let expected = if has("/v1/explain") { "hit" } else { "does not tell" };
+    shows(&mut browser, "#answer", expected);
+    go_to(&mut browser, "kind");
+    browser.type_text("everything").expect("keys");
+    go_to(&mut browser, "soft");
+    browser.press(&[key::TAB, key::ENTER]).expect("keys");
+    shows(&mut browser, "#confirm-text", "every page");
+    assert_eq!(
+        script(&mut browser, "return document.activeElement.value"),
+        "no",
+        "nothing by mistake"
+    );
+    browser.press(&[key::TAB, key::ENTER]).expect("keys");
+    shows(&mut browser, "#dropped", "Dropped 1 page");
+    assert!(!is_kept(&pagewell, "/one"));
+    is_quiet(&mut browser);
+}
+
+/// What stands before the first value of a table.
+const HEADING: &str = "const first = document.querySelector('#changes td'); \
+                       return first && getComputedStyle(first, '::before').content";
+
+#[test]
+fn it_fits_a_phone_and_is_named_for_readers() {
+    let site = site();
+    let pagewell = site.serve("");
+    let long = format!("/{}?cookie=1&q={}", "long-way/".repeat(30), "x".repeat(300));
+    client(&pagewell).get(&long).expect("an answer");
+    visit(&pagewell, "/one");
+    let mut browser = open(&pagewell);
+    browser.write("#question", &long).expect("a field");
+    browser.click("#look button").expect("a button");
+    let answered = "return document.getElementById('answer').children.length > 0";
+    until("it is answered", || script(&mut browser, answered) == true);
+    pagewell.invalidate(r#"{"urls":["/one"]}"#).expect("an answer");
+    shows(&mut browser, "#changes tbody tr", "/one");
+    script(&mut browser, "document.querySelectorAll('details').forEach((one) => one.open = true)");
+    let mut grounds = Vec::new();
+    for (width, height, mobile) in [(360, 780, true), (1280, 800, false), (768, 1024, true)] {
+        browser.resize(width, height, mobile).expect("another size");
+        for scheme in ["light", "dark"] {
+            browser.prefer("prefers-color-scheme", scheme).expect("another scheme");
+            // But for the width of a bar to scroll down by.
+            let over =
+                "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
+            assert_eq!(script(&mut browser, over), 0, "scrolled sideways at {width}, {scheme}");
+            // Where there is no room for columns, each value stands behind its heading.
+            let named = script(&mut browser, HEADING).as_str().unwrap_or_default().to_owned();
+            assert_eq!(named.contains("when"), width < 500, "{named:?} at {width}");
+            let ground = "return getComputedStyle(document.body).backgroundColor";
+            grounds.push(script(&mut browser, ground).to_string());
+        }
+    }
+    assert!(grounds[0] != grounds[1] && grounds[0] == grounds[2], "{grounds:?}");
+    let unnamed = unnamed(&mut browser).expect("a tree");
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+    let parts =
+        "return ['header', 'main', 'h1'].map((part) => document.querySelectorAll(part).length)";
+    assert_eq!(script(&mut browser, parts), serde_json::json!([1, 1, 1]));
+    is_quiet(&mut browser);
+}
+
+/// What a screen reader has no name for, of all that has to have one.
+fn unnamed(browser: &mut Browser) -> Result<Vec<String>, BrowserError> {
+    let tree = browser.tools("Accessibility.getFullAXTree", &serde_json::json!({}))?;
+    let asked = [
+        "button",
+        "textbox",
+        "searchbox",
+        "combobox",
+        "checkbox",
+        "region",
+        "table",
+        "image",
+        "img",
+        "dialog",
+        "meter",
+        "link",
+        "heading",
+        "form",
+    ];
+    let nodes = tree["nodes"].as_array().cloned().unwrap_or_default();
+    assert!(nodes.len() > 50, "{tree}");
+    let unnamed = nodes.iter().filter(|node| {
+        let role = node["role"]["value"].as_str().unwrap_or_default();
+        let name = node["name"]["value"].as_str().unwrap_or_default();
+        node["ignored"] != true && asked.contains(&role) && name.trim().is_empty()
+    });
+    Ok(unnamed.map(|node| format!("{} {}", node["role"]["value"], node["nodeId"])).collect())
+}
+
+#[test]
+fn it_asks_for_the_token_and_keeps_it_in_the_tab() {
+    let site = site();
+    let token = site.at("token");
+    std::fs::write(&token, "0123456789abcdef").expect("can be written");
+    let pagewell = site.serve(&format!("admin_token_file = {token:?}\n"));
+    let mut browser = browser();
+    browser.go(&url(&pagewell)).expect("it opens without a token");
+    let is_open = "return document.getElementById('ask').open";
+    until("it asks", || script(&mut browser, is_open) == true);
+    browser.type_text("fedcba9876543210").expect("keys");
+    browser.press(&[key::ENTER]).expect("a key");
+    shows(&mut browser, "#ask-wrong", "refused");
+    browser.type_text("0123456789abcdef").expect("keys");
+    browser.press(&[key::ENTER]).expect("a key");
+    shows(&mut browser, "#state", "Live");
+    shows(&mut browser, "[data-tile=Memory] .value", "iB");
+    let kept = script(
+        &mut browser,
+        "return [Object.values(sessionStorage), Object.values(localStorage), document.cookie, location.href]",
+    );
+    let expected = serde_json::json!([["0123456789abcdef"], [], "", url(&pagewell)]);
+    assert_eq!(kept, expected);
+    // It is not asked again in this tab.
+    browser.go(&url(&pagewell)).expect("it opens");
+    shows(&mut browser, "#state", "Live");
+}
+
+#[test]
+fn what_comes_from_elsewhere_stays_text() {
+    let site = site();
+    let pagewell = site.serve("");
+    client(&pagewell).get("/?markup=%3Cimg%20src=x%20onerror=alert(1)%3E").expect("an answer");
+    let tag = "<img/src=x/onerror=alert(1)>";
+    pagewell.invalidate(&format!(r#"{{"tags":["{tag}"]}}"#)).expect("an answer");
+    let mut browser = open(&pagewell);
+    browser.write("#question", tag).expect("a field");
+    browser.click("#look button").expect("a button");
+    let answered = "return document.getElementById('answer').children.length > 0";
+    until("it is answered", || script(&mut browser, answered) == true);
+    if has("/v1/changes") {
+        shows(&mut browser, "#changes", tag);
+    }
+    let built = "return document.querySelectorAll('img, b, script:not([type=module])').length";
+    assert_eq!(script(&mut browser, built), 0);
+    // Nor could it be otherwise.
+    let refused = browser.script("document.body.innerHTML = '<b>markup</b>'").expect_err("refused");
+    assert!(refused.0.contains("TrustedHTML"), "{refused}");
+}
+
+#[test]
+fn one_of_several_sites_is_chosen() {
+    let site = Site::new(&[("one/index.php", PAGE), ("two/index.php", PAGE)]);
+    let sites = ["one", "two"].map(|name| {
+        let root = site.root().join(name).display().to_string();
+        format!(
+            "[[site]]\nhost = \"{name}.test\"\nroot = {root:?}\n[site.php.ini]\n\
+                 auto_prepend_file = {:?}\n",
+            site.at("prelude.php").display().to_string()
+        )
+    });
+    let file = site.at("several.toml");
+    std::fs::write(&file, sites.concat()).expect("can be written");
+    let args = ["--memory", "64M", "--config", &file.display().to_string()];
+    let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
+    let mut visitor = client(&pagewell);
+    for _ in 0..2 {
+        let response =
+            visitor.send(&Request::get("/").header("Host", "two.test")).expect("an answer");
+        assert_eq!(response.status, 200);
+    }
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "[data-tile=Requests] ul", "2 since the start");
+    browser.click("#site").expect("a choice");
+    browser.type_text("one.test").expect("keys");
+    browser.press(&[key::ENTER]).expect("a key");
+    shows(&mut browser, "[data-tile=Requests] ul", "0 since the start");
+    browser.write("#name", "news").expect("a field");
+    browser.click("#drop > button").expect("a button");
+    shows(&mut browser, "#confirm-text", "of one.test");
+    browser.click("#confirm-yes").expect("a button");
+    shows(&mut browser, "#dropped", "Dropped 0 pages");
+    script(
+        &mut browser,
+        "const site = document.getElementById('site'); site.value = 'two.test'; \
+         site.dispatchEvent(new Event('change'))",
+    );
+    shows(&mut browser, "[data-tile=Requests] ul", "2 since the start");
+    browser.click("#drop > button").expect("a button");
+    browser.click("#confirm-yes").expect("a button");
+    shows(&mut browser, "#dropped", "Dropped 1 page ");
+    is_quiet(&mut browser);
+}

@@ -1,0 +1,95 @@
+//! `/metrics`, read by the reader that Prometheus itself publishes, in both of its formats.
+
+use acceptance::{Site, binary, client};
+use harness::{Client, Pagewell, Request};
+use pagewell::figures::{self, Kind};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Prints each sample as `type name {labels} value`; fails on what is not to the letter.
+const READ: &str = "
+import sys
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+read = openmetrics if sys.argv[1] == 'openmetrics' else prometheus
+for family in read(sys.stdin.read()):
+    assert family.documentation, family.name
+    for sample in family.samples:
+        labels = ','.join(f'{name}={value}' for name, value in sorted(sample.labels.items()))
+        print(family.type, sample.name, '{' + labels + '}', float(sample.value))
+";
+
+fn read(format: &str, text: &str) -> Vec<String> {
+    let mut python = Command::new("/usr/bin/python3")
+        .args(["-c", READ, format])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Debian's Python");
+    let input = python.stdin.take().expect("a pipe");
+    { input }.write_all(text.as_bytes()).expect("it reads");
+    let output = python.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{text}");
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn both_formats_are_read_by_the_reader_of_prometheus() {
+    let site = Site::new(&[("one/index.php", "<?php echo 1;"), ("two/index.php", "<?php echo 2;")]);
+    let root = |name: &str| site.root().join(name).display().to_string();
+    let (one, two) = (root("one"), root("two"));
+    let text = format!(
+        "[[site]]\nhost = \"one.test\"\nroot = {one:?}\n[[site]]\nhost = \"two.test\"\nroot = {two:?}\n"
+    );
+    let file = site.at("pagewell.toml");
+    std::fs::write(&file, text).expect("a file can be written");
+    let args = ["--memory", "64M", "--config", &file.display().to_string()];
+    let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
+    let mut visitor = client(&pagewell);
+    for _ in 0..2 {
+        let request = Request::get("/").header("Host", "two.test");
+        assert_eq!(visitor.send(&request).expect("an answer").text(), "2");
+    }
+    for (accept, format) in [("*/*", "prometheus"), ("application/openmetrics-text", "openmetrics")]
+    {
+        let request = Request::get("/metrics").header("Accept", accept);
+        let response = Client::new(pagewell.admin().clone()).send(&request).expect("an answer");
+        let samples = read(format, &response.text());
+        for sample in [
+            "counter pagewell_requests_total {site=two.test} 2.0",
+            "counter pagewell_requests_total {site=one.test} 0.0",
+            "gauge pagewell_followers {site=two.test} 0.0",
+            "histogram pagewell_origin_seconds_count {site=two.test} 2.0",
+            "histogram pagewell_origin_seconds_bucket {le=+Inf,site=two.test} 2.0",
+        ] {
+            assert!(samples.iter().any(|line| line == sample), "{format}: {sample}: {samples:#?}");
+        }
+        for (name, ..) in figures::all() {
+            let stem = format!(" pagewell_{}", name.trim_end_matches("_us"));
+            assert!(samples.iter().any(|line| line.contains(&stem)), "{format}: {name}");
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_for_grafana_asks_for_metrics_that_are_there() {
+    let text = include_str!("../../../../contrib/grafana/pagewell.json");
+    let dashboard: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let queries = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets"));
+    let mut asked = 0;
+    for query in queries {
+        let expression = query["expr"].as_str().expect("an expression");
+        for rest in expression.split("pagewell_").skip(1) {
+            let name = rest.split('{').next().unwrap_or_default();
+            let there = name == "origin_seconds_bucket"
+                || figures::all().any(|(figure, _, kind)| match kind {
+                    Kind::Counter => name.strip_suffix("_total") == Some(figure),
+                    Kind::Gauge => name == figure,
+                });
+            assert!(there, "{name}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 30, "{asked}");
+}

@@ -1,0 +1,165 @@
+//! The vectors that the PHP library passes, held against the real binary: what its lines declare is
+//! what Pagewell stores and drops (`contract/php-headers.json`), and what it sends to the control
+//! interface drops what it says (`contract/php-control.json`).
+//!
+//! The PHP side of the same files: `php/client/tests/ContractTest.php` and `ControlTest.php`.
+
+use acceptance::{Site, cache_status, client};
+use harness::{Client, Pagewell, Request};
+use serde_json::{Value, json};
+
+/// Answers with the lines that the request brings, one a line of its content, or of its query.
+const ECHO: &str = "<?php foreach (explode(\"\\n\", base64_decode($_GET['lines'])) as $line) {
+    if ($line !== '') { header($line, false); }
+}
+http_response_code((int) $_GET['status']); echo 'page';";
+
+/// Three pages of news, as the library declares them.
+const NEWS: &str = "<?php header('Pagewell-Cache-Control: max-age=600');
+header('Cache-Groups: ' . ['/news/4' => '\"news:4\", \"news:*\"', '/news/5' => '\"news:5\", \"news:*\"',
+    '/list' => '\"news\"'][$_SERVER['REQUEST_URI']]); echo 'page';";
+
+fn vectors(file: &str) -> Vec<Value> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../contract/");
+    let text = std::fs::read(format!("{root}{file}")).expect("the contract is there");
+    let all: Value = serde_json::from_slice(&text).expect("the contract is JSON");
+    all["vectors"].as_array().expect("it has vectors").clone()
+}
+
+fn strings(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Base64 (RFC 4648 §4), URL-safe for a query: the three characters that would not be are encoded.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte));
+        let bits = bits << (8 * (3 - three.len()));
+        for at in 0..=three.len() {
+            let letter = LETTERS[(bits >> (18 - 6 * at)) as usize & 63] as char;
+            match letter {
+                '+' => text.push_str("%2B"),
+                '/' => text.push_str("%2F"),
+                letter => text.push(letter),
+            }
+        }
+    }
+    text
+}
+
+/// The address of a response with these lines.
+fn echo(name: usize, lines: &[&str], status: u64) -> String {
+    format!("/echo.php?n={name}&status={status}&lines={}", base64(lines.join("\n").as_bytes()))
+}
+
+/// What Pagewell says of a page that is asked for.
+fn asked(client: &mut Client, path: &str) -> String {
+    cache_status(&client.get(path).expect("an answer")).to_owned()
+}
+
+/// How many pages Pagewell drops when it is told of this tag.
+fn dropped(pagewell: &Pagewell, call: &Value) -> u64 {
+    let answer = pagewell.invalidate(&call.to_string()).expect("an answer");
+    assert_eq!(answer.status, 200, "{call}: {}", answer.text());
+    let told: Value = serde_json::from_slice(&answer.content).expect("JSON");
+    told["dropped"].as_u64().expect("a number")
+}
+
+#[test]
+fn what_a_page_declares_is_what_it_is_stored_under() {
+    let site = Site::new(&[("echo.php", ECHO)]);
+    let pagewell = site.serve("");
+    let mut client = client(&pagewell);
+    for (n, vector) in vectors("php-headers.json").iter().enumerate() {
+        if vector["request"]["method"] != "GET" {
+            continue;
+        }
+        let mut lines = strings(&vector["response"]["lines"]);
+        lines.extend(strings(&vector["lines"]));
+        let path = echo(n, &lines, vector["response"]["status"].as_u64().unwrap_or(200));
+        let stored = vector.get("refused").is_none();
+        // Asked for once for each tag: each of them alone drops it.
+        let tags = strings(&vector["tags"]);
+        let calls = tags.iter().map(|tag| json!({ "tags": [tag] }));
+        for call in calls.chain([json!({ "urls": [path] })]) {
+            let status = asked(&mut client, &path);
+            assert_eq!(status.contains("stored"), stored, "{}: {status}", vector["name"]);
+            assert_eq!(dropped(&pagewell, &call), u64::from(stored), "{}: {call}", vector["name"]);
+        }
+        let longest = vector["lifetime_seconds"].as_u64();
+        if let Some(seconds) = longest.filter(|_| stored) {
+            asked(&mut client, &path);
+            let hit = asked(&mut client, &path);
+            let left = hit.split("ttl=").nth(1).and_then(|rest| rest.parse::<u64>().ok());
+            let kept = left.is_some_and(|left| left <= seconds && left + 60 > seconds);
+            assert!(kept, "{}: {hit}", vector["name"]);
+            dropped(&pagewell, &json!({ "all": true }));
+        }
+    }
+}
+
+#[test]
+fn what_a_write_says_is_what_it_drops() {
+    let site = Site::new(&[("echo.php", ECHO)]);
+    let pagewell = site.serve("");
+    let mut client = client(&pagewell);
+    for (n, vector) in vectors("php-headers.json").iter().enumerate() {
+        let invalidated = strings(&vector["invalidated"]);
+        if invalidated.is_empty() {
+            continue;
+        }
+        // A page for each tag, and one of something else.
+        let name = |tag: &str| tag.replace('\\', "\\\\").replace('"', "\\\"");
+        let pages: Vec<(String, bool)> = invalidated
+            .iter()
+            .map(|tag| (*tag, true))
+            .chain([("elsewhere", false)])
+            .enumerate()
+            .map(|(at, (tag, drops))| {
+                let groups = format!("Cache-Groups: \"{}\"", name(tag));
+                (echo(1000 * n + at, &["Cache-Control: max-age=600", &groups], 200), drops)
+            })
+            .collect();
+        for (path, _) in &pages {
+            client.get(path).expect("an answer");
+        }
+        let method = vector["request"]["method"].as_str().expect("a method");
+        let status = vector["response"]["status"].as_u64().unwrap_or(200);
+        let write = Request::new(method, &echo(n, &strings(&vector["lines"]), status));
+        client.send(&write).expect("an answer");
+        for (path, drops) in &pages {
+            let status = asked(&mut client, path);
+            assert_eq!(!status.contains("hit"), *drops, "{}: {status}", vector["name"]);
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_to_the_control_interface_drops_what_it_says() {
+    let site = Site::new(&[("index.php", NEWS)]);
+    let pagewell = site.serve("");
+    let mut client = client(&pagewell);
+    for vector in vectors("php-control.json") {
+        for path in ["/news/4", "/news/5", "/list"] {
+            client.get(path).expect("an answer");
+        }
+        let mut told = [0, 0];
+        for body in strings(&vector["bodies"]) {
+            let answer = pagewell.invalidate(body).expect("an answer");
+            assert_eq!(answer.status, 200, "{}: {}", vector["name"], answer.text());
+            let said: Value = serde_json::from_slice(&answer.content).expect("JSON");
+            told[0] += said["dropped"].as_u64().expect("a number");
+            told[1] += said["marked"].as_u64().expect("a number");
+        }
+        let (drops, marks) = (strings(&vector["drops"]), strings(&vector["marks"]));
+        assert_eq!(told, [drops.len() as u64, marks.len() as u64], "{}", vector["name"]);
+        for path in ["/news/4", "/news/5", "/list"] {
+            let status = asked(&mut client, path);
+            let is_hit = status.contains("hit");
+            let concerned = drops.contains(&path) || marks.contains(&path);
+            assert_eq!(!is_hit, concerned, "{}: {path} {status}", vector["name"]);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! A private MariaDB, a small site whose pages say what they are made from, and whose writes say
+//! nothing: the database does. Rows changed at the SQL prompt, transactions, definitions, cascades;
+//! the stream cut and resumed, the server restarted, its log gone; a writer finds what he wrote.
+//!
+//! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
+//! time; what is only soon true is asked for again within a bound.
+
+mod begun_anew;
+mod command;
+mod elsewhere;
+mod faults;
+mod not_visible;
+mod proxy;
+mod why;
+
+use crate::paper::{RULES, config_by, get, post, shows, stored};
+use crate::{paper, searches};
+use acceptance::{Site, cache_status, counter, is_hit, until};
+use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, StartReason};
+
+const WRITE: &str = r#"<?php
+require 'db.php';
+$id = (int) $_GET['id'];
+$rows = (int) ($_GET['rows'] ?? 1);
+db()->exec("INSERT INTO comments (news_id, body) SELECT $id, 'x' FROM seq_1_to_$rows");
+echo 'written';
+"#;
+
+struct Paper {
+    database: MariaDb,
+    site: Site,
+}
+
+/// A MariaDB that logs rows.
+fn logging(port: Option<u16>, more: &[&str]) -> MariaDb {
+    let dir = PrivateDir::temporary("feed").expect("a directory");
+    let mut options = vec!["--log-bin=bin".to_owned(), "--binlog-format=ROW".to_owned()];
+    options.extend(more.iter().map(|option| (*option).to_owned()));
+    MariaDb::start_with(dir, MariaDbOptions { port, options }).expect("MariaDB starts")
+}
+
+impl Paper {
+    fn new(more: &[&str]) -> Paper {
+        Self::of(logging(None, &[&["--server-id=1"], more].concat()))
+    }
+
+    /// At a port of this machine, too; accounts of `127.0.0.1` are those of `localhost`.
+    fn over_tcp(more: &[&str]) -> (Paper, u16) {
+        let port = harness::free_port().expect("a port");
+        let paper = Self::of(logging(Some(port), &[&["--server-id=1"], more].concat()));
+        paper.database.create_follower("127.0.0.1", "paper").expect("an account");
+        (paper, port)
+    }
+
+    fn of(database: MariaDb) -> Paper {
+        database.create_database("paper", "writer", "secret").expect("a database");
+        database.create_follower("localhost", "paper").expect("an account");
+        let sql = "USE paper;
+             CREATE TABLE news (id INT UNSIGNED PRIMARY KEY, title VARCHAR(50), seen INT DEFAULT 0);
+             CREATE TABLE comments (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
+                 news_id INT UNSIGNED NOT NULL, body TEXT,
+                 FOREIGN KEY (news_id) REFERENCES news (id) ON DELETE CASCADE);
+             CREATE VIEW headlines AS SELECT title FROM news;
+             INSERT INTO news (id, title) VALUES (1, 'one'), (2, 'two'), (3, 'three');
+             INSERT INTO comments (news_id, body) VALUES (3, 'first');";
+        database.sql(sql).expect("tables");
+        let socket = database.socket().display();
+        let db = format!(
+            "<?php function db(): PDO {{ return new PDO('mysql:unix_socket={socket};dbname=paper', \
+             'writer', 'secret'); }}"
+        );
+        let site = paper::site(&db, WRITE);
+        Paper { database, site }
+    }
+
+    fn url(&self) -> String {
+        let socket = self.database.socket().display();
+        format!("mysql://follower:secret@localhost/paper?socket={socket}")
+    }
+
+    fn config(&self, more: &str, rules: &str) -> String {
+        config_by(&self.url(), more, rules)
+    }
+
+    /// Follows by another way than the socket.
+    fn serve_by(&self, url: &str, more: &str) -> Pagewell {
+        let pagewell = self.site.serve(&config_by(url, more, RULES));
+        stored(&pagewell, "/plain.php");
+        pagewell
+    }
+
+    fn serve(&self, more: &str) -> Pagewell {
+        let pagewell = self.site.serve(&self.config(more, RULES));
+        // Until the first position is known to be visible, nothing is stored.
+        stored(&pagewell, "/plain.php");
+        pagewell
+    }
+
+    fn sql(&self, sql: &str) {
+        self.database.sql_in("paper", sql).expect("the statements run");
+    }
+}
+
+/// Ends the connection by which the stream is read, as an administrator can.
+fn cut(paper: &Paper) {
+    let ids = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'";
+    let ids = paper.database.sql(ids).expect("a list");
+    assert_ne!(ids.trim(), "", "nobody reads the stream");
+    for id in ids.split_whitespace() {
+        paper.database.sql(&format!("KILL {id}")).expect("it ends");
+    }
+}
+
+#[test]
+fn searches_are_dropped_exactly() {
+    let paper = Paper::new(&[]);
+    paper.site.file("search.php", searches::SEARCH);
+    let pagewell = paper.site.serve(&paper.config("", searches::RULES));
+    stored(&pagewell, "/plain.php");
+    let any = "ALTER TABLE news ADD COLUMN another INT";
+    searches::are_dropped_exactly(&pagewell, &|sql| paper.sql(sql), any);
+    // Letters that are taken for one another by this language alone.
+    paper.sql("ALTER TABLE news MODIFY title VARCHAR(100) COLLATE utf8mb4_lithuanian_ci");
+    let root = format!("{}\n[site]\nroot = {:?}", searches::RULES, paper.site.root());
+    let file = paper.site.config(&paper.config("", &root), "").display().to_string();
+    let (text, good) = paper::run(&["check", "--config", &file]);
+    assert!(!good && text.contains("utf8mb4_lithuanian_ci"), "{text}");
+}
+
+#[test]
+fn what_changes_in_the_database_drops_its_pages() {
+    let paper = Paper::new(&[]);
+    let pagewell = paper.serve("");
+    let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
+    let fill = || pages.iter().for_each(|path| stored(&pagewell, path));
+    let changes = || counter(&pagewell, "database_changes");
+    fill();
+
+    // A row, at the SQL prompt: its page is new, the others stay.
+    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    shows(&pagewell, pages[0], "title=uno");
+    assert!(is_hit(&get(&pagewell, pages[1])) && is_hit(&get(&pagewell, pages[2])));
+    stored(&pagewell, pages[0]);
+
+    // A transaction is one change; what is rolled back, and columns that do not matter, are none.
+    let before = changes();
+    paper.sql(
+        "START TRANSACTION; UPDATE news SET title = 'a' WHERE id = 1;
+         UPDATE news SET title = 'b' WHERE id = 2; UPDATE news SET title = 'c' WHERE id = 1; COMMIT;
+         START TRANSACTION; UPDATE news SET title = 'never' WHERE id = 1; ROLLBACK;
+         UPDATE news SET seen = seen + 1;
+         INSERT INTO comments (news_id, body) VALUES (3, 'second');",
+    );
+    shows(&pagewell, pages[2], "comments=2");
+    assert_eq!(changes(), before + 2);
+    assert_eq!(get(&pagewell, pages[0]).text(), "title=c");
+    assert_eq!(get(&pagewell, pages[1]).text(), "title=b");
+
+    // Rows that a foreign key removes are in no stream.
+    fill();
+    paper.sql("DELETE FROM news WHERE id = 3");
+    shows(&pagewell, pages[2], "comments=0");
+    assert!(is_hit(&get(&pagewell, pages[0])));
+
+    // Emptied, and defined anew: any row.
+    paper.sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
+    shows(&pagewell, "/thread.php?id=1", "comments=1");
+    stored(&pagewell, "/thread.php?id=1");
+    paper.sql("TRUNCATE comments");
+    shows(&pagewell, "/thread.php?id=1", "comments=0");
+    stored(&pagewell, pages[0]);
+    let before = changes();
+    paper.sql("ALTER TABLE news ADD COLUMN lead TEXT FIRST; UPDATE news SET title = 'wide'");
+    // A page that was rendered between the two is new, and goes once more with the second.
+    until("both are applied", || changes() == before + 2);
+    shows(&pagewell, pages[0], "title=wide");
+    stored(&pagewell, pages[0]);
+    paper.sql("UPDATE news SET title = 'narrow' WHERE id = 2");
+    shows(&pagewell, pages[1], "title=narrow");
+    assert!(is_hit(&get(&pagewell, pages[0])), "columns are found again after the table changed");
+    assert!(is_hit(&get(&pagewell, "/plain.php")), "what depends on nothing of it stays");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+#[test]
+fn whoever_writes_finds_what_he_wrote() {
+    let paper = Paper::new(&[]);
+    let pagewell = paper.serve("barrier = \"20s\"");
+    for count in 1..=60 {
+        let status = post(&pagewell, "/write.php?id=1");
+        assert!(!cache_status(&status).contains("changes-late"), "{}", cache_status(&status));
+        let page = get(&pagewell, "/thread.php?id=1");
+        assert_eq!(page.text(), format!("comments={count}"), "{}", cache_status(&page));
+        if count % 3 == 0 {
+            stored(&pagewell, "/thread.php?id=1");
+        }
+    }
+    // So much that the stream needs longer for it than the answer: without the barrier the page is old.
+    for count in 1..=3 {
+        stored(&pagewell, "/thread.php?id=2");
+        post(&pagewell, "/write.php?id=2&rows=100000");
+        let page = get(&pagewell, "/thread.php?id=2");
+        assert_eq!(page.text(), format!("comments={count}00000"), "{}", cache_status(&page));
+    }
+    assert_eq!(counter(&pagewell, "database_late"), 0);
+}
+
+#[test]
+fn a_stream_that_breaks_is_taken_up_without_a_gap() {
+    let mut paper = Paper::new(&[]);
+    let pagewell = paper.serve("on_lag = \"serve\"");
+    let path = "/show.php?id=1";
+    for round in 0..5 {
+        stored(&pagewell, path);
+        cut(&paper);
+        paper.sql(&format!("UPDATE news SET title = 'cut{round}' WHERE id = 1"));
+        shows(&pagewell, path, &format!("title=cut{round}"));
+        until("it is followed again", || {
+            let stream = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+                          WHERE COMMAND = 'Binlog Dump'";
+            paper.database.sql(stream).is_ok_and(|count| count.trim() != "0")
+        });
+    }
+    stored(&pagewell, path);
+    paper.database.stop();
+    paper.database.start_again().expect("MariaDB starts again");
+    paper.sql("UPDATE news SET title = 'restarted' WHERE id = 1");
+    shows(&pagewell, path, "title=restarted");
+    stored(&pagewell, path);
+    paper.database.kill();
+    paper.database.start_again().expect("MariaDB starts again");
+    paper.sql("UPDATE news SET title = 'killed' WHERE id = 1");
+    shows(&pagewell, path, "title=killed");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+
+    // The log is gone, and with it what was in it: everything goes, and it goes on from there.
+    stored(&pagewell, "/plain.php");
+    paper.sql("RESET MASTER; SET sql_log_bin = 0; UPDATE news SET title = 'unlogged' WHERE id = 1");
+    let stream = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'";
+    if !paper.database.sql(stream).expect("a list").trim().is_empty() {
+        cut(&paper);
+    }
+    until("the gap is seen", || counter(&pagewell, "database_gaps") > 0);
+    shows(&pagewell, path, "title=unlogged");
+    stored(&pagewell, path);
+    paper.sql("UPDATE news SET title = 'after' WHERE id = 1");
+    shows(&pagewell, path, "title=after");
+}
+
+#[test]
+fn while_the_database_is_away_nothing_is_kept() {
+    let mut paper = Paper::new(&[]);
+    let pagewell = paper.serve("lag_max = \"0s\"");
+    paper.database.stop();
+    until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
+    let page = get(&pagewell, "/plain.php");
+    assert_eq!((page.status, page.text().as_ref()), (200, "plain"));
+    assert!(!is_hit(&get(&pagewell, "/plain.php")), "{}", cache_status(&page));
+    // A write is answered all the same, and it is said that its changes may come later.
+    let written = post(&pagewell, "/plain.php");
+    assert!(cache_status(&written).contains("detail=changes-late"), "{}", cache_status(&written));
+    paper.database.start_again().expect("MariaDB starts again");
+    stored(&pagewell, "/plain.php");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0);
+}
+
+/// Reads from a second database, and writes there.
+const ARCHIVE: &str = r#"<?php
+require 'db.php';
+if ($_SERVER['REQUEST_METHOD'] === 'POST') {
+    db()->exec('INSERT INTO archive.volumes (year) VALUES (1900)');
+    exit;
+}
+keep(3600);
+header('Cache-Groups: "volumes"');
+echo 'volumes=', db()->query('SELECT COUNT(*) FROM archive.volumes')->fetchColumn();
+"#;
+
+#[test]
+fn a_site_of_two_databases_follows_both() {
+    let mut paper = Paper::new(&[]);
+    let sql = "CREATE DATABASE archive;
+        GRANT SELECT ON archive.* TO follower@localhost; GRANT ALL ON archive.* TO writer@localhost;
+        CREATE TABLE archive.volumes (id INT AUTO_INCREMENT PRIMARY KEY, year INT);";
+    paper.database.sql(sql).expect("a second database");
+    paper.site.file("archive.php", ARCHIVE);
+    let socket = paper.database.socket().display().to_string();
+    let second = |rules: &str| {
+        let rules = RULES.replace("[[change]]", "[[change]]\ndatabase = \"paper\"") + rules;
+        let url = format!("mysql://follower:secret@localhost/archive?socket={socket}");
+        paper.config(
+            &format!("[[database]]\nname = \"old\"\nurl = {url:?}\nlag_max = \"0s\""),
+            &rules,
+        )
+    };
+    let rule = "[[change]]\ndatabase = \"old\"\ntable = \"volumes\"\ntags = [\"volumes\"]";
+    let wrong = second(&rule.replace("volumes", "comments"));
+    let pagewell = paper.site.serve(&second(rule));
+    let (show, archive) = ("/show.php?id=1", "/archive.php");
+    stored(&pagewell, show);
+    stored(&pagewell, archive);
+
+    // Each drops its own pages, whoever changes it; whoever writes waits for both.
+    paper.sql("INSERT INTO archive.volumes (year) VALUES (1899)");
+    shows(&pagewell, archive, "volumes=1");
+    assert!(is_hit(&get(&pagewell, show)));
+    stored(&pagewell, archive);
+    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    shows(&pagewell, show, "title=uno");
+    assert!(is_hit(&get(&pagewell, archive)));
+    for count in 2..20 {
+        let written = post(&pagewell, archive);
+        assert!(!cache_status(&written).contains("changes-late"), "{}", cache_status(&written));
+        assert_eq!(get(&pagewell, archive).text(), format!("volumes={count}"));
+    }
+
+    // While one is away nothing is kept, and it comes back without a gap.
+    stored(&pagewell, "/plain.php");
+    paper.database.stop();
+    until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
+    paper.database.start_again().expect("MariaDB starts again");
+    stored(&pagewell, "/plain.php");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+    drop(pagewell);
+
+    // A rule that fits the other database only.
+    let file = paper.site.config(&wrong, "").display().to_string();
+    let root = paper.site.root().display().to_string();
+    let args = [root.as_str(), "--memory", "64M", "--config", &file];
+    let error = Pagewell::start(acceptance::binary(), &args).expect_err("it does not start");
+    assert!(error.to_string().contains("old: there is no table comments"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_is_said_at_the_start() {
+    let paper = Paper::new(&[]);
+    let refused = |rules: &str, more: &str| {
+        let file = paper.site.config(&paper.config(more, rules), "").display().to_string();
+        let root = paper.site.root().display().to_string();
+        let args = [root.as_str(), "--memory", "64M", "--config", &file];
+        let error = Pagewell::start(acceptance::binary(), &args).expect_err("it does not start");
+        assert_eq!(error.reason, StartReason::Ended);
+        error.to_string()
+    };
+    let rule = |table: &str, tag: &str| format!("[[change]]\ntable = {table:?}\ntags = [{tag:?}]");
+    let said = refused(&rule("comment", "x"), "");
+    assert!(said.contains("no table comment ") && said.contains("comments, headlines"), "{said}");
+    let said = refused(&rule("news", "news:{nr}"), "");
+    assert!(said.contains("no column nr") && said.contains("id, title, seen"), "{said}");
+    let said = refused(&rule("headlines", "x"), "");
+    assert!(said.contains("headlines is a view"), "{said}");
+    paper.database.sql("ALTER USER follower@localhost IDENTIFIED BY 'other'").expect("it runs");
+    let said = refused(&rule("news", "news"), "");
+    assert!(said.contains("access-denied"), "{said}");
+}

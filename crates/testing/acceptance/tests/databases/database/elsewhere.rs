@@ -1,0 +1,149 @@
+//! Databases reached otherwise: over TLS with the server's certificate looked at or not, at another server
+//! that has taken over, and by several machines at once.
+
+use super::{MariaDb, PrivateDir, config_by};
+use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, stored};
+use crate::certificates::certificates;
+use crate::paper::run;
+use acceptance::until;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn over_tls_the_certificate_counts_as_far_as_asked() {
+    let dir = PrivateDir::temporary("tls").expect("a directory");
+    let (ca, leaf, key) = certificates();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
+        path.display().to_string()
+    };
+    let (ca, other) = (write("ca.pem", &ca), write("other.pem", &certificates().0));
+    let cert = format!("--ssl-cert={}", write("cert.pem", &leaf));
+    let key = format!("--ssl-key={}", write("key.pem", &key));
+    let (paper, port) = Paper::over_tcp(&[&cert, &key]);
+    paper.database.sql("ALTER USER follower@'127.0.0.1' REQUIRE SSL").expect("it demands TLS");
+    let url = |host: &str, more: &str| format!("mysql://follower:secret@{host}:{port}/paper{more}");
+    let refused = |url: String, part: &str| {
+        let config = format!("[[database]]\nurl = {url:?}\n{RULES}");
+        let file = paper.site.config(&config, "").display().to_string();
+        let root = paper.site.root().display().to_string();
+        let args = [root.as_str(), "--memory", "64M", "--config", &file];
+        let error = Pagewell::start(acceptance::binary(), &args).expect_err("it does not start");
+        assert!(error.to_string().contains(part), "{url}: {error}");
+    };
+    refused(url("127.0.0.1", ""), "access-denied");
+    refused(url("127.0.0.1", &format!("?ssl-mode=verify-ca&ssl-ca={other}")), "certificate");
+    refused(url("127.0.0.1", &format!("?ssl-mode=verify-full&ssl-ca={ca}")), "certificate");
+    refused(url("localhost", &format!("?ssl-mode=verify-full&ssl-ca={other}")), "certificate");
+    refused(url("localhost", "?ssl-mode=verify-full&ssl-ca=/no/such.pem"), "/no/such.pem");
+    for (round, (host, more)) in [
+        ("127.0.0.1", "?ssl-mode=required".to_owned()),
+        ("127.0.0.1", format!("?ssl-mode=verify-ca&ssl-ca={ca}")),
+        ("localhost", format!("?ssl-mode=verify-full&ssl-ca={ca}")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let pagewell = paper.serve_by(&url(host, &more), "");
+        stored(&pagewell, "/show.php?id=1");
+        paper.sql(&format!("UPDATE news SET title = 'secret{round}' WHERE id = 1"));
+        shows(&pagewell, "/show.php?id=1", &format!("title=secret{round}"));
+    }
+}
+
+/// A second server, which replicates what is at this port; `logs` is whether that is in its own log.
+fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
+    let account = "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'secret';
+         GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'";
+    paper.database.sql(account).expect("an account");
+    let logs = format!("--log-slave-updates={}", u8::from(logs));
+    let second = logging(None, &["--server-id=2", &logs]);
+    let begin = format!(
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica',
+         MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos; START SLAVE;"
+    );
+    second.sql(&begin).expect("it replicates");
+    second
+}
+
+/// It would be followed, and nothing would ever come: what it replicates is not in its log.
+#[test]
+fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let second = replica(&paper, port, false);
+    let last = paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    until("it has it all", || second.sql("SELECT @@gtid_slave_pos").is_ok_and(|at| at == last));
+    let socket = second.socket().display();
+    let url = format!("mysql://follower:secret@localhost/paper?socket={socket}");
+    let root = format!("{RULES}\n[site]\nroot = {:?}", paper.site.root());
+    for state in ["START SLAVE", "STOP SLAVE"] {
+        second.sql(state).expect("it runs");
+        for more in ["", "&position=file"] {
+            let config = config_by(&format!("{url}{more}"), "", &root);
+            let file = paper.site.config(&config, "").display().to_string();
+            let (text, good) = run(&["check", "--config", &file]);
+            assert!(!good && text.contains("log_slave_updates"), "{text}");
+            let args = ["--memory", "64M", "--config", &file];
+            let error =
+                Pagewell::start(acceptance::binary(), &args).expect_err("it does not start");
+            assert!(error.to_string().contains("log_slave_updates"), "{error}");
+        }
+    }
+    second.sql("RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = ''").expect("it is no replica");
+    let file = paper.site.config(&config_by(&url, "", &root), "").display().to_string();
+    let (text, good) = run(&["check", "--config", &file]);
+    assert!(good, "{text}");
+}
+
+#[test]
+fn after_a_failover_it_goes_on_at_the_other_server() {
+    let (mut paper, port) = Paper::over_tcp(&[]);
+    let second = replica(&paper, port, true);
+    let pagewell = paper.serve("lag_max = \"60s\"");
+    let path = "/show.php?id=1";
+    paper.sql("UPDATE news SET title = 'first' WHERE id = 1");
+    shows(&pagewell, path, "title=first");
+    stored(&pagewell, path);
+    stored(&pagewell, "/show.php?id=2");
+    let at =
+        |server: &harness::MariaDb| server.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    let last = at(&paper.database);
+    until("the other has it all", || at(&second) == last);
+
+    // The first goes, and the second answers at its address.
+    paper.database.stop();
+    let _ = fs::remove_file(paper.database.socket());
+    std::os::unix::fs::symlink(second.socket(), paper.database.socket()).expect("a link");
+    second.sql("STOP SLAVE; UPDATE paper.news SET title = 'second' WHERE id = 1").expect("a row");
+    shows(&pagewell, path, "title=second");
+    assert!(is_hit(&get(&pagewell, "/show.php?id=2")), "{}", pagewell.log());
+    stored(&pagewell, path);
+    second.sql("UPDATE paper.news SET title = 'third' WHERE id = 1").expect("a row");
+    shows(&pagewell, path, "title=third");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+/// Each has a memory of its own, and hears by itself what visitors of the other have written.
+#[test]
+fn two_machines_hear_the_same_changes() {
+    let paper = Paper::new(&[]);
+    let both = [paper.serve(""), paper.serve("")];
+    for pagewell in &both {
+        for path in ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"] {
+            stored(pagewell, path);
+        }
+    }
+    paper.sql("UPDATE news SET title = 'seen by both' WHERE id = 1");
+    for pagewell in &both {
+        shows(pagewell, "/show.php?id=1", "title=seen by both");
+        assert!(is_hit(&get(pagewell, "/show.php?id=2")), "{}", pagewell.log());
+    }
+    post(&both[0], "/write.php?id=3");
+    assert_eq!(get(&both[0], "/thread.php?id=3").text(), "comments=2");
+    shows(&both[1], "/thread.php?id=3", "comments=2");
+    for pagewell in &both {
+        assert_eq!(counter(pagewell, "database_gaps"), 0, "{}", pagewell.log());
+    }
+}

@@ -1,0 +1,130 @@
+//! What goes wrong on the way: the stream cut in the middle of an event, held so long that it falls
+//! behind, a transaction larger than is held; and a name for places that is not a GTID.
+
+use super::{Pagewell, Paper, counter, cut, get, is_hit, proxy, shows, stored};
+use acceptance::{cache_status, until};
+use harness::Client;
+use std::sync::atomic::Ordering;
+
+#[test]
+fn a_stream_that_is_cut_in_the_middle_of_an_event_is_taken_up() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let (port, control) = proxy::before(port);
+    let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
+    let pagewell = paper.serve_by(&url, "on_lag = \"serve\"");
+    // An event of a row of 50 kB: each cut is somewhere in it.
+    for (round, bytes) in [200, 5_000, 20_000, 45_000, 50_100].into_iter().enumerate() {
+        stored(&pagewell, "/thread.php?id=1");
+        control.cut_after(bytes);
+        paper.sql("INSERT INTO comments (news_id, body) VALUES (1, REPEAT('x', 50000))");
+        shows(&pagewell, "/thread.php?id=1", &format!("comments={}", round + 1));
+        until("it was cut", || control.cuts.load(Ordering::SeqCst) == round + 1);
+    }
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+#[test]
+fn a_stream_that_falls_behind_is_not_relied_on() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let (port, control) = proxy::before(port);
+    let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
+    let pagewell = paper.serve_by(&url, "lag_max = \"1s\"");
+    stored(&pagewell, "/show.php?id=1");
+    control.hold();
+    paper.sql("UPDATE news SET title = 'behind' WHERE id = 1");
+    // Connected, and silent: pages go all the same, and none is kept.
+    until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
+    assert!(!is_hit(&get(&pagewell, "/plain.php")), "{}", pagewell.log());
+    assert!(pagewell.log().contains("database-behind"), "{}", pagewell.log());
+    control.release();
+    shows(&pagewell, "/show.php?id=1", "title=behind");
+    stored(&pagewell, "/show.php?id=1");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+    // One second was too long for one of them at least; and there were shorter ones.
+    until("it is measured", || lags(&pagewell, "+Inf") > lags(&pagewell, "1"));
+    until("others are measured", || lags(&pagewell, "1") > 0);
+    assert!(counter(&pagewell, "database_lag_max_us") >= 1_000_000);
+}
+
+/// How many lags were measured up to this bound.
+fn lags(pagewell: &Pagewell, bound: &str) -> u64 {
+    let metrics = Client::new(pagewell.admin().clone()).get("/metrics").expect("an answer").text();
+    let name = format!("pagewell_database_lag_histogram_seconds_bucket{{le=\"{bound}\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
+    line.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{name}: {metrics}"))
+}
+
+#[test]
+fn nothing_of_a_change_is_kept_until_everybody_is_shown_to_see_it() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let (port, control) = proxy::before(port);
+    let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
+    let pagewell = paper.serve_by(&url, "");
+    let path = "/show.php?id=1";
+    stored(&pagewell, path);
+    // The database does not say what everybody sees: the row may still be the old one for some.
+    control.hold_snapshots();
+    paper.sql("UPDATE news SET title = 'open' WHERE id = 1");
+    shows(&pagewell, path, "title=open");
+    let refused = counter(&pagewell, "store_refused");
+    for _ in 0..3 {
+        let page = get(&pagewell, path);
+        assert!(!is_hit(&page) && cache_status(&page).contains("unsettled"), "{page:?}");
+    }
+    assert_eq!(counter(&pagewell, "store_refused"), refused + 3);
+    stored(&pagewell, "/show.php?id=2");
+    control.release();
+    stored(&pagewell, path);
+    assert_eq!(get(&pagewell, path).text(), "title=open");
+}
+
+#[test]
+fn a_huge_transaction_is_not_held_and_drops_any_row_of_its_tables() {
+    let paper = Paper::new(&[]);
+    let pagewell = paper.serve("");
+    paper.sql("INSERT INTO comments (news_id, body) SELECT 1, 'first' FROM seq_1_to_300000");
+    shows(&pagewell, "/thread.php?id=1", "comments=300000");
+    until("it is applied", || counter(&pagewell, "database_changes") >= 1);
+    for path in ["/thread.php?id=2", "/show.php?id=1", "/plain.php"] {
+        stored(&pagewell, path);
+    }
+    let before = pagewell.rss_bytes();
+    // Rows before and after: twice what is held, and more.
+    paper.sql("UPDATE comments SET body = REPEAT('second', 8) WHERE news_id = 1");
+    until("any thread goes", || !is_hit(&get(&pagewell, "/thread.php?id=2")));
+    assert!(is_hit(&get(&pagewell, "/show.php?id=1")) && is_hit(&get(&pagewell, "/plain.php")));
+    let grown = pagewell.rss_bytes().saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes more for one transaction");
+    let log = pagewell.log();
+    assert!(log.contains("database-large") && log.contains("comments"), "{log}");
+}
+
+#[test]
+fn a_stream_can_be_followed_by_file_and_offset() {
+    let mut paper = Paper::new(&[]);
+    paper.database.sql("GRANT BINLOG MONITOR ON *.* TO follower@localhost").expect("a privilege");
+    let url = format!("{}&position=file", paper.url());
+    let pagewell = paper.serve_by(&url, "on_lag = \"serve\"");
+    let path = "/show.php?id=1";
+    stored(&pagewell, path);
+    paper.sql("UPDATE news SET title = 'first' WHERE id = 1");
+    shows(&pagewell, path, "title=first");
+    for round in 0..3 {
+        stored(&pagewell, path);
+        cut(&paper);
+        paper.sql(&format!("FLUSH BINARY LOGS; UPDATE news SET title = 'cut{round}' WHERE id = 1"));
+        shows(&pagewell, path, &format!("title=cut{round}"));
+        until("it is followed again", || {
+            let stream = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+                          WHERE COMMAND = 'Binlog Dump'";
+            paper.database.sql(stream).is_ok_and(|count| count.trim() != "0")
+        });
+    }
+    stored(&pagewell, path);
+    paper.database.stop();
+    paper.database.start_again().expect("MariaDB starts again");
+    paper.sql("UPDATE news SET title = 'restarted' WHERE id = 1");
+    shows(&pagewell, path, "title=restarted");
+    stored(&pagewell, path);
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}

@@ -1,0 +1,55 @@
+//! What is in the log when Pagewell begins to follow, and nobody can see yet: a commit that waits for a
+//! replica. Nothing of it is sent, and a page that is made meanwhile is one of before.
+
+use super::{Paper, RULES, config_by, counter, get, is_hit, shows, stored};
+use acceptance::{cache_status, until};
+
+const PATH: &str = "/show.php?id=1";
+
+/// How often it is tried whether a page is kept.
+const TRIES: usize = 20;
+
+/// Without a replica, and for as long as the test may take.
+const WAITS: &str = "SET GLOBAL rpl_semi_sync_master_timeout = 600000,
+    GLOBAL rpl_semi_sync_master_wait_no_slave = ON,
+    GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC',
+    GLOBAL rpl_semi_sync_master_enabled = ON";
+
+#[test]
+fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+    let paper = Paper::new(&[]);
+    let position = || paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    for (round, (more, settle)) in [("", "0s"), ("&position=file", "0s")].into_iter().enumerate() {
+        paper.database.sql("GRANT BINLOG MONITOR ON *.* TO follower@localhost").expect("it runs");
+        let (before, title) = (position(), format!("waited{round}"));
+        let shown = get_title(&paper);
+        paper.database.sql(WAITS).expect("commits wait");
+        std::thread::scope(|threads| {
+            let change = format!("UPDATE news SET title = '{title}' WHERE id = 1");
+            let paper = &paper;
+            let writer = threads.spawn(move || paper.sql(&change));
+            until("it is in the log", || position() != before);
+            let more = format!("{}{more}", paper.url());
+            let settle = format!("settle = {settle:?}");
+            let pagewell = paper.site.serve(&config_by(&more, &settle, RULES));
+            until("it is followed", || pagewell.log().contains("database-followed"));
+            for _ in 0..TRIES {
+                let page = get(&pagewell, PATH);
+                assert_eq!(page.text(), format!("title={shown}"), "nobody sees it");
+                assert!(!is_hit(&page), "{} {}", cache_status(&page), pagewell.log());
+            }
+            let off = "SET GLOBAL rpl_semi_sync_master_enabled = OFF";
+            paper.database.sql(off).expect("commits wait no more");
+            writer.join().expect("it is committed");
+            shows(&pagewell, PATH, &format!("title={title}"));
+            stored(&pagewell, PATH);
+            assert_eq!(get(&pagewell, PATH).text(), format!("title={title}"));
+            assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+        });
+    }
+}
+
+fn get_title(paper: &Paper) -> String {
+    let title = paper.database.sql_in("paper", "SELECT title FROM news WHERE id = 1");
+    title.expect("a title").trim().to_owned()
+}

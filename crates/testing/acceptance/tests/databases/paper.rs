@@ -1,0 +1,88 @@
+//! A small newspaper in a database of either kind: its rules, its pages, and how they are asked for. The tables
+//! and the connection are the kind's own.
+
+use acceptance::{Site, binary, client, is_hit, until};
+use harness::{Pagewell, Request, Response};
+use std::process::Command;
+
+/// What a changed row of it concerns.
+pub const RULES: &str = r#"
+[[change]]
+table = "news"
+when_changed = ["title"]
+tags = ["news", "news:{id}"]
+any_row = ["news", "any-news"]
+
+[[change]]
+table = "comments"
+tags = ["thread:{news_id}"]
+any_row = ["any-thread"]
+"#;
+
+const SHOW: &str = r#"<?php
+require 'db.php';
+keep(3600);
+$id = (int) $_GET['id'];
+header("Cache-Groups: \"news:$id\", \"any-news\"");
+echo 'title=', db()->query("SELECT title FROM news WHERE id = $id")->fetchColumn();
+"#;
+
+const THREAD: &str = r#"<?php
+require 'db.php';
+keep(3600);
+$id = (int) $_GET['id'];
+header("Cache-Groups: \"thread:$id\", \"any-thread\"");
+echo 'comments=', db()->query("SELECT COUNT(*) FROM comments WHERE news_id = $id")->fetchColumn();
+"#;
+
+const PLAIN: &str = "<?php keep(3600); header('Cache-Groups: \"plain\"'); echo 'plain';";
+
+/// Its pages; `db` connects to the database, and `write` adds a comment.
+pub fn site(db: &str, write: &str) -> Site {
+    Site::new(&[
+        ("db.php", db),
+        ("show.php", SHOW),
+        ("thread.php", THREAD),
+        ("write.php", write),
+        ("plain.php", PLAIN),
+    ])
+}
+
+/// Its configuration with the database at this URL.
+pub fn config_by(url: &str, more: &str, rules: &str) -> String {
+    format!("[[database]]\nurl = {url:?}\n{more}\n{rules}")
+}
+
+/// The host is the same whatever the port is, for some pages outlive a process.
+fn ask(pagewell: &Pagewell, request: Request) -> Response {
+    client(pagewell).send(&request.header("Host", "paper.test")).expect("an answer")
+}
+
+/// Asks for a page.
+pub fn get(pagewell: &Pagewell, path: &str) -> Response {
+    ask(pagewell, Request::get(path))
+}
+
+/// Asks until the page comes from memory.
+pub fn stored(pagewell: &Pagewell, path: &str) {
+    until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
+}
+
+/// Asks until the page shows this.
+pub fn shows(pagewell: &Pagewell, path: &str, text: &str) {
+    until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
+}
+
+/// Sends an empty form.
+pub fn post(pagewell: &Pagewell, path: &str) -> Response {
+    let response = ask(pagewell, Request::form(path, ""));
+    assert_eq!(response.status, 200, "{}", response.text());
+    response
+}
+
+/// Runs the program; what it printed, and whether it was content.
+pub fn run(args: &[&str]) -> (String, bool) {
+    let output = Command::new(binary()).args(args).output().expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}

@@ -1,0 +1,470 @@
+//! A private PostgreSQL, a small site whose pages say what they are made from, and whose writes say
+//! nothing: the database does. Rows changed at the SQL prompt, definitions, partitions; a commit that
+//! comes before it is visible; the stream cut and resumed, the server restarted, its slot gone; a writer
+//! finds what he wrote; what is missing is made, or said with the statement that makes it.
+//!
+//! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
+//! time; what is only soon true is asked for again within a bound.
+
+mod command;
+mod elsewhere;
+mod warm;
+
+use crate::paper::{RULES, config_by, get, post, shows, stored};
+use crate::{paper, searches};
+use acceptance::{Site, cache_status, counter, is_hit, until};
+use harness::{Pagewell, Postgres, PostgresOptions, PrivateDir, StartReason};
+
+const WRITE: &str = r#"<?php
+require 'db.php';
+$id = (int) $_GET['id'];
+$rows = (int) ($_GET['rows'] ?? 1);
+if (isset($_GET['async'])) {
+    db()->exec('SET synchronous_commit = off');
+}
+db()->exec("INSERT INTO comments (news_id, body) SELECT $id, 'x' FROM generate_series(1, $rows)");
+echo 'written';
+"#;
+
+const TABLES: &str = "
+    CREATE TABLE news (id int PRIMARY KEY, title text, seen int DEFAULT 0);
+    CREATE TABLE comments (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        news_id int NOT NULL REFERENCES news ON DELETE CASCADE, body text);
+    ALTER TABLE news REPLICA IDENTITY FULL; ALTER TABLE comments REPLICA IDENTITY FULL;
+    CREATE VIEW headlines AS SELECT title FROM news;
+    INSERT INTO news (id, title) VALUES (1, 'one'), (2, 'two'), (3, 'three');
+    INSERT INTO comments (news_id, body) VALUES (3, 'first');";
+
+struct Paper {
+    database: Postgres,
+    site: Site,
+}
+
+impl Paper {
+    fn new() -> Paper {
+        Self::with(PostgresOptions::default(), TABLES)
+    }
+
+    fn with(options: PostgresOptions, tables: &str) -> Paper {
+        let dir = PrivateDir::temporary("pgfeed").expect("a directory");
+        let database = Postgres::start_with(dir, options).expect("PostgreSQL starts");
+        database.create_database("paper", "writer", "secret").expect("a database");
+        database.sql("ALTER ROLE writer REPLICATION").expect("it runs");
+        let (socket_dir, port) = (database.socket_dir().display(), database.port());
+        let db = format!(
+            "<?php function db(): PDO {{ static $db; return $db ??= new PDO(\
+             'pgsql:host={socket_dir};port={port};dbname=paper', 'writer', 'secret'); }}"
+        );
+        let site = paper::site(&db, WRITE);
+        let paper = Paper { database, site };
+        // The tables belong to the role that follows: it may publish them.
+        paper.sql(&format!("SET ROLE writer; GRANT ALL ON SCHEMA public TO writer; {tables}"));
+        paper
+    }
+
+    fn url(&self) -> String {
+        let (host, port) = (self.database.socket_dir().display(), self.database.port());
+        format!("postgres://writer:secret@localhost:{port}/paper?host={host}")
+    }
+
+    fn config(&self, more: &str, rules: &str) -> String {
+        config_by(&self.url(), more, rules)
+    }
+
+    fn serve(&self, more: &str) -> Pagewell {
+        self.serve_with(&format!("manage = true\n{more}"), RULES)
+    }
+
+    fn serve_with(&self, more: &str, rules: &str) -> Pagewell {
+        let pagewell = self.site.serve(&self.config(more, rules));
+        // Until the first position is known to be visible, nothing is stored.
+        stored(&pagewell, "/plain.php");
+        pagewell
+    }
+
+    fn sql(&self, sql: &str) -> String {
+        self.database.sql_in("paper", sql).expect("the statements run")
+    }
+
+    /// What Pagewell says when it does not start.
+    fn refused(&self, more: &str, rules: &str) -> String {
+        self.refused_with(&self.config(more, rules))
+    }
+
+    fn refused_with(&self, config: &str) -> String {
+        let file = self.site.config(config, "").display().to_string();
+        let root = self.site.root().display().to_string();
+        let args = [root.as_str(), "--memory", "64M", "--config", &file];
+        let error = Pagewell::start(acceptance::binary(), &args).expect_err("it does not start");
+        assert_eq!(error.reason, StartReason::Ended);
+        error.to_string()
+    }
+}
+
+#[test]
+fn searches_are_dropped_exactly() {
+    let paper = Paper::new();
+    paper.site.file("search.php", searches::SEARCH);
+    let pagewell = paper.serve_with("manage = true", searches::RULES);
+    let sql = |sql: &str| drop(paper.sql(sql));
+    searches::are_dropped_exactly(&pagewell, &sql, "TRUNCATE news CASCADE");
+}
+
+#[test]
+fn what_changes_in_the_database_drops_its_pages() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("");
+    let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
+    let fill = || pages.iter().for_each(|path| stored(&pagewell, path));
+    let changes = || counter(&pagewell, "database_changes");
+    fill();
+
+    // A row, at the SQL prompt: its page is new, the others stay.
+    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    shows(&pagewell, pages[0], "title=uno");
+    assert!(is_hit(&get(&pagewell, pages[1])) && is_hit(&get(&pagewell, pages[2])));
+    stored(&pagewell, pages[0]);
+
+    // A transaction is one change; what is rolled back, and columns that do not matter, are none.
+    let before = changes();
+    paper.sql(
+        "BEGIN; UPDATE news SET title = 'a' WHERE id = 1;
+         UPDATE news SET title = 'b' WHERE id = 2; UPDATE news SET title = 'c' WHERE id = 1; COMMIT;
+         BEGIN; UPDATE news SET title = 'never' WHERE id = 1; ROLLBACK;
+         UPDATE news SET seen = seen + 1;
+         INSERT INTO comments (news_id, body) VALUES (3, 'second');",
+    );
+    shows(&pagewell, pages[2], "comments=2");
+    assert_eq!(changes(), before + 2);
+    assert_eq!(get(&pagewell, pages[0]).text(), "title=c");
+    assert_eq!(get(&pagewell, pages[1]).text(), "title=b");
+
+    // Rows that a foreign key removes.
+    fill();
+    paper.sql("DELETE FROM news WHERE id = 3");
+    shows(&pagewell, pages[2], "comments=0");
+    assert!(is_hit(&get(&pagewell, pages[0])));
+
+    // Emptied.
+    paper.sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
+    shows(&pagewell, "/thread.php?id=1", "comments=1");
+    stored(&pagewell, "/thread.php?id=1");
+    paper.sql("TRUNCATE comments");
+    shows(&pagewell, "/thread.php?id=1", "comments=0");
+    assert!(is_hit(&get(&pagewell, "/plain.php")), "what depends on nothing of it stays");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+#[test]
+fn definitions_are_seen_though_the_stream_does_not_tell() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("");
+    let path = "/show.php?id=1";
+    stored(&pagewell, path);
+    // No row is told: the whole table is written anew.
+    paper.sql(
+        "DROP VIEW headlines; ALTER TABLE news ALTER title TYPE varchar(50) USING upper(title)",
+    );
+    shows(&pagewell, path, "title=ONE");
+    stored(&pagewell, path);
+    paper.sql("ALTER TABLE news ADD COLUMN lead text; UPDATE news SET title = 'wide' WHERE id = 1");
+    shows(&pagewell, path, "title=wide");
+    // Another table in its place.
+    stored(&pagewell, path);
+    paper.sql(
+        "CREATE TABLE next (LIKE news INCLUDING ALL); INSERT INTO next VALUES (1, 'swapped');
+         ALTER TABLE next REPLICA IDENTITY FULL;
+         BEGIN; ALTER TABLE news RENAME TO gone; ALTER TABLE next RENAME TO news; COMMIT;
+         ALTER TABLE news OWNER TO writer",
+    );
+    shows(&pagewell, path, "title=swapped");
+    stored(&pagewell, path);
+    paper.sql("UPDATE news SET title = 'followed' WHERE id = 1");
+    shows(&pagewell, path, "title=followed");
+
+    // With an event trigger it is told with the transaction.
+    paper.sql(
+        "CREATE FUNCTION pagewell_defined() RETURNS event_trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_logical_emit_message(true, 'pagewell-defined', ''); END $$;
+         CREATE EVENT TRIGGER pagewell_defined ON ddl_command_end
+         EXECUTE FUNCTION pagewell_defined()",
+    );
+    stored(&pagewell, path);
+    paper.sql("ALTER TABLE news ALTER title TYPE text USING lower(title) || '!'");
+    shows(&pagewell, path, "title=followed!");
+    assert!(pagewell.log().contains("database-followed"), "{}", pagewell.log());
+}
+
+#[test]
+fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("");
+    let path = "/show.php?id=1";
+    let ways = [
+        ("DROP TABLE news", "ADD TABLE news"),
+        ("SET (publish = 'insert')", "SET (publish = 'insert, update, delete, truncate')"),
+    ];
+    for (at, (there, back)) in ways.into_iter().enumerate() {
+        stored(&pagewell, path);
+        // Between two looks, and once more with definitions that have changed.
+        paper.sql(&format!("ALTER PUBLICATION pagewell {there}"));
+        paper.sql(&format!("UPDATE news SET title = 'untold{at}' WHERE id = 1"));
+        paper.sql(&format!(
+            "ALTER PUBLICATION pagewell {back}; ALTER TABLE news ADD COLUMN c{at} int"
+        ));
+        shows(&pagewell, path, &format!("title=untold{at}"));
+        stored(&pagewell, path);
+        paper.sql(&format!("UPDATE news SET title = 'told{at}' WHERE id = 1"));
+        shows(&pagewell, path, &format!("title=told{at}"));
+        assert!(pagewell.log().contains("publication-changed"), "{}", pagewell.log());
+    }
+}
+
+#[test]
+fn rows_of_partitions_count_as_rows_of_the_whole() {
+    let tables = "CREATE TABLE news (id int PRIMARY KEY, title text) PARTITION BY RANGE (id);
+        CREATE TABLE news_low PARTITION OF news FOR VALUES FROM (0) TO (100);
+        INSERT INTO news VALUES (1, 'one');
+        CREATE TABLE comments (id int PRIMARY KEY, news_id int, body text);";
+    let paper = Paper::with(PostgresOptions::default(), tables);
+    let pagewell = paper.serve("");
+    let path = "/show.php?id=1";
+    stored(&pagewell, path);
+    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    shows(&pagewell, path, "title=uno");
+    stored(&pagewell, path);
+    paper.sql("TRUNCATE news_low");
+    shows(&pagewell, path, "title=");
+    // A partition that is made during the run.
+    stored(&pagewell, "/show.php?id=150");
+    paper.sql(
+        "SET ROLE writer; CREATE TABLE news_high PARTITION OF news FOR VALUES FROM (100) TO (200);
+         INSERT INTO news VALUES (150, 'high')",
+    );
+    shows(&pagewell, "/show.php?id=150", "title=high");
+    stored(&pagewell, "/show.php?id=150");
+    paper.sql("UPDATE news SET title = 'higher' WHERE id = 150");
+    shows(&pagewell, "/show.php?id=150", "title=higher");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+#[test]
+fn what_is_not_sent_of_a_row_drops_any_row() {
+    let tables = TABLES.replace("ALTER TABLE comments REPLICA IDENTITY FULL;", "");
+    let paper = Paper::with(PostgresOptions::default(), &tables);
+    let pagewell = paper.serve("");
+    let log = pagewell.log();
+    assert!(log.contains("database-identity") && log.contains("does not send news_id"), "{log}");
+    paper.sql("INSERT INTO comments (news_id) VALUES (1)");
+    shows(&pagewell, "/thread.php?id=3", "comments=1");
+    stored(&pagewell, "/thread.php?id=3");
+    // Only the new news_id is sent: the page of the old one goes as well.
+    paper.sql("UPDATE comments SET news_id = 2 WHERE news_id = 3");
+    shows(&pagewell, "/thread.php?id=3", "comments=0");
+    stored(&pagewell, "/thread.php?id=1");
+    // Of a deleted row its key alone.
+    paper.sql("DELETE FROM comments WHERE news_id = 1");
+    shows(&pagewell, "/thread.php?id=1", "comments=0");
+}
+
+/// Commits wait while this is there: also if the test fails they come to an end.
+struct Waiting<'a>(&'a Paper);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
+        self.0.sql("SELECT pg_reload_conf()");
+    }
+}
+
+#[test]
+fn a_page_made_before_the_commit_is_visible_is_not_stored() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("");
+    let path = "/show.php?id=1";
+    stored(&pagewell, path);
+    commits_wait(&paper);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
+        let waiting = Waiting(&paper);
+        until("the change is applied", || !is_hit(&get(&pagewell, path)));
+        for _ in 0..20 {
+            let page = get(&pagewell, path);
+            assert_eq!(page.text(), "title=one", "nobody sees it yet");
+            assert!(!is_hit(&page), "{}", cache_status(&page));
+        }
+        drop(waiting);
+        writer.join().expect("it is committed");
+    });
+    assert_eq!(get(&pagewell, path).text(), "title=new");
+    stored(&pagewell, path);
+    assert_eq!(get(&pagewell, path).text(), "title=new");
+}
+
+/// For a standby that there is not: they are in the log, and nobody sees them.
+fn commits_wait(paper: &Paper) {
+    paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    paper.sql("SELECT pg_reload_conf()");
+    until("commits wait", || paper.sql("SHOW synchronous_standby_names").trim() == "nobody");
+}
+
+#[test]
+fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+    let paper = Paper::new();
+    let path = "/show.php?id=1";
+    // Publication and slot are made.
+    drop(paper.serve(""));
+    commits_wait(&paper);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
+        let waiting = Waiting(&paper);
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        until("it is in the log", || paper.sql(waits).trim() == "1");
+        // Nothing of it will be sent.
+        let pagewell = paper.site.serve(&paper.config("settle = \"0s\"", RULES));
+        until("it is followed", || pagewell.log().contains("database-followed"));
+        for _ in 0..20 {
+            let page = get(&pagewell, path);
+            assert_eq!(page.text(), "title=one", "nobody sees it yet");
+            assert!(!is_hit(&page), "{} {}", cache_status(&page), pagewell.log());
+        }
+        drop(waiting);
+        writer.join().expect("it is committed");
+        shows(&pagewell, path, "title=new");
+        stored(&pagewell, path);
+        assert_eq!(get(&pagewell, path).text(), "title=new");
+    });
+}
+
+#[test]
+fn whoever_writes_finds_what_he_wrote() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("barrier = \"20s\"");
+    for count in 1..=60 {
+        // Also where commits do not wait for the disk.
+        let how = if count % 2 == 0 { "&async=1" } else { "" };
+        let status = post(&pagewell, &format!("/write.php?id=1{how}"));
+        assert!(!cache_status(&status).contains("changes-late"), "{}", cache_status(&status));
+        let page = get(&pagewell, "/thread.php?id=1");
+        assert_eq!(page.text(), format!("comments={count}"), "{}", cache_status(&page));
+        if count % 3 == 0 {
+            stored(&pagewell, "/thread.php?id=1");
+        }
+    }
+    // So much that the stream needs longer for it than the answer: without the barrier the page is old.
+    for count in 1..=3 {
+        stored(&pagewell, "/thread.php?id=2");
+        post(&pagewell, "/write.php?id=2&rows=50000");
+        let page = get(&pagewell, "/thread.php?id=2");
+        assert_eq!(page.text(), format!("comments={}", count * 50_000), "{}", cache_status(&page));
+    }
+    assert_eq!(counter(&pagewell, "database_late"), 0);
+}
+
+#[test]
+fn a_stream_that_breaks_is_taken_up_without_a_gap() {
+    let mut paper = Paper::new();
+    let pagewell = paper.serve("on_lag = \"serve\"");
+    let path = "/show.php?id=1";
+    let active = "SELECT count(*) FROM pg_replication_slots WHERE active";
+    let followed = |paper: &Paper| {
+        until("it is followed", || {
+            paper.database.sql(active).is_ok_and(|count| count.trim() == "1")
+        });
+    };
+    for round in 0..5 {
+        stored(&pagewell, path);
+        followed(&paper);
+        paper.sql("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots");
+        paper.sql(&format!("UPDATE news SET title = 'cut{round}' WHERE id = 1"));
+        shows(&pagewell, path, &format!("title=cut{round}"));
+    }
+    stored(&pagewell, path);
+    followed(&paper);
+    paper.database.stop();
+    paper.database.start_again().expect("PostgreSQL starts again");
+    paper.sql("UPDATE news SET title = 'restarted' WHERE id = 1");
+    shows(&pagewell, path, "title=restarted");
+    stored(&pagewell, path);
+    paper.database.kill();
+    paper.database.start_again().expect("PostgreSQL starts again");
+    paper.sql("UPDATE news SET title = 'killed' WHERE id = 1");
+    shows(&pagewell, path, "title=killed");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+
+    // The slot is gone, and with it what it kept: everything goes, and a new one is made.
+    stored(&pagewell, "/plain.php");
+    followed(&paper);
+    let drop = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots;
+         SELECT pg_drop_replication_slot('pagewell')";
+    until("the slot is dropped", || {
+        let dropped = paper.database.sql_in("paper", drop).is_ok();
+        dropped || paper.sql("SELECT count(*) FROM pg_replication_slots").trim() == "0"
+    });
+    until("the gap is seen", || counter(&pagewell, "database_gaps") > 0);
+    stored(&pagewell, path);
+    paper.sql("UPDATE news SET title = 'after' WHERE id = 1");
+    shows(&pagewell, path, "title=after");
+}
+
+#[test]
+fn while_the_database_is_away_nothing_is_kept() {
+    let mut paper = Paper::new();
+    let pagewell = paper.serve("lag_max = \"0s\"");
+    paper.database.stop();
+    until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
+    assert!(!is_hit(&get(&pagewell, "/plain.php")));
+    // A write is answered all the same, and it is said that its changes may come later.
+    let written = post(&pagewell, "/plain.php");
+    assert!(cache_status(&written).contains("detail=changes-late"), "{}", cache_status(&written));
+    paper.database.start_again().expect("PostgreSQL starts again");
+    stored(&pagewell, "/plain.php");
+    assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_statement_for_it() {
+    let paper = Paper::new();
+    let rule = |table: &str, tag: &str| format!("[[change]]\ntable = {table:?}\ntags = [{tag:?}]");
+    let says = |said: String, parts: &[&str]| {
+        parts.iter().for_each(|part| assert!(said.contains(part), "{part}: {said}"));
+    };
+    says(
+        paper.refused("", RULES),
+        &["CREATE PUBLICATION \"pagewell\" FOR TABLE \"public\".\"comments\", \"public\".\"news\""],
+    );
+    paper.sql("CREATE PUBLICATION pagewell FOR TABLE news WITH (publish = 'insert')");
+    says(paper.refused("", RULES), &["SET (publish = 'insert, update, delete, truncate')"]);
+    paper.sql("ALTER PUBLICATION pagewell SET (publish = 'insert, update, delete, truncate')");
+    says(paper.refused("", RULES), &["ADD TABLE \"public\".\"comments\""]);
+    paper.sql("ALTER PUBLICATION pagewell ADD TABLE comments");
+    says(paper.refused("", RULES), &["pg_create_logical_replication_slot('pagewell', 'pgoutput')"]);
+    paper.sql("SELECT pg_create_logical_replication_slot('other', 'test_decoding')");
+    says(paper.refused("slot = \"other\"", RULES), &["of another plugin"]);
+    paper.sql("ALTER PUBLICATION pagewell SET TABLE comments, news WHERE (id < 100)");
+    says(paper.refused("", RULES), &["leaves out rows of \"public\".\"news\"", "id < 100"]);
+    paper.sql("ALTER PUBLICATION pagewell SET TABLE comments, news");
+    paper.sql("SELECT pg_create_logical_replication_slot('pagewell', 'pgoutput')");
+
+    let managed = "manage = true";
+    says(
+        paper.refused(managed, &rule("comment", "x")),
+        &["no table comment ", "comments, headlines"],
+    );
+    says(paper.refused(managed, &rule("news", "news:{nr}")), &["no column nr", "id, title, seen"]);
+    says(paper.refused(managed, &rule("headlines", "x")), &["headlines is a view"]);
+    paper.sql("CREATE TABLE keyless (n int); CREATE UNLOGGED TABLE draft (id int PRIMARY KEY)");
+    says(
+        paper.refused(managed, &rule("keyless", "x")),
+        &["ALTER TABLE \"public\".\"keyless\" REPLICA IDENTITY FULL"],
+    );
+    says(paper.refused(managed, &rule("draft", "x")), &["is unlogged", "SET LOGGED"]);
+    paper.sql("ALTER ROLE writer NOREPLICATION");
+    says(paper.refused(managed, RULES), &["(SQLSTATE 42501)"]);
+    paper.sql("ALTER ROLE writer PASSWORD 'other'");
+    says(paper.refused(managed, RULES), &["(SQLSTATE 28P01)"]);
+    let little =
+        PostgresOptions { settings: vec!["wal_level=replica".into()], ..Default::default() };
+    let paper = Paper::with(little, TABLES);
+    says(paper.refused(managed, RULES), &["ALTER SYSTEM SET wal_level = logical"]);
+}

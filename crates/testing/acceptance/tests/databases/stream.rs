@@ -1,0 +1,497 @@
+//! Several machines that tell each other by a stream what was changed: what is said to one is heard by all,
+//! however it was said; what one has missed costs it its pages; what cannot be told waits.
+//!
+//! Two Pagewells in front of one site, each with pages of its own, and a real Valkey or Redis. The truth is
+//! in files that both sites' scripts read.
+
+mod ends;
+
+use acceptance::{Site, binary, cache_status, client, counter, is_hit, until};
+use harness::{Pagewell, Request, Response, Signal, Valkey};
+use std::fs;
+use std::process::Command;
+
+/// Shows a file, whose tag it has.
+const PAGE: &str = r#"<?php
+header('Cache-Control: max-age=3600, stale-while-revalidate=3600');
+$n = basename($_GET['n']);
+header("Cache-Groups: \"file:$n\"");
+if (isset($_GET['mine'])) {
+    header('Cache-Control: private, max-age=3600', true);
+}
+echo "$n=", @file_get_contents(getenv('NOTES') . "/truth-$n");
+"#;
+
+/// Changes a file, and says so by its answer.
+const WRITE: &str = r#"<?php
+$n = basename($_GET['n']);
+$file = getenv('NOTES') . "/truth-$n";
+file_put_contents("$file.new", $_GET['to']);
+rename("$file.new", $file);
+if (!isset($_GET['silent'])) {
+    header("Cache-Group-Invalidation: \"file:$n\"");
+}
+echo 'written';
+"#;
+
+struct Machines {
+    site: Site,
+    stream: Valkey,
+}
+
+impl Machines {
+    fn new() -> Machines {
+        let site = Site::new(&[("page.php", PAGE), ("write.php", WRITE)]);
+        (1..=9).for_each(|n| truth(&site, n, "old"));
+        Machines { site, stream: Valkey::start(&[]).expect("a server") }
+    }
+
+    fn config(&self, more: &str, tables: &str) -> String {
+        let socket = self.stream.socket().display();
+        format!("[stream]\nurl = \"redis://localhost?socket={socket}\"\n{more}\n{tables}")
+    }
+
+    /// A machine; `more` is about the stream, then come other tables.
+    fn machine(&self, more: &str, tables: &str) -> Pagewell {
+        self.site.serve(&self.config(more, tables))
+    }
+
+    /// Two of them that have these pages.
+    fn both(&self, pages: &[&str]) -> [Pagewell; 2] {
+        let both = [self.machine("", ""), self.machine("", "")];
+        both.iter().for_each(|one| pages.iter().for_each(|path| stored(one, path)));
+        both
+    }
+
+    /// The truth is another, which nobody has been told yet.
+    fn truth(&self, n: u32, text: &str) {
+        truth(&self.site, n, text);
+    }
+
+    /// How many machines say that they read, and how many that they have gone.
+    fn readers(&self) -> [usize; 2] {
+        let all = self.stream.command(&["HVALS", "pagewell/read"]).expect("a list");
+        let (gone, there): (Vec<&str>, Vec<&str>) =
+            all.lines().filter(|line| !line.is_empty()).partition(|line| line.starts_with("gone"));
+        [there.len(), gone.len()]
+    }
+
+    fn entries(&self) -> String {
+        self.stream.command(&["XRANGE", "pagewell", "-", "+"]).expect("a list")
+    }
+}
+
+fn truth(site: &Site, n: u32, text: &str) {
+    fs::write(site.at("notes").join(format!("truth-{n}")), text).expect("it is written");
+}
+
+fn ask(pagewell: &Pagewell, request: Request) -> Response {
+    client(pagewell).send(&request.header("Host", "a.test")).expect("an answer")
+}
+
+fn get(pagewell: &Pagewell, path: &str) -> Response {
+    ask(pagewell, Request::get(path))
+}
+
+fn post(pagewell: &Pagewell, path: &str) -> Response {
+    let response = ask(pagewell, Request::form(path, ""));
+    assert_eq!(response.status, 200, "{}", response.text());
+    response
+}
+
+fn stored(pagewell: &Pagewell, path: &str) {
+    until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
+}
+
+fn shows(pagewell: &Pagewell, path: &str, text: &str) {
+    until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
+}
+
+fn is_late(response: &Response) -> bool {
+    cache_status(response).contains("changes-late")
+}
+
+fn invalidate(pagewell: &Pagewell, what: &str) -> String {
+    let answer = pagewell.invalidate(what).expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.text()
+}
+
+const ONE: &str = "/page.php?n=1";
+const TWO: &str = "/page.php?n=2";
+
+#[test]
+fn what_is_said_to_one_is_heard_by_all() {
+    let machines = Machines::new();
+    let [here, there] = machines.both(&[ONE, TWO]);
+    let said: [(&str, &dyn Fn()); 7] = [
+        ("control", &|| drop(invalidate(&here, "{\"tags\":[\"file:1\"]}"))),
+        ("an address", &|| drop(invalidate(&here, "{\"urls\":[\"/page.php?n=1\"]}"))),
+        ("an answer", &|| drop(post(&here, "/write.php?n=1&to=new"))),
+        ("a write to its address", &|| drop(post(&here, ONE))),
+        ("a purge", &|| drop(ask(&here, Request::new("PURGE", ONE)))),
+        ("a key", &|| {
+            let purge = Request::new("PURGE", "/").header("xkey", "file:1");
+            assert_eq!(ask(&here, purge).status, 200);
+        }),
+        ("by hand", &|| {
+            let put = ["XADD", "pagewell", "*", "url", "https://a.test/page.php?n=1"];
+            machines.stream.command(&put).expect("an entry");
+        }),
+    ];
+    for (round, (how, say)) in said.into_iter().enumerate() {
+        let new = format!("round{round}");
+        machines.truth(1, &new);
+        assert!(is_hit(&get(&there, ONE)), "{how}");
+        say();
+        // What an answer says it has written itself.
+        let new = if how == "an answer" { "new".to_owned() } else { new };
+        if how == "by hand" {
+            shows(&there, ONE, &format!("1={new}"));
+            shows(&here, ONE, &format!("1={new}"));
+        }
+        // Nobody waits: it was acknowledged when the other machine had applied it.
+        assert_eq!(get(&there, ONE).text(), format!("1={new}"), "{how}: {}", there.log());
+        assert_eq!(get(&here, ONE).text(), format!("1={new}"), "{how}");
+        stored(&there, ONE);
+        stored(&here, ONE);
+        assert!(is_hit(&get(&there, TWO)), "{how}: {}", there.log());
+    }
+    // An expression over addresses has no name: every page goes.
+    machines.truth(2, "new");
+    let expression = Request::new("BAN", "/").header("x-ban-url", "^/page.php");
+    assert_eq!(ask(&here, expression).status, 200);
+    assert_eq!(get(&there, TWO).text(), "2=new");
+    assert_eq!(counter(&here, "stream_heard"), 1, "by hand; nobody hears himself");
+    assert_eq!(counter(&here, "stream_told"), 7, "{}", machines.entries());
+    assert_eq!(counter(&there, "stream_heard"), 8);
+    for one in [&here, &there] {
+        assert_eq!((counter(one, "database_gaps"), counter(one, "stream_untold")), (0, 0));
+    }
+    let why = there.explain("{\"url\":\"/page.php?n=1\"}").expect("an explanation").to_string();
+    assert!(why.contains("an entry of the stream") || why.contains("another Pagewell"), "{why}");
+}
+
+#[test]
+fn what_is_marked_here_is_marked_there() {
+    let machines = Machines::new();
+    let [here, there] = machines.both(&[ONE]);
+    machines.truth(1, "new");
+    let told = invalidate(&here, "{\"tags\":[\"file:1\"],\"soft\":true}");
+    assert!(told.contains("\"marked\":1") && !told.contains("late"), "{told}");
+    assert_eq!(counter(&there, "stream_heard"), 1);
+    // Once more the old one, while it is rendered anew.
+    assert_eq!(get(&there, ONE).text(), "1=old");
+    shows(&there, ONE, "1=new");
+}
+
+#[test]
+fn what_a_visitor_does_here_ends_his_copies_there() {
+    let machines = Machines::new();
+    let private = "[private]\nenabled = true\ncookies = [\"sid\"]\n";
+    let [here, there] = [machines.machine("", private), machines.machine("", private)];
+    let mine = |pagewell: &Pagewell, who: &str| {
+        let cookie = format!("sid={who}-0123456789abcdef");
+        ask(pagewell, Request::get("/page.php?n=1&mine").header("Cookie", &cookie))
+    };
+    let has = |who| until("a copy is kept", || is_hit(&mine(&there, who)));
+    has("anna");
+    has("bert");
+    machines.truth(1, "new");
+    let write = Request::form("/write.php?n=7&to=x&silent", "")
+        .header("Cookie", "sid=anna-0123456789abcdef");
+    assert_eq!(ask(&here, write).status, 200);
+    assert_eq!(mine(&there, "anna").text(), "1=new", "{}", machines.entries());
+    assert_eq!(mine(&there, "bert").text(), "1=old", "{}", machines.entries());
+}
+
+/// Writes through one machine after the other, and reads from all after each; `between` comes before a write.
+/// Once a write has been answered no machine shows what was before, unless the answer says that it is late.
+/// Returns how many were not.
+fn write_and_read(all: &[Pagewell], writes: u32, mut between: impl FnMut(u32)) -> u32 {
+    let number = |response: &Response| {
+        response.text().trim_start_matches("1=").parse::<u32>().unwrap_or_default()
+    };
+    let mut in_time = 0;
+    for n in 1..=writes {
+        between(n);
+        let writer = &all[n as usize % all.len()];
+        let written = post(writer, &format!("/write.php?n=1&to={n}"));
+        let late = is_late(&written);
+        in_time += u32::from(!late);
+        for reader in all {
+            let shown = number(&get(reader, ONE));
+            assert!(shown == n || late, "{shown} after {n}: {}", reader.log());
+        }
+    }
+    all.iter().for_each(|one| shows(one, ONE, &format!("1={writes}")));
+    in_time
+}
+
+#[test]
+fn whoever_has_written_finds_it_on_every_machine() {
+    let machines = Machines::new();
+    let all = [(); 3].map(|()| machines.machine("", ""));
+    // A machine that is very busy may be late.
+    assert!(write_and_read(&all, 300, |_| {}) > 200);
+    for one in &all {
+        assert_eq!(counter(one, "database_gaps"), 0, "{}", one.log());
+        assert!(counter(one, "hits") > 0 && counter(one, "stream_heard") == 200);
+    }
+}
+
+/// Connections are cut, and the stream, or all that is beside it, is taken away, again and again.
+#[test]
+fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
+    let machines = Machines::new();
+    let all = [(); 3].map(|()| machines.machine("barrier = \"100ms\"", ""));
+    let faults: [&[&str]; 4] = [
+        &["CLIENT", "KILL", "TYPE", "normal"],
+        &["DEL", "pagewell"],
+        &["FLUSHALL"],
+        &["XTRIM", "pagewell", "MAXLEN", "0"],
+    ];
+    let in_time = write_and_read(&all, 200, |n| {
+        if n.is_multiple_of(10) {
+            let fault = faults[n as usize / 10 % faults.len()];
+            machines.stream.command(fault).expect("it is done");
+        }
+    });
+    assert!(in_time > 20, "{in_time}");
+    assert!(all.iter().any(|one| counter(one, "database_gaps") > 0));
+}
+
+#[test]
+fn while_the_stream_is_away() {
+    let mut machines = Machines::new();
+    let bound = "lag_max = \"500ms\"\nbarrier = \"200ms\"";
+    let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
+    [&here, &there].into_iter().for_each(|one| stored(one, ONE));
+    machines.stream.stop();
+    // It is answered all the same, and says so.
+    let said = post(&here, "/write.php?n=1&to=new");
+    assert!(is_late(&said), "{}", cache_status(&said));
+    assert!(invalidate(&here, "{\"tags\":[\"file:2\"]}").contains("\"late\":true"));
+    let (text, _) = run(&here, &["invalidate", "--tag", "file:3"]);
+    assert!(text.contains("other machines"), "{text}");
+    assert!(counter(&here, "stream_untold") >= 3);
+    until("pages of before are not shown any more", || get(&there, ONE).text() == "1=new");
+    until("nor kept", || !is_hit(&get(&there, ONE)));
+    assert!(there.log().contains("database-away"), "{}", there.log());
+    assert!(here.log().contains("stream-untold"), "{}", here.log());
+    // Another one, which knows nothing of what was before.
+    machines.stream.start_again().expect("it starts");
+    for one in [&here, &there] {
+        stored(one, ONE);
+        until("it says so", || one.log().contains("another-server"));
+    }
+    until("all is told", || counter(&here, "stream_untold") == 0);
+    assert!(machines.entries().contains("file:2") && machines.entries().contains("file:3"));
+    machines.truth(1, "newer");
+    invalidate(&here, "{\"tags\":[\"file:1\"]}");
+    shows(&there, ONE, "1=newer");
+}
+
+/// The server has lost how far each machine has read, and one has not noticed yet: it is waited for.
+#[test]
+fn who_was_lost_with_the_server_is_waited_for() {
+    let machines = Machines::new();
+    let bound = "barrier = \"100ms\"";
+    let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
+    [&here, &there].into_iter().for_each(|one| stored(one, ONE));
+    assert!(!is_late(&post(&here, "/write.php?n=2&to=x")));
+    there.freeze();
+    machines.stream.command(&["DEL", "pagewell/read"]).expect("it is gone");
+    assert!(is_late(&post(&here, "/write.php?n=1&to=new")));
+    there.signal(Signal::CONT);
+    shows(&there, ONE, "1=new");
+    until("nobody is late", || !is_late(&post(&here, "/write.php?n=2&to=y")));
+}
+
+#[test]
+fn entries_that_go_before_they_are_read_are_a_gap() {
+    let machines = Machines::new();
+    let pagewell = machines.machine("", "");
+    let put = |what: &str| {
+        machines.stream.command(&["XADD", "pagewell", "*", "tag", what]).expect("an entry");
+    };
+    put("other");
+    let lost: [(&str, &[&[&str]]); 3] = [
+        ("trimmed", &[&["XADD", "pagewell", "MAXLEN", "1", "*", "tag", "other"]]),
+        ("deleted", &[&["DEL", "pagewell"]]),
+        ("begun anew", &[&["DEL", "pagewell"], &["XADD", "pagewell", "*", "tag", "other"]]),
+    ];
+    for (gaps, (what, commands)) in (1..).zip(lost) {
+        stored(&pagewell, ONE);
+        put("other");
+        put("other");
+        until("all is read", || is_even(&pagewell, &machines));
+        machines.truth(1, what);
+        // The change and its going are one for whoever reads.
+        let change: &[&str] = &["XADD", "pagewell", "*", "tag", "file:1"];
+        transaction(&machines.stream, &[&[change], commands].concat());
+        shows(&pagewell, ONE, &format!("1={what}"));
+        until("it is a gap", || counter(&pagewell, "database_gaps") == gaps);
+        assert!(pagewell.log().contains("position-ahead"), "{}", pagewell.log());
+    }
+}
+
+/// Whoever waits until an entry is read waits for those before it, whether or not they are there still.
+#[test]
+fn what_went_before_it_was_read_is_noticed_before_what_came_after_it() {
+    let machines = Machines::new();
+    let [here, there] = machines.both(&[ONE]);
+    let put: &[&str] = &["XADD", "pagewell", "*", "tag", "file:1"];
+    let gone: [&[&[&str]]; 3] = [
+        &[put, &["XTRIM", "pagewell", "MAXLEN", "0"]],
+        &[put, &["DEL", "pagewell"]],
+        &[
+            &["XADD", "pagewell", "9999999999999-0", "tag", "file:1"],
+            &["XDEL", "pagewell", "9999999999999-0"],
+        ],
+    ];
+    for (round, commands) in (1..).zip(gone) {
+        let new = format!("round{round}");
+        machines.truth(1, &new);
+        transaction(&machines.stream, commands);
+        if !is_late(&post(&here, "/write.php?n=2&to=x")) {
+            assert_eq!(get(&there, ONE).text(), format!("1={new}"), "{}", there.log());
+        }
+        shows(&there, ONE, &format!("1={new}"));
+        assert_eq!(counter(&there, "database_gaps"), round, "{}", there.log());
+        stored(&there, ONE);
+    }
+}
+
+/// Ids are times, and another server's clock may be behind.
+#[test]
+fn what_was_read_of_another_server_counts_for_nothing() {
+    let mut machines = Machines::new();
+    let [here, there] = machines.both(&[ONE]);
+    let put = ["XADD", "pagewell", "9999999999999-0", "tag", "file:2"];
+    machines.stream.command(&put).expect("an entry");
+    until("both have it", || [&here, &there].iter().all(|one| counter(one, "stream_heard") == 1));
+    assert!(!is_late(&post(&here, "/write.php?n=3&to=x")));
+    there.freeze();
+    machines.stream.stop();
+    machines.stream.start_again().expect("it starts");
+    until("it is told", || {
+        post(&here, "/write.php?n=1&to=new");
+        counter(&here, "stream_untold") == 0
+    });
+    assert!(is_late(&post(&here, "/write.php?n=1&to=new")), "{}", machines.entries());
+    there.signal(Signal::CONT);
+    shows(&there, ONE, "1=new");
+}
+
+/// What the stream has taken is told, whatever else cannot be asked.
+#[test]
+fn what_is_told_is_told_once() {
+    let machines = Machines::new();
+    let here = machines.machine("barrier = \"100ms\"", "");
+    until("it reads", || machines.readers() == [1, 0]);
+    transaction(&machines.stream, &[&["DEL", "pagewell/read"], &["SET", "pagewell/read", "x"]]);
+    for number in 1..=3 {
+        invalidate(&here, "{\"tags\":[\"file:1\"]}");
+        until("it is told", || counter(&here, "stream_told") == number);
+    }
+    assert_eq!(machines.stream.command(&["XLEN", "pagewell"]).expect("a number"), "3");
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_gone_past() {
+    let machines = Machines::new();
+    let pagewell = machines.machine("", "");
+    stored(&pagewell, ONE);
+    machines.truth(1, "new");
+    let script = "redis.call('XADD', 'pagewell', '*', 'tag', string.rep('x', 70000000))";
+    machines.stream.command(&["EVAL", script, "0"]).expect("it is put there");
+    shows(&pagewell, ONE, "1=new");
+    assert_eq!(counter(&pagewell, "database_gaps"), 1, "{}", pagewell.log());
+    stored(&pagewell, ONE);
+    machines.stream.command(&["XADD", "pagewell", "*", "tag", "file:1"]).expect("an entry");
+    until("it is read on", || counter(&pagewell, "stream_heard") == 1);
+}
+
+/// Whether the stream is read as far as it goes.
+fn is_even(pagewell: &Pagewell, machines: &Machines) -> bool {
+    let length = machines.stream.command(&["XLEN", "pagewell"]).expect("a length");
+    counter(pagewell, "stream_heard") >= length.parse().unwrap_or(u64::MAX)
+}
+
+/// Runs these commands as one.
+fn transaction(stream: &Valkey, commands: &[&[&str]]) {
+    let script: Vec<String> = commands
+        .iter()
+        .map(|words| {
+            let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+            format!("redis.call({})", words.join(","))
+        })
+        .collect();
+    stream.command(&["EVAL", &script.join(" "), "0"]).expect("it runs");
+}
+
+/// As the guide says, by an account that may do no more than it says.
+#[test]
+fn an_account_of_its_own_is_enough() {
+    let guide = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/guide/several-machines.md"
+    ));
+    let guide = guide.expect("the guide");
+    let line = guide.lines().find(|line| line.starts_with("ACL SETUSER")).expect("a line");
+    let machines = Machines::new();
+    machines.stream.command(&line.split(' ').collect::<Vec<_>>()).expect("an account");
+    let url = format!("redis://pagewell:secret@127.0.0.1:{}/1", machines.stream.port());
+    let config = format!("[stream]\nurl = {url:?}\nlag_max = \"1s\"\n");
+    let [here, there] = [machines.site.serve(&config), machines.site.serve(&config)];
+    [&here, &there].into_iter().for_each(|one| stored(one, ONE));
+    post(&here, "/write.php?n=1&to=new");
+    assert_eq!(get(&there, ONE).text(), "1=new", "{}{}", here.log(), there.log());
+    // What everything is done with when a machine takes its leave, and is forgotten.
+    drop(there);
+    assert!(!is_late(&post(&here, "/write.php?n=1&to=newer")));
+    let all = || machines.stream.command(&["-n", "1", "HVALS", "pagewell/read"]).expect("a list");
+    assert_eq!(all().matches("gone").count(), 1);
+    until("it is forgotten", || all().matches("gone").count() == 0);
+}
+
+#[test]
+fn what_cannot_be_used_says_why() {
+    let machines = Machines::new();
+    let password = Valkey::start(&["--requirepass", "secret"]).expect("a server");
+    machines.stream.command(&["SET", "pagewell", "x"]).expect("a value");
+    let port = password.port();
+    for (url, part) in [
+        (
+            format!("redis://localhost?socket={}", machines.stream.socket().display()),
+            "wrong kind of value",
+        ),
+        (format!("redis://127.0.0.1:{port}"), "NOAUTH"),
+        (format!("redis://:wrong@127.0.0.1:{port}"), "WRONGPASS"),
+    ] {
+        let root = format!("[site]\nroot = {:?}", machines.site.root());
+        let file = machines.site.config(&format!("[stream]\nurl = {url:?}\n{root}"), "");
+        let (text, good) = check(&file.display().to_string());
+        assert!(!good && text.contains(part), "{url}: {text}");
+    }
+    let url = format!("redis://:secret@127.0.0.1:{port}/3");
+    let root = format!("[site]\nroot = {:?}", machines.site.root());
+    let file = machines.site.config(&format!("[stream]\nurl = {url:?}\n{root}"), "");
+    let (text, good) = check(&file.display().to_string());
+    assert!(good, "{text}");
+}
+
+fn check(file: &str) -> (String, bool) {
+    output(Command::new(binary()).args(["check", "--config", file]))
+}
+
+fn run(pagewell: &Pagewell, args: &[&str]) -> (String, bool) {
+    output(Command::new(binary()).args(args).args(["--admin", &pagewell.admin().to_string()]))
+}
+
+fn output(command: &mut Command) -> (String, bool) {
+    let output = command.output().expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}

@@ -1,0 +1,243 @@
+//! Limits on connections and on slow clients, against the real binary: what each does at its bound, that
+//! those within it are served, and that it is counted by its name. Nothing here decides how fast a machine
+//! is: who is slow is so by far, and goes on until it is noticed.
+
+use acceptance::{Raw, Site, binary, client, counter, is_hit, until};
+use harness::{Client, Pagewell};
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+use std::io::Read;
+use std::time::Duration;
+
+const PAGE: &str = "<?php keep(); echo 'whole';";
+/// Between two bytes of somebody who is slow; how many of them it takes is up to the machine.
+const SLOWLY: Duration = Duration::from_millis(10);
+
+/// How often a limit was reached, as JSON and as a metric say.
+fn hit(pagewell: &Pagewell, limit: &str) -> u64 {
+    let mut admin = Client::new(pagewell.admin().clone());
+    let stats = admin.get("/v1/stats").expect("an answer");
+    let stats: Value = serde_json::from_slice(&stats.content).expect("JSON");
+    let count = stats["limits_hit"][limit].as_u64().unwrap_or_else(|| panic!("no {limit}"));
+    let metrics = admin.get("/metrics").expect("an answer");
+    let line = format!("\npagewell_limits_hit_total{{limit=\"{limit}\"}} {count}\n");
+    assert!(metrics.text().contains(&line), "{}", metrics.text());
+    count
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n")
+}
+
+#[test]
+fn who_comes_when_all_connections_are_taken_waits_for_one() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("[limits]\nconnections = 2\n");
+    let mut held: Vec<_> = (0..2).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
+    for one in &mut held {
+        assert_eq!(one.answer().content, "whole");
+    }
+    let mut waits = Raw::with(&pagewell, get("/page.php"));
+    until("somebody waits", || hit(&pagewell, "connections") > 0);
+    assert_eq!(counter(&pagewell, "connections"), 2);
+    held.pop();
+    assert_eq!(waits.answer().content, "whole");
+}
+
+#[test]
+fn an_address_has_so_many_connections_and_another_has_its_own() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let (plain, proxied) = (site.at("plain.sock"), site.at("proxied.sock"));
+    let config = format!(
+        "proxy_protocol = \"unix:{}\"\ntrusted_proxies = [\"unix\"]\nconnections_exempt = []\n\
+         [limits]\nconnections_per_address = 3\n",
+        proxied.display()
+    );
+    let file = site.config(&config, "").display().to_string();
+    let sockets = [&plain, &proxied].map(|socket| format!("unix:{}", socket.display()));
+    let pagewell = site.serve_with_args(&[
+        "--config",
+        &file,
+        "--listen",
+        "127.0.0.1:0",
+        "--listen",
+        &sockets[0],
+        "--listen",
+        &sockets[1],
+    ]);
+    let mut held: Vec<_> = (0..3).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
+    for one in &mut held {
+        assert_eq!(one.answer().content, "whole");
+    }
+    assert_eq!(Raw::with(&pagewell, get("/page.php")).rest(), "", "the fourth is closed");
+    assert_eq!(hit(&pagewell, "connections_per_address"), 1);
+    // A proxy's connections are its clients', who are named only by the PROXY protocol.
+    let ask = |socket: &std::path::Path, first: &str| {
+        let mut client = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
+        std::io::Write::write_all(&mut client, format!("{first}{}", get("/page.php")).as_bytes())
+            .expect("sent");
+        client
+    };
+    let served = |client: &mut std::os::unix::net::UnixStream| {
+        let mut begin = [0; 12];
+        client.read_exact(&mut begin).is_ok() && begin == *b"HTTP/1.1 200"
+    };
+    let mut many: Vec<_> = (0..8).map(|_| ask(&plain, "")).collect();
+    assert!(many.iter_mut().all(served));
+    let from = |host: u8| format!("PROXY TCP4 192.0.2.{host} 192.0.2.99 1000 80\r\n");
+    let mut named: Vec<_> = (0..4).map(|_| ask(&proxied, &from(1))).collect();
+    assert_eq!(named.iter_mut().filter_map(|one| served(one).then_some(())).count(), 3);
+    assert!(served(&mut ask(&proxied, &from(2))));
+    assert_eq!(hit(&pagewell, "connections_per_address"), 2);
+    // Whose connection has ended may open another.
+    drop(held);
+    until("they have ended", || {
+        Raw::with(&pagewell, get("/page.php").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"))
+            .rest()
+            .ends_with("whole")
+    });
+}
+
+#[test]
+fn loopback_is_not_counted_unless_that_is_said() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("[limits]\nconnections_per_address = 3\n");
+    let mut held: Vec<_> = (0..20).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
+    assert!(held.iter_mut().all(|one| one.answer().content == "whole"));
+    assert_eq!(hit(&pagewell, "connections_per_address"), 0);
+}
+
+/// An address at which nobody accepts: the kernel lets no further connection in, and says nothing.
+fn silent() -> (std::net::SocketAddr, Vec<std::net::TcpStream>, std::net::TcpListener) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let any: std::net::SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(&any.into()).expect("a port");
+    socket.listen(0).expect("it listens");
+    let listener = std::net::TcpListener::from(socket);
+    let at = listener.local_addr().expect("bound");
+    let connect = || std::net::TcpStream::connect_timeout(&at, Duration::from_millis(200)).ok();
+    let held = std::iter::from_fn(connect).take(8).collect::<Vec<_>>();
+    assert!(held.len() < 8, "everybody is let in");
+    (at, held, listener)
+}
+
+#[test]
+fn an_origin_that_cannot_be_reached_is_waited_for_so_long() {
+    let (at, _held, _listener) = silent();
+    let site = Site::new(&[]);
+    let root = format!("site.root = {:?}\nphp.at = \"{at}\"", site.root());
+    for origin in [format!("site.origin = \"http://{at}\""), root] {
+        let file = site.at("away.toml");
+        let config = format!("{origin}\n[limits]\norigin_connect_timeout = \"50ms\"\n");
+        std::fs::write(&file, config).expect("written");
+        let args = ["--memory", "64M", "--config", &file.display().to_string()];
+        let pagewell = Pagewell::start(binary(), &args).expect("it starts");
+        let answer = client(&pagewell).get("/index.php").expect("an answer");
+        assert_eq!(answer.status, 504, "{answer:?}");
+        let status = answer.header("cache-status").expect("it says why");
+        assert!(status.contains("timed-out"), "{status}");
+        assert_eq!(hit(&pagewell, "origin_connect_timeout"), 1, "{origin}");
+        // It was never asked.
+        assert_eq!(hit(&pagewell, "origin_timeout"), 0, "{origin}");
+    }
+}
+
+#[test]
+fn the_last_request_of_a_connection_is_answered_and_says_so() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("[limits]\nconnection_requests = 5\n");
+    let mut raw = Raw::connect(&pagewell);
+    for number in 1..=5 {
+        raw.send(get("/page.php"));
+        let answer = raw.answer();
+        assert_eq!(answer.content, "whole");
+        assert_eq!(answer.header("connection") == Some("close"), number == 5, "{}", answer.head);
+    }
+    assert_eq!(raw.rest(), "");
+    assert_eq!(hit(&pagewell, "connection_requests"), 1);
+    // Whoever sends all of them at once gets as many answers, and no more.
+    let mut raw = Raw::with(&pagewell, get("/page.php").repeat(9));
+    assert_eq!(raw.rest().matches("HTTP/1.1 200").count(), 5);
+}
+
+#[test]
+fn content_that_comes_too_slowly_is_refused_though_it_never_stops() {
+    let site = Site::new(&[("form.php", "<?php echo strlen(file_get_contents('php://input'));")]);
+    let pagewell = site.serve("[limits]\nbody_timeout = \"300ms\"\nbody_rate = \"100K\"\n");
+    let head = "POST /form.php HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n";
+    // Nor does it help to have been fast at first.
+    for (number, first) in [0, 900_000].into_iter().enumerate() {
+        let mut slow = Raw::with(&pagewell, head);
+        slow.send("a".repeat(first));
+        while hit(&pagewell, "body_rate") == number as u64 {
+            slow.send("a");
+            std::thread::park_timeout(SLOWLY);
+        }
+        let answer = slow.answer();
+        assert_eq!(answer.status, 408);
+        assert!(answer.content.contains("content-too-slow"), "{}", answer.content);
+        assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    }
+    // As much at once is taken.
+    let all = "a".repeat(1_000_000);
+    let answer = client(&pagewell).post("/form.php", &all).expect("an answer");
+    assert_eq!(answer.text(), "1000000");
+}
+
+#[test]
+fn content_that_trickles_in_takes_no_place_at_the_origin() {
+    let site = Site::new(&[
+        ("page.php", PAGE),
+        ("form.php", "<?php echo strlen(file_get_contents('php://input'));"),
+    ]);
+    let pagewell = site.serve("[php]\nchildren = 1\n");
+    let length = "POST /form.php HTTP/1.1\r\nHost: a.test\r\nContent-Length: 100\r\n\r\n";
+    let chunks = "POST /form.php HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut slow: Vec<_> = (0..8)
+        .map(|number| match number % 2 {
+            0 => Raw::with(&pagewell, format!("{length}{}", "a".repeat(40))),
+            _ => Raw::with(&pagewell, format!("{chunks}28\r\n{}\r\n", "a".repeat(40))),
+        })
+        .collect();
+    until("all have come", || counter(&pagewell, "forwards") == 8);
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    let page = client(&pagewell).get("/page.php").expect("an answer");
+    assert_eq!(page.text(), "whole", "PHP's only child is free");
+    for (number, one) in slow.iter_mut().enumerate() {
+        match number % 2 {
+            0 => one.send("a".repeat(60)),
+            _ => one.send(format!("3c\r\n{}\r\n0\r\n\r\n", "a".repeat(60))),
+        }
+        assert_eq!(one.answer().content, "100");
+    }
+    // Without it, all of it waits on the disk.
+    let pagewell = site.serve("[limits]\nbody_ahead = \"0\"\n[php]\nchildren = 1\n");
+    let mut slow = Raw::with(&pagewell, format!("{length}{}", "a".repeat(40)));
+    until("it is there", || counter(&pagewell, "uploads_bytes") > 0);
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    slow.send("a".repeat(60));
+    assert_eq!(slow.answer().content, "100");
+}
+
+#[test]
+fn a_client_that_takes_too_little_is_cut_off() {
+    let long = "<?php for ($i = 0; $i < 64; $i++) { out(str_repeat('y', 1048576)); }";
+    let site = Site::new(&[("page.php", PAGE), ("long.php", long)]);
+    site.file("file.txt", "x".repeat(1 << 20));
+    let pagewell = site.serve("[limits]\nwrite_timeout = \"2s\"\nwrite_rate = \"1G\"\n");
+    let mut slow = Raw::with(&pagewell, get("/long.php"));
+    slow.until("yyyy");
+    // More of it than the system keeps for a connection waits for this client.
+    while hit(&pagewell, "write_rate") + hit(&pagewell, "write_timeout") == 0 {
+        let mut piece = vec![0; 256 << 10];
+        let _ = slow.stream().read(&mut piece).expect("there is more");
+        std::thread::park_timeout(SLOWLY);
+    }
+    assert_eq!((hit(&pagewell, "write_rate"), hit(&pagewell, "write_timeout")), (1, 0));
+    assert!(!slow.rest().ends_with("0\r\n\r\n"), "it does not look whole");
+    // Who takes all of it is served, and so is everybody else.
+    let mut other = client(&pagewell);
+    assert_eq!(other.get("/file.txt").expect("an answer").content.len(), 1 << 20);
+    assert_eq!(other.get("/page.php").expect("an answer").text(), "whole");
+    assert!(is_hit(&other.get("/page.php").expect("an answer")));
+}

@@ -1,0 +1,202 @@
+//! TLS and HTTP/2 against the real binary, by clients that are not ours: curl and openssl. TLS is
+//! served on a Unix socket, so that no port has to be known; certificates are made for each test.
+
+use acceptance::{Raw, Site, client, counter, until};
+use harness::Pagewell;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const PAGE: &str =
+    "<?php header('Cache-Control: max-age=60'); echo $_SERVER['HTTPS'] ?? 'off', ' ',
+    $_SERVER['REQUEST_SCHEME'] ?? '', ' ', $_SERVER['SERVER_PROTOCOL'], ' ',
+    strlen(file_get_contents('php://input')), ' ', $_SERVER['HTTP_COOKIE'] ?? '';";
+
+/// A site with certificates for these names, each in files named after it.
+fn site(names: &[&str]) -> Site {
+    let site = Site::new(&[("page.php", PAGE), ("file.txt", "a file")]);
+    for name in names {
+        certify(&site, name);
+    }
+    site
+}
+
+/// Makes a certificate for `name`; the key is there before the certificate is.
+fn certify(site: &Site, name: &str) -> String {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+    fs::write(site.at(&format!("{name}.key")), made.signing_key.serialize_pem()).expect("written");
+    fs::write(site.at(&format!("{name}.crt")), made.cert.pem()).expect("written");
+    made.cert.pem()
+}
+
+fn serve(site: &Site, names: &[&str], more: &str) -> Pagewell {
+    let socket = site.at("tls.sock");
+    let mut config = format!("listen_tls = \"unix:{}\"\n{more}\n", socket.display());
+    for name in names {
+        let path = |end: &str| site.at(&format!("{name}.{end}")).display().to_string();
+        config += &format!("[[tls]]\ncertificate = {:?}\nkey = {:?}\n", path("crt"), path("key"));
+    }
+    config += "[limits]\ncertificate_look = \"20ms\"\nhandshake_timeout = \"200ms\"\n";
+    site.serve(&config)
+}
+
+/// What curl says.
+fn curl(args: &[&str]) -> String {
+    let out = Command::new("curl")
+        .args(["--silent", "--show-error", "--include", "--insecure", "--max-time", "30"])
+        .args(args)
+        .output()
+        .expect("curl can be started");
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{args:?}: {said}{}", String::from_utf8_lossy(&out.stderr));
+    said.to_ascii_lowercase()
+}
+
+/// What curl says over TLS.
+fn curl_tls(site: &Site, args: &[&str]) -> String {
+    let socket = site.at("tls.sock").display().to_string();
+    curl(&[&["--unix-socket", socket.as_str()], args].concat())
+}
+
+/// The certificate that is shown to who asks for `name`, or what openssl says instead.
+fn shown(socket: &Path, name: &str, more: &[&str]) -> String {
+    let out = Command::new("openssl")
+        .args(["s_client", "-unix", &socket.display().to_string(), "-servername", name])
+        .args(more)
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl can be started");
+    let said = String::from_utf8_lossy(&out.stdout);
+    let begin = said.find("-----BEGIN CERTIFICATE").unwrap_or(0);
+    let end = said.find("-----END CERTIFICATE-----").map_or(said.len(), |at| at + 25);
+    said[begin..end].to_owned()
+}
+
+fn text(pem: &str) -> String {
+    pem.lines().map(str::trim).collect()
+}
+
+#[test]
+fn both_versions_of_http_share_pages_over_tls() {
+    let site = site(&["a.test"]);
+    let pagewell = serve(&site, &["a.test"], "");
+    let url = "https://a.test/page.php";
+    let first = curl_tls(&site, &["--http2", url]);
+    assert!(first.starts_with("http/2 200"), "{first}");
+    assert!(first.contains("fwd=uri-miss"), "{first}");
+    assert!(first.contains("on https http/2.0 0"), "{first}");
+    let second = curl_tls(&site, &["--http1.1", url]);
+    assert!(second.starts_with("http/1.1 200") && second.contains("pagewell; hit"), "{second}");
+    let both = curl_tls(&site, &["--http2", url, "https://a.test/file.txt"]);
+    assert!(both.contains("pagewell; hit") && both.contains("a file"), "{both}");
+    // The scheme is part of the key.
+    let plain = client(&pagewell).get("/page.php").expect("an answer");
+    assert!(plain.text().starts_with("off http"), "{plain:?}");
+    assert_eq!(counter(&pagewell, "renders"), 2);
+    assert_eq!(counter(&pagewell, "http2_connections"), 2);
+}
+
+#[test]
+fn tls_1_2_and_1_3_and_no_other() {
+    let site = site(&["a.test"]);
+    let pagewell = serve(&site, &["a.test"], "");
+    let socket = site.at("tls.sock");
+    for version in ["-tls1_2", "-tls1_3"] {
+        assert!(shown(&socket, "a.test", &[version]).contains("BEGIN CERT"), "{version}");
+    }
+    let old = ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"];
+    assert!(!shown(&socket, "a.test", &old).contains("BEGIN CERT"));
+    // Neither what is no handshake, nor one that never comes.
+    let plain = Command::new("curl")
+        .args(["-sS", "--max-time", "30", "--unix-socket", &socket.display().to_string()])
+        .arg("http://a.test/file.txt")
+        .output()
+        .expect("curl can be started");
+    assert!(!String::from_utf8_lossy(&plain.stdout).contains("a file"));
+    let silent = std::os::unix::net::UnixStream::connect(&socket).expect("it accepts");
+    until("the silent one is let go", || counter(&pagewell, "handshakes_failed") >= 3);
+    until("and nothing is left of them", || counter(&pagewell, "connections") == 0);
+    drop(silent);
+}
+
+#[test]
+fn certificates_by_name_and_new_ones_without_a_restart() {
+    let names = ["a.test", "*.b.test"];
+    let site = site(&names);
+    let pagewell = serve(&site, &names, "");
+    let socket = site.at("tls.sock");
+    let on_disk = |name: &str| {
+        text(&fs::read_to_string(site.at(&format!("{name}.crt"))).expect("a certificate"))
+    };
+    let shows = |name: &str| text(&shown(&socket, name, &[]));
+    assert_eq!(shows("a.test"), on_disk("a.test"));
+    assert_eq!(shows("x.b.test"), on_disk("*.b.test"));
+    assert_eq!(shows("stranger.test"), on_disk("a.test"));
+    // A broken pair: the old ones stay, and the log says which file it is.
+    let old = on_disk("a.test");
+    fs::write(site.at("a.test.key"), "no key").expect("written");
+    until("the log says so", || pagewell.log().contains("certificates-unusable"));
+    assert!(pagewell.log().contains("a.test.key"), "{}", pagewell.log());
+    assert_eq!(shows("a.test"), old);
+    let new = text(&certify(&site, "a.test"));
+    assert_ne!(new, old);
+    until("the new one is shown", || shows("a.test") == new);
+}
+
+#[test]
+fn http2_in_the_clear() {
+    let site = site(&[]);
+    let pagewell = site.serve("[limits]\nbody_bytes = \"1M\"\nuri_bytes = 200\n");
+    let url = |path: &str| format!("http://{}{path}", pagewell.address());
+    let h2 = |args: &[&str]| curl(&[&["--http2-prior-knowledge"], args].concat());
+    let page = url("/page.php");
+    let first = h2(&[&page]);
+    assert!(first.starts_with("http/2 200") && first.contains("fwd=uri-miss"), "{first}");
+    let content = site.at("content");
+    fs::write(&content, vec![b'x'; 300_000]).expect("written");
+    let upload = format!("@{}", content.display());
+    let post = h2(&["--data-binary", &upload, "-H", "cookie: a=1", "-H", "cookie: b=2", &page]);
+    assert!(post.contains("300000 a=1; b=2"), "{post}");
+    let long = url(&format!("/{}", "x".repeat(300)));
+    assert!(h2(&[&long]).contains("http/2 414"));
+    assert!(h2(&["-X", "TRACE", &page]).contains("http/2 405"));
+    // The POST has dropped the page.
+    assert!(h2(&[&page]).contains("fwd=uri-miss"));
+    let head = h2(&["--head", &page]);
+    assert!(head.contains("pagewell; hit") && head.contains("content-length"), "{head}");
+    until("all have gone", || counter(&pagewell, "connections") == 0);
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+}
+
+#[test]
+fn what_only_begins_like_http2_is_http1_or_nothing() {
+    let site = site(&[]);
+    let pagewell = site.serve("[limits]\nheader_timeout = \"200ms\"\n");
+    let mut raw = Raw::with(&pagewell, "P");
+    raw.send("UT /file.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(raw.answer().status, 405);
+    assert_eq!(Raw::with(&pagewell, "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n").answer().status, 400);
+    assert_eq!(Raw::with(&pagewell, "PRI * HT").answer().status, 408);
+    let mut empty_line = Raw::with(&pagewell, "\r\nGET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(empty_line.answer().content, "a file");
+}
+
+#[test]
+fn visitors_in_the_clear_are_sent_to_https() {
+    let site = site(&["a.test"]);
+    site.file(".well-known/acme-challenge/token", "the token");
+    let pagewell = serve(&site, &["a.test"], "https_redirect = 308");
+    let mut raw = Raw::connect(&pagewell);
+    for target in ["/page.php?a=b", "/file.txt"] {
+        raw.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        let answer = raw.answer();
+        assert_eq!(answer.status, 308);
+        assert_eq!(answer.header("location"), Some(&*format!("https://a.test{target}")));
+    }
+    raw.send("GET /.well-known/acme-challenge/token HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert_eq!(raw.answer().content, "the token");
+    assert!(curl_tls(&site, &["https://a.test/page.php"]).starts_with("http/2 200"));
+    assert!(curl_tls(&site, &["https://a.test/page.php"]).contains("pagewell; hit"));
+    raw.send("GET /page.php HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert_eq!(raw.answer().status, 308, "nor from memory");
+}

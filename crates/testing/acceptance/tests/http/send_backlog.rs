@@ -1,0 +1,271 @@
+//! Clients that ask for long pages and do not read them, against the real binary: what is in memory for
+//! them is bounded (`limits.client_backlog_bytes`), the slowest are cut off, over HTTP/1.1 and HTTP/2, and who reads beside
+//! them gets all of his page. Each client has a receive buffer of a few kilobytes, so that what it does not
+//! read waits in Pagewell.
+
+use acceptance::{binary, client, counter, is_hit, limit_hit, slow_client, until};
+use harness::{Pagewell, PrivateDir, page_origin};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+/// What each page has.
+const PAGE_BYTES: usize = 3 << 20;
+const MEMORY_BYTES: usize = 32 << 20;
+const BACKLOG_BYTES: usize = 12 << 20;
+/// Clients that do not read. Four of their pages may wait, and ten fit the store.
+const CLIENTS: usize = 60;
+const CUT_MIN: u64 = 40;
+/// What the process may have besides: buffers of pages that come, of which two may be growing at a time.
+const BESIDE_BYTES: usize = 32 << 20;
+
+/// Pagewell before an origin whose every address is another page.
+struct Served {
+    pagewell: Pagewell,
+    _dir: PrivateDir,
+    /// What was resident at first.
+    resident: usize,
+}
+
+fn serve() -> Served {
+    let dir = PrivateDir::temporary("backlog").expect("a directory can be made");
+    let config = dir.path().join("pagewell.toml");
+    let text = format!(
+        "memory = \"{MEMORY_BYTES}\"\n[limits]\nclient_backlog_bytes = \"{BACKLOG_BYTES}\"\npage_bytes = \"4M\"\n"
+    );
+    fs::write(&config, text).expect("a file can be written");
+    let origin = format!("http://{}", page_origin(PAGE_BYTES).expect("an origin"));
+    let config = config.display().to_string();
+    let args = ["--origin", &origin, "--config", &config];
+    let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
+    let resident = pagewell.rss_bytes() as usize;
+    Served { pagewell, _dir: dir, resident }
+}
+
+impl Served {
+    /// How many were cut off.
+    fn cut(&self) -> u64 {
+        limit_hit(&self.pagewell, "client_backlog_bytes")
+    }
+
+    fn backlog(&self) -> usize {
+        counter(&self.pagewell, "client_backlog_bytes") as usize
+    }
+
+    fn is_bounded(&self) {
+        until("what waits is within its bound", || self.backlog() <= BACKLOG_BYTES);
+        let resident = self.pagewell.rss_bytes() as usize - self.resident;
+        assert!(
+            resident <= MEMORY_BYTES + BACKLOG_BYTES + BESIDE_BYTES,
+            "{resident} bytes are resident"
+        );
+    }
+
+    /// Whoever asks for a page of his own, and the next after it has come.
+    fn each(&self, mut ask: impl FnMut(usize), mut meanwhile: impl FnMut()) {
+        for number in 0..CLIENTS {
+            let before = counter(&self.pagewell, "stored");
+            ask(number);
+            until("it has come", || counter(&self.pagewell, "stored") > before);
+            meanwhile();
+            self.is_bounded();
+        }
+    }
+}
+
+/// One that has asked over HTTP/1.1.
+fn asks(pagewell: &Pagewell, target: &str) -> TcpStream {
+    let mut stream = slow_client(pagewell);
+    let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("sent");
+    stream
+}
+
+/// What comes until the end; none where it breaks off.
+fn all_of(stream: &mut TcpStream) -> Option<usize> {
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).ok()?;
+    let head = all.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    Some(all.len() - head).filter(|bytes| *bytes == PAGE_BYTES)
+}
+
+#[test]
+fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
+    let served = serve();
+    let mut fair = asks(&served.pagewell, "/fair");
+    until("it has come", || counter(&served.pagewell, "stored") == 1);
+    let mut piece = vec![0; PAGE_BYTES / CLIENTS - (1 << 10)];
+    let (mut held, mut read) = (Vec::new(), 0);
+    served.each(
+        |number| held.push(asks(&served.pagewell, &format!("/slow/{number}"))),
+        || {
+            fair.read_exact(&mut piece).expect("he gets more of it");
+            read += piece.len();
+        },
+    );
+    until("the slowest are cut off", || served.cut() >= CUT_MIN);
+    let mut rest = Vec::new();
+    fair.read_to_end(&mut rest).expect("he gets the rest");
+    assert!(read + rest.len() > PAGE_BYTES, "head and content");
+    // Those who were not cut off can still read; who asks for another page gets it.
+    let whole = held.iter_mut().filter_map(all_of).count();
+    assert!((1..=CLIENTS - CUT_MIN as usize).contains(&whole), "{whole} got all of it");
+    let other = client(&served.pagewell).get("/other").expect("an answer");
+    assert_eq!(other.content.len(), PAGE_BYTES);
+    until("nothing waits", || served.backlog() == 0);
+}
+
+#[test]
+fn nor_do_pages_of_the_store_that_are_replaced_while_they_wait() {
+    let served = serve();
+    let mut reader = client(&served.pagewell).host("a.test");
+    let mut held = Vec::new();
+    for number in 0..CLIENTS {
+        assert_eq!(reader.get("/page").expect("an answer").content.len(), PAGE_BYTES);
+        let before = counter(&served.pagewell, "hits");
+        held.push(asks(&served.pagewell, "/page"));
+        until("it is a hit", || counter(&served.pagewell, "hits") > before);
+        let everything = served.pagewell.invalidate(r#"{"all":true}"#);
+        assert_eq!(everything.expect("an answer").status, 200, "the {number}th");
+        served.is_bounded();
+    }
+    until("the slowest are cut off", || served.cut() >= CUT_MIN);
+    let whole = held.iter_mut().filter_map(all_of).count();
+    assert!((1..=CLIENTS - CUT_MIN as usize).contains(&whole), "{whole} got all of it");
+    until("nothing waits", || served.backlog() == 0);
+}
+
+#[test]
+fn a_page_of_the_store_is_not_counted_however_many_wait_for_it() {
+    let served = serve();
+    let mut reader = client(&served.pagewell).host("a.test");
+    assert_eq!(reader.get("/page").expect("an answer").content.len(), PAGE_BYTES);
+    let mut held: Vec<_> = (0..CLIENTS).map(|_| asks(&served.pagewell, "/page")).collect();
+    until("they are waited for", || counter(&served.pagewell, "hits") >= CLIENTS as u64);
+    assert_eq!(served.backlog(), 0);
+    assert_eq!(held.iter_mut().filter_map(all_of).count(), CLIENTS);
+    assert_eq!(served.cut(), 0);
+    assert!(is_hit(&reader.get("/page").expect("an answer")));
+}
+
+/// A client that speaks HTTP/2 (RFC 9113).
+struct Http2(TcpStream);
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+
+impl Http2 {
+    fn begin(pagewell: &Pagewell) -> Http2 {
+        let mut http2 = Http2(slow_client(pagewell));
+        http2.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("sent");
+        http2.frame(SETTINGS, 0, 0, &[]).expect("sent");
+        http2
+    }
+
+    fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> io::Result<()> {
+        let length = (payload.len() as u32).to_be_bytes();
+        let head = [&length[1..], &[kind, flags], &stream.to_be_bytes()[..]].concat();
+        self.0.write_all(&[&head, payload].concat())
+    }
+
+    fn get(&mut self, stream: u32, path: &str) -> io::Result<()> {
+        self.get_with(stream, path, &[])
+    }
+
+    /// Each field a literal, or one of the table's first; `more` follows them.
+    fn get_with(&mut self, stream: u32, path: &str, more: &[u8]) -> io::Result<()> {
+        let path = [&[0x04, path.len() as u8], path.as_bytes()].concat();
+        let block = [&[0x82, 0x86][..], &path, &[0x01, 6], b"a.test", more].concat();
+        self.frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
+    }
+
+    /// Reads a frame, and allows as much again as it has; returns how much content it had, and whether it
+    /// was the last.
+    fn read(&mut self) -> io::Result<(usize, bool)> {
+        let mut head = [0; 9];
+        self.0.read_exact(&mut head)?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        self.0.read_exact(&mut vec![0; length as usize])?;
+        if head[3] != DATA {
+            return Ok((0, false));
+        }
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        for stream in [0, stream].into_iter().filter(|_| length > 0) {
+            self.frame(WINDOW_UPDATE, 0, stream, &length.to_be_bytes())?;
+        }
+        Ok((length as usize, head[4] & END_STREAM != 0))
+    }
+
+    /// Reads at least so much content, or to the end.
+    fn read_some(&mut self, bytes: usize) -> usize {
+        let mut read = 0;
+        while read < bytes {
+            let (more, is_last) = self.read().expect("he gets more of it");
+            read += more;
+            if is_last {
+                break;
+            }
+        }
+        read
+    }
+}
+
+#[test]
+fn nor_do_pages_that_are_asked_for_over_http2() {
+    let served = serve();
+    let mut fair = Http2::begin(&served.pagewell);
+    fair.get(1, "/fair").expect("sent");
+    until("it has come", || counter(&served.pagewell, "stored") == 1);
+    let (mut held, mut read) = (Vec::new(), 0);
+    served.each(
+        |number| {
+            // The windows stay as they begin.
+            let mut http2 = Http2::begin(&served.pagewell);
+            http2.get(1, &format!("/slow/{number}")).expect("sent");
+            held.push(http2);
+        },
+        || read += fair.read_some(PAGE_BYTES / CLIENTS - (16 << 10)),
+    );
+    until("the slowest are cut off", || served.cut() >= CUT_MIN);
+    read += fair.read_some(PAGE_BYTES - read);
+    assert_eq!(read, PAGE_BYTES);
+    drop(held);
+    until("nothing waits", || served.backlog() == 0);
+}
+
+#[test]
+fn a_connection_of_http2_with_many_requests_is_cut_off_as_one() {
+    let served = serve();
+    let mut http2 = Http2::begin(&served.pagewell);
+    for number in 0..20 {
+        http2.get(2 * number + 1, &format!("/slow/{number}")).expect("sent");
+    }
+    until("it is cut off", || served.cut() == 1);
+    until("nothing waits", || served.backlog() == 0);
+    let mut content = Vec::new();
+    let _ = http2.0.read_to_end(&mut content);
+    assert!(content.len() < PAGE_BYTES, "what the windows had");
+}
+
+#[test]
+fn a_byte_of_a_page_does_not_hold_on_to_all_of_it() {
+    const WINDOW_OF_NONE: [u8; 6] = [0, 4, 0, 0, 0, 0];
+    const RANGE: &[u8] = b"\x00\x05range\x09bytes=0-0";
+    let served = serve();
+    let mut reader = client(&served.pagewell).host("a.test");
+    let mut http2 = Http2::begin(&served.pagewell);
+    http2.frame(SETTINGS, 0, 0, &WINDOW_OF_NONE).expect("sent");
+    for number in 0..CLIENTS {
+        let path = format!("/page/{number}");
+        assert_eq!(reader.get(&path).expect("an answer").content.len(), PAGE_BYTES);
+        let before = counter(&served.pagewell, "hits");
+        http2.get_with(2 * number as u32 + 1, &path, RANGE).expect("sent");
+        until("it is a hit", || counter(&served.pagewell, "hits") > before);
+        served.is_bounded();
+    }
+    assert_eq!((served.cut(), served.backlog()), (0, 0));
+}

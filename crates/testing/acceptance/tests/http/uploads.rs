@@ -1,0 +1,349 @@
+//! Content of requests, against the real binary: all of it is there before a place at the origin is taken, in
+//! memory or on the disk, so that slow uploads take no PHP and none that breaks off is run; and what becomes
+//! of it where there is no room.
+
+use acceptance::http2::flag::END_HEADERS;
+use acceptance::http2::kind::{DATA, HEADERS};
+use acceptance::{
+    BOUND, Frames, Raw, Site, asked, before_origin, binary, block_of, client, counter, until,
+};
+use harness::{Pagewell, Signal, Wait};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Command;
+
+const PAGE: &str = "<?php keep(); echo 'whole';";
+/// Says how much came, and what of it.
+const FORM: &str = "<?php note('ran'); $all = file_get_contents('php://input');
+    echo $_SERVER['CONTENT_LENGTH'] ?? 'none', ' ', strlen($all), ' ', md5($all);";
+/// More than is kept in memory, and than any buffer on the way takes.
+const LONG: usize = 300_000;
+
+fn site() -> Site {
+    Site::new(&[("page.php", PAGE), ("form.php", FORM)])
+}
+
+fn post(length: usize) -> String {
+    format!("POST /form.php HTTP/1.1\r\nHost: a.test\r\nContent-Length: {length}\r\n\r\n")
+}
+
+const CHUNKED: &str =
+    "POST /form.php HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+fn letters(count: usize) -> Vec<u8> {
+    (0..count).map(|at| b'a' + (at % 23) as u8).collect()
+}
+
+/// What the script says of content, the sum made by another program.
+fn said_of(site: &Site, content: &[u8]) -> String {
+    let file = site.at("content");
+    std::fs::write(&file, content).expect("it is written");
+    let sum = Command::new("md5sum").arg(&file).output().expect("md5sum is there").stdout;
+    let sum = String::from_utf8_lossy(&sum).split(' ').next().expect("a sum").to_owned();
+    format!("{} {} {sum}", content.len(), content.len())
+}
+
+/// All that has come of content that is longer than memory keeps is on the disk by now.
+fn on_the_disk(pagewell: &Pagewell, at_least: usize) {
+    until("it is on the disk", || counter(pagewell, "uploads_bytes") >= at_least as u64);
+}
+
+fn nothing_is_left(pagewell: &Pagewell) {
+    until("nothing is left of it", || {
+        counter(pagewell, "uploads_bytes") == 0 && counter(pagewell, "origin_places_taken") == 0
+    });
+}
+
+fn limit(pagewell: &Pagewell, name: &str) -> u64 {
+    let metrics =
+        harness::Client::new(pagewell.admin().clone()).get("/metrics").expect("an answer");
+    let start = format!("pagewell_limits_hit_total{{limit=\"{name}\"}} ");
+    let text = metrics.text();
+    let line = text.lines().find_map(|line| line.strip_prefix(&start)).expect("it is counted");
+    line.parse().expect("a number")
+}
+
+#[test]
+fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
+    let site = site();
+    let pagewell = site.serve("[php]\nchildren = 2\n");
+    let content = letters(LONG);
+    let (begin, rest) = content.split_at(200_000);
+    let mut slow: Vec<_> = (0..6)
+        .map(|number| {
+            let head = if number % 2 == 0 { post(LONG) } else { format!("{CHUNKED}30d40\r\n") };
+            let mut raw = Raw::with(&pagewell, head);
+            raw.send(begin);
+            raw
+        })
+        .collect();
+    // But for what may still be in memory.
+    on_the_disk(&pagewell, 6 * (begin.len() - (64 << 10)));
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    for n in 0..4 {
+        let page = client(&pagewell).get(&format!("/page.php?n={n}")).expect("an answer");
+        assert_eq!(page.text(), "whole");
+    }
+    let form = client(&pagewell).post("/form.php", "x=1").expect("an answer");
+    assert_eq!(form.text(), said_of(&site, b"x=1"));
+    let said = said_of(&site, &content);
+    for (number, raw) in slow.iter_mut().enumerate() {
+        raw.send(if number % 2 == 0 { "" } else { "\r\n186a0\r\n" });
+        raw.send(rest);
+        raw.send(if number % 2 == 0 { "" } else { "\r\n0\r\n\r\n" });
+        assert_eq!(raw.answer().content, said, "{number}");
+    }
+    nothing_is_left(&pagewell);
+}
+
+#[test]
+fn content_that_breaks_off_never_reaches_a_script() {
+    let site = site();
+    let pagewell = site.serve("[limits]\nbody_timeout = \"1s\"\n");
+    let content = letters(LONG - 2);
+    for head in [post(LONG), format!("{CHUNKED}493e0\r\n")] {
+        for ends in ["closed", "half-closed", "silent"] {
+            let mut raw = Raw::with(&pagewell, &head);
+            raw.send(&content);
+            on_the_disk(&pagewell, 64 << 10);
+            match ends {
+                "closed" => drop(raw),
+                "half-closed" => {
+                    raw.finish_sending();
+                    assert_eq!(raw.answer().status, 400);
+                }
+                _ => assert_eq!(raw.answer().status, 408),
+            }
+            nothing_is_left(&pagewell);
+        }
+    }
+    // It is run as soon as the last byte has come, and was not before.
+    assert!(!site.has_note("ran"));
+    let mut raw = Raw::with(&pagewell, post(LONG));
+    raw.send(&content);
+    raw.send("zz");
+    assert_eq!(raw.answer().status, 200);
+    assert!(site.has_note("ran"));
+}
+
+#[test]
+fn an_http_origin_never_hears_of_content_that_breaks_off() {
+    let (pagewell, origin, _site) = before_origin("");
+    for head in [post(LONG), format!("{CHUNKED}493e0\r\n")] {
+        let mut raw = Raw::with(&pagewell, &head);
+        raw.send(letters(LONG - 2));
+        on_the_disk(&pagewell, 64 << 10);
+        assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+        drop(raw);
+        nothing_is_left(&pagewell);
+    }
+    origin.set_nonblocking(true).expect("can be set");
+    assert!(origin.accept().is_err(), "nothing was sent to it");
+}
+
+/// A request of HTTP/2 whose content never comes to its end: with and without its length.
+fn stalled(frames: &mut Frames, stream: u32) {
+    const POST: u8 = 0x83;
+    const LENGTH: &[u8] = b"\x00\x0econtent-length\x06100000";
+    let more = if stream % 4 == 1 { LENGTH } else { b"" };
+    assert!(frames.send(HEADERS, END_HEADERS, stream, &block_of(POST, "/form.php", more)));
+    assert!(frames.send(DATA, 0, stream, &letters(10_000)));
+}
+
+#[test]
+fn stalled_uploads_on_one_connection_take_no_place_at_an_http_origin() {
+    let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 2\n");
+    let mut frames = Frames::begin(&pagewell, &[]);
+    (0..6).for_each(|number| stalled(&mut frames, 2 * number + 1));
+    until("all have come", || counter(&pagewell, "forwards") == 6);
+    assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
+    let mut other = Raw::with(&pagewell, "GET /page HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    let (mut at_origin, head) = asked(&origin);
+    assert!(head.starts_with("get /page "), "{head}");
+    at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("written");
+    assert_eq!(other.answer().content, "ok");
+}
+
+#[test]
+fn what_came_in_chunks_goes_to_an_http_origin_with_its_length() {
+    let (pagewell, origin, _site) = before_origin("");
+    let mut raw = Raw::with(&pagewell, format!("{CHUNKED}3\r\nabc\r\n"));
+    raw.send("2\r\nde\r\n0\r\n\r\n");
+    let (mut at_origin, head) = asked(&origin);
+    assert!(head.contains("content-length: 5\r\n"), "{head}");
+    assert!(!head.contains("transfer-encoding"), "{head}");
+    let mut content = [0; 5];
+    at_origin.read_exact(&mut content).expect("the content");
+    assert_eq!(&content, b"abcde");
+}
+
+#[test]
+fn all_uploads_together_have_so_much_of_the_disk() {
+    let site = site();
+    let pagewell = site.serve("[limits]\nbody_disk = \"1M\"\n");
+    let mut first = Raw::with(&pagewell, post(1_000_000));
+    first.send(letters(999_999));
+    on_the_disk(&pagewell, 900_000);
+    let mut second = Raw::with(&pagewell, post(LONG));
+    second.send(letters(LONG));
+    let answer = second.answer();
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.content.contains("content-no-room"), "{}", answer.content);
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!(limit(&pagewell, "body_disk"), 1);
+    assert!(!site.has_note("ran"), "nothing of it was run");
+    // What fits into memory is served.
+    let short = letters(1_000);
+    let form = client(&pagewell).post("/form.php", std::str::from_utf8(&short).expect("letters"));
+    assert_eq!(form.expect("an answer").text(), said_of(&site, &short));
+    first.send("z");
+    assert_eq!(first.answer().status, 200);
+    nothing_is_left(&pagewell);
+    let mut third = Raw::with(&pagewell, post(LONG));
+    third.send(letters(LONG));
+    assert_eq!(third.answer().content, said_of(&site, &letters(LONG)));
+}
+
+#[test]
+fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
+    let site = site();
+    // A sixteenth of it is room for one slow form, and files have none.
+    let file = site.config("memory = \"1M\"\n[limits]\nbody_disk = \"0\"\n", "");
+    let args = [&site.root().display().to_string(), "--config", &file.display().to_string()];
+    let pagewell = Pagewell::start(binary(), &args).expect("it starts");
+    let is_refused = || {
+        let mut other = Raw::with(&pagewell, post(1_000));
+        other.send(letters(500));
+        other.finish_sending();
+        other.answer().status == 503
+    };
+    let mut slow = Raw::connect(&pagewell);
+    until("it has the room", || {
+        slow = Raw::with(&pagewell, post(64 << 10));
+        slow.send(letters((64 << 10) - 1));
+        // Who asks may have been in its way.
+        (0..100).any(|_| is_refused())
+    });
+    let form = client(&pagewell).post("/form.php", "x=1").expect("an answer");
+    assert_eq!(form.text(), said_of(&site, b"x=1"));
+    slow.send("z");
+    assert_eq!(slow.answer().status, 200);
+}
+
+/// A long upload, and what is said to it.
+fn upload(pagewell: &Pagewell, length: usize) -> acceptance::Answer {
+    let mut raw = Raw::with(pagewell, post(length));
+    raw.send(letters(length));
+    raw.answer()
+}
+
+#[test]
+fn where_the_disk_takes_nothing_that_is_said_and_nothing_is_run() {
+    let site = site();
+    let uploads = site.at("uploads");
+    std::fs::create_dir(&uploads).expect("it is made");
+    let pagewell = site.serve(&format!("uploads = {uploads:?}\n"));
+    assert_eq!(upload(&pagewell, LONG).status, 200);
+    assert_eq!(std::fs::read_dir(&uploads).expect("it is there").count(), 0, "they have no names");
+    site.clear_notes();
+    std::fs::remove_dir(&uploads).expect("it goes");
+    let answer = upload(&pagewell, LONG);
+    assert_eq!(answer.status, 507, "{answer:?}");
+    assert!(answer.content.contains("content-not-kept"), "{}", answer.content);
+    assert!(pagewell.log().contains("content-not-kept"), "{}", pagewell.log());
+    assert!(!site.has_note("ran"));
+    let form = client(&pagewell).post("/form.php", "x=1").expect("an answer");
+    assert_eq!(form.text(), said_of(&site, b"x=1"));
+    nothing_is_left(&pagewell);
+}
+
+#[test]
+fn a_full_disk_is_said_at_once() {
+    let site = site();
+    let uploads = site.at("uploads");
+    std::fs::create_dir(&uploads).expect("it is made");
+    let Some(_mounted) = Mounted::of(&uploads, "1m") else {
+        println!("not run: only root can make a small disk");
+        return;
+    };
+    let pagewell = site.serve(&format!("uploads = {uploads:?}\n"));
+    assert_eq!(upload(&pagewell, 900_000).status, 200);
+    site.clear_notes();
+    let answer = upload(&pagewell, 2_000_000);
+    assert_eq!(answer.status, 507, "{answer:?}");
+    let log = pagewell.log();
+    assert!(log.contains("content-not-kept") && log.contains("os error 28"), "{log}");
+    assert!(!site.has_note("ran"));
+    // And what it had is there for others.
+    nothing_is_left(&pagewell);
+    assert_eq!(upload(&pagewell, 900_000).status, 200);
+}
+
+/// A file system in memory, taken away with its owner.
+struct Mounted<'p>(&'p Path);
+
+impl Mounted<'_> {
+    fn of<'p>(at: &'p Path, size: &str) -> Option<Mounted<'p>> {
+        let size = format!("size={size}");
+        let mut mount = Command::new("mount");
+        let said = mount.args(["-t", "tmpfs", "-o", &size, "none"]).arg(at).output().ok()?;
+        said.status.success().then_some(Mounted(at))
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-l"]).arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_said_at_the_start() {
+    let site = site();
+    let file = site.config(&format!("uploads = {:?}\n", site.at("nowhere")), "");
+    let args = [&site.root().display().to_string(), "--config", &file.display().to_string()];
+    let why = Pagewell::start(binary(), &args).expect_err("it does not start").to_string();
+    assert!(why.contains("uploads") && why.contains("no file can be made there"), "{why}");
+}
+
+#[test]
+fn who_expects_it_is_told_to_send_all_of_it() {
+    let site = site();
+    let pagewell = site.serve("");
+    let head = post(LONG).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    let mut raw = Raw::with(&pagewell, head);
+    let interim = raw.until("\r\n\r\n");
+    assert!(interim.starts_with("HTTP/1.1 100 "), "{interim:?}");
+    raw.send(letters(LONG));
+    assert_eq!(raw.answer().content, said_of(&site, &letters(LONG)));
+}
+
+#[test]
+fn over_http2_it_is_collected_too() {
+    let site = site();
+    let pagewell = site.serve("");
+    let content = letters(5_000_000);
+    let said = said_of(&site, &content);
+    let file = site.at("content").display().to_string();
+    let url = format!("http://{}/form.php", pagewell.address());
+    let mut curl = Command::new("curl");
+    curl.args(["-s", "--http2-prior-knowledge", "--data-binary"]).arg(format!("@{file}")).arg(url);
+    let got = curl.output().expect("curl is there");
+    assert_eq!(String::from_utf8_lossy(&got.stdout), said, "{got:?}");
+    nothing_is_left(&pagewell);
+}
+
+#[test]
+fn an_upload_on_its_way_is_in_hand_when_pagewell_is_told_to_stop() {
+    let site = site();
+    let mut pagewell = site.serve("");
+    let content = letters(LONG);
+    let mut raw = Raw::with(&pagewell, post(LONG));
+    raw.send(&content[..200_000]);
+    on_the_disk(&pagewell, 64 << 10);
+    pagewell.signal(Signal::TERM);
+    until("nobody new is let in", || !pagewell.address().accepts());
+    raw.send(&content[200_000..]);
+    assert_eq!(raw.answer().content, said_of(&site, &content));
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+}

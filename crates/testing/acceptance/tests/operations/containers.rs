@@ -1,0 +1,153 @@
+//! The container file, without a container: everything that it names is there, and what it runs, runs. What
+//! an engine does with it is not tested here, for none is at hand.
+
+use acceptance::{BOUND, Site, binary, until};
+use harness::{Address, Pagewell, PhpFpm, PoolOptions, PrivateDir, Signal, Wait};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(top().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Instructions and what they are about, lines that go on put together.
+fn instructions() -> Vec<(String, String)> {
+    let text = text("contrib/container/Containerfile").replace("\\\n", " ");
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    lines
+        .map(|line| {
+            let (word, rest) = line.split_once(' ').unwrap_or_else(|| panic!("alone: {line}"));
+            (word.to_owned(), rest.trim().to_owned())
+        })
+        .collect()
+}
+
+fn all<'a>(instructions: &'a [(String, String)], word: &'a str) -> impl Iterator<Item = &'a str> {
+    instructions.iter().filter(move |(found, _)| found == word).map(|(_, rest)| rest.as_str())
+}
+
+/// What an instruction in the form of a list runs.
+fn list(text: &str) -> Vec<String> {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn what_it_names_is_there_and_it_is_nobody_of_importance() {
+    let all_of_it = instructions();
+    let known = [
+        "FROM",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+        "ENV",
+        "USER",
+        "VOLUME",
+        "EXPOSE",
+        "STOPSIGNAL",
+        "HEALTHCHECK",
+        "ENTRYPOINT",
+        "CMD",
+    ];
+    for (word, _) in &all_of_it {
+        assert!(known.contains(&word.as_str()), "{word}");
+    }
+    // As the service's unit has it.
+    let unit = text("contrib/systemd/pagewell.service");
+    let set: Vec<&str> = all(&all_of_it, "ENV").collect();
+    let known: Vec<&str> =
+        unit.lines().filter_map(|line| line.strip_prefix("Environment=")).collect();
+    assert_eq!(set, known);
+    let rust = text("Cargo.toml");
+    let version = rust.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let version = version.expect("it is said").trim_matches('"');
+    let from: Vec<&str> = all(&all_of_it, "FROM").collect();
+    assert!(from[0].contains(&format!("rust:{version}")), "{from:?}: {version}");
+    assert_eq!(from.len(), 2);
+    // One release of Debian, or the program would not find its libraries.
+    assert!(from.iter().all(|from| from.contains("bookworm")), "{from:?}");
+    for copied in all(&all_of_it, "COPY") {
+        match copied.strip_prefix("--from=build ") {
+            Some(built) => assert_eq!(built, "/src/target/release/pagewell /usr/bin/pagewell"),
+            None => {
+                let source = copied.split(' ').next().expect("a source");
+                assert!(top().join(source).exists(), "{source}");
+            }
+        }
+    }
+    let runs: Vec<&str> = all(&all_of_it, "RUN").collect();
+    assert!(runs[0].contains("cargo build --locked --release -p pagewell --bin pagewell"));
+    let user = all(&all_of_it, "USER").next().expect("somebody");
+    let (uid, gid) = user.split_once(':').expect("both");
+    assert!(uid.parse::<u32>().is_ok_and(|uid| uid > 999) && uid == gid, "{user}");
+    assert!(runs[1].contains(&format!("--uid {uid}")) && runs[1].contains(&format!("--gid {gid}")));
+    for volume in list(all(&all_of_it, "VOLUME").next().expect("some")) {
+        assert!(runs[1].contains(&volume), "{volume} is made");
+    }
+    assert_eq!(all(&all_of_it, "STOPSIGNAL").collect::<Vec<_>>(), ["SIGTERM"]);
+    let ignored = text(".dockerignore");
+    assert!(ignored.lines().any(|line| line == "target"), "{ignored}");
+}
+
+/// The configuration of the image, with what is elsewhere here put in its place.
+fn configuration(site: &Site, changed: &BTreeMap<&str, String>) -> PathBuf {
+    let mut text = text("contrib/container/pagewell.toml");
+    for (from, to) in changed {
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        text = text.replace(from, to);
+    }
+    let path = site.at("container.toml");
+    fs::write(&path, text).expect("written");
+    path
+}
+
+fn run(command: &[String], admin: &str) -> Output {
+    assert_eq!(command[0], "/usr/bin/pagewell");
+    Command::new(binary()).args(&command[1..]).args(["--admin", admin]).output().expect("it runs")
+}
+
+#[test]
+fn what_it_runs_serves_and_says_that_it_does() {
+    let all_of_it = instructions();
+    let only = |word: &'static str| all(&all_of_it, word).next().expect("it is there");
+    let entry = list(only("ENTRYPOINT"));
+    assert_eq!(entry, ["/usr/bin/pagewell"]);
+    let command = list(only("CMD"));
+    assert_eq!(command, ["serve", "--config", "/etc/pagewell/pagewell.toml"]);
+    let copied = all(&all_of_it, "COPY").any(|copied| copied.ends_with(command[2].as_str()));
+    assert!(copied, "the configuration is in the image");
+    let exposed = only("EXPOSE");
+    let site = Site::new(&[("index.php", "<?php echo 'by php';"), ("file.txt", "a file")]);
+    let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
+    let php = PhpFpm::start(dir, &PoolOptions::default()).expect("php-fpm starts");
+    let listen = format!("listen = \":{exposed}\"");
+    let changed = BTreeMap::from([
+        (listen.as_str(), "listen = \"127.0.0.1:0\"".to_owned()),
+        ("admin = \"127.0.0.1:8081\"", "admin = \"127.0.0.1:0\"".to_owned()),
+        ("\"/var/www/html\"", format!("{:?}", site.root())),
+        ("\"php:9000\"", format!("\"unix:{}\"", php.socket().display())),
+        ("\"/var/lib/pagewell\"", format!("{:?}", site.at("snapshots"))),
+    ]);
+    // The image has it.
+    std::fs::create_dir(site.at("snapshots")).expect("a directory can be made");
+    let file = configuration(&site, &changed);
+    let mut serve = Command::new(binary());
+    serve.arg(&command[0]).arg(&command[1]).arg(&file);
+    let dir = PrivateDir::temporary("container").expect("a directory can be made");
+    let mut pagewell = Pagewell::start_command(dir, &mut serve).expect("it starts");
+    assert_eq!(acceptance::client(&pagewell).get("/").expect("an answer").text(), "by php");
+    let health = only("HEALTHCHECK");
+    let health = list(health.split_once("CMD ").expect("a command").1);
+    let Address::Tcp(admin) = pagewell.admin().clone() else { panic!("TCP") };
+    until("it is ready", || run(&health, &admin.to_string()).status.success());
+    pagewell.signal(Signal::TERM);
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+    let said = run(&health, &admin.to_string());
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("no Pagewell answers"));
+}

@@ -1,0 +1,119 @@
+//! `pagewell explain` and `pagewell offenders` as an operator uses them, on the real binary with a real
+//! php-fpm: why a page never hits, what dropped it, which pages a tag is in; over a Unix socket and with a
+//! token, too. What they say in each case is in the stories (`tests/scenarios/explain`).
+
+use acceptance::{Site, binary, client, is_hit};
+use harness::{Address, Pagewell, Request};
+use std::fs;
+use std::process::{Command, Output};
+
+fn run(args: &[&str]) -> Output {
+    Command::new(binary()).args(args).output().expect("it runs")
+}
+
+fn said(args: &[&str]) -> String {
+    let output = run(args);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn admin(pagewell: &Pagewell) -> String {
+    match pagewell.admin() {
+        Address::Tcp(address) => address.to_string(),
+        Address::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+fn site() -> Site {
+    Site::new(&[
+        ("news.php", "<?php keep(3600); header('Cache-Groups: \"news:4\"'); echo 'news';"),
+        ("shop.php", "<?php session_start(); keep(3600); echo 'shop';"),
+        ("slow.php", "<?php usleep(120000); keep(3600); echo 'slow';"),
+        ("save.php", "<?php header('Cache-Group-Invalidation: \"news:4\"'); echo 'saved';"),
+    ])
+}
+
+#[test]
+fn an_operator_finds_out_why() {
+    let site = site();
+    let pagewell = site.serve("");
+    let admin = admin(&pagewell);
+    let explain = |args: &[&str]| said(&[&["explain", "--admin", &admin], args].concat());
+    let get = |path: &str| client(&pagewell).get(path).expect("an answer");
+
+    for _ in 0..3 {
+        assert!(!is_hit(&get("/shop.php")));
+    }
+    let shop = explain(&["/shop.php"]);
+    assert!(shop.contains("it sets the cookie `PHPSESSID` on every response"), "{shop}");
+    assert!(shop.contains("3 of 3 not stored"), "{shop}");
+    assert!(shop.contains("what to do"), "{shop}");
+
+    get("/news.php");
+    assert!(is_hit(&get("/news.php")));
+    let news = explain(&["/news.php"]);
+    assert!(news.contains("hit ") && news.contains("served once"), "{news}");
+    assert!(news.contains("made from    news:4"), "{news}");
+    let tagged = explain(&["--tag", "news:4"]);
+    assert!(tagged.starts_with("news:4: 1 page\n") && tagged.contains("/news.php"), "{tagged}");
+
+    let save = Request::new("POST", "/save.php").content(b"x");
+    client(&pagewell).send(&save).expect("an answer");
+    let news = explain(&["/news.php"]);
+    assert!(news.contains("dropped by the response to POST http://"), "{news}");
+    assert!(news.contains("/save.php (change ") && news.contains(", tag news:4)"), "{news}");
+    let changes = explain(&["--changes"]);
+    assert!(changes.contains("tag news:4; 1 dropped, 0 marked"), "{changes}");
+
+    let signed = explain(&["/news.php", "--cookie", "_ga=1", "--cookie", "PHPSESSID=topsecret"]);
+    assert!(signed.contains("the cookie `PHPSESSID`, which counts as a session's"), "{signed}");
+    assert!(!signed.contains("topsecret"), "{signed}");
+    let told = explain(&["/news.php", "--header", "Accept-Language: de", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["verdict"], "render");
+}
+
+#[test]
+fn offenders_are_listed_the_worst_first() {
+    let site = site();
+    let pagewell = site.serve("");
+    let get = |path: &str| client(&pagewell).get(path).expect("an answer");
+    for path in ["/shop.php", "/shop.php", "/slow.php", "/news.php?page=topsecret"] {
+        get(path);
+    }
+    let admin = admin(&pagewell);
+    let told = said(&["offenders", "--admin", &admin]);
+    let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in\n{told}"));
+    assert!(at("Renders that were not stored") < at("set-cookie  e.g. http"));
+    assert!(at("PHPSESSID (set)") > 0 && at("news.php?page=…") > 0);
+    let slowest = told.split("Slowest renders\n").nth(1).expect("a section");
+    assert!(slowest.lines().next().is_some_and(|line| line.contains("/slow.php")), "{told}");
+    assert!(!told.contains("topsecret"), "{told}");
+    let told = said(&["offenders", "--admin", &admin, "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["not_stored"][0]["count"], 2);
+}
+
+#[test]
+fn who_may_call_and_what_is_wrong_is_as_for_any_call() {
+    let site = site();
+    let token = site.at("token");
+    fs::write(&token, "0123456789abcdef").expect("can be written");
+    let pagewell = site.serve(&format!("admin_token_file = {token:?}\n"));
+    let (admin, token) = (admin(&pagewell), token.display().to_string());
+    let refused = run(&["explain", "/", "--admin", &admin]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("401"), "{refused:?}");
+    let right = said(&["explain", "/", "--admin", &admin, "--token-file", &token]);
+    assert!(right.contains("nothing is remembered"), "{right}");
+    for (args, code) in [
+        (&["explain"][..], 2),
+        (&["explain", "/a", "--tag", "b"], 2),
+        (&["explain", "--tag", "b", "--cookie", "a=b"], 2),
+        (&["explain", "/a", "--cookie", "a"], 2),
+        (&["explain", "/a", "--header", "a"], 2),
+    ] {
+        assert_eq!(run(args).status.code(), Some(code), "{args:?}");
+    }
+}

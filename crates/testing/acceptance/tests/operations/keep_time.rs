@@ -1,0 +1,55 @@
+//! The machine's clock is set while Pagewell runs: what others date is understood, and no page lives longer than it
+//! was to. The clock that is set is the one that Pagewell sees; the script reckons with it.
+
+use acceptance::{Site, client, counter, is_hit, until};
+use harness::{Client, Pagewell, Request, Response};
+
+/// Good for a minute by its own clock, which is so many seconds ahead.
+const PAGE: &str = r#"<?php
+header('Expires: ' . gmdate('D, d M Y H:i:s \G\M\T', time() + (int) $_GET['ahead'] + 60));
+echo 'page';
+"#;
+const HOURS_2: i64 = 7_200;
+
+fn set(pagewell: &Pagewell, seconds: i64, times: usize) {
+    let call = format!("{{\"set_ms\":{}}}", seconds * 1000);
+    let request = Request::new("POST", "/v1/clock")
+        .header("Content-Type", "application/json")
+        .content(call.as_bytes());
+    let answer = Client::new(pagewell.admin().clone()).send(&request).expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    until("it is noticed", || pagewell.log().matches("clock-moved").count() == times);
+}
+
+fn get(pagewell: &Pagewell, ahead: i64) -> Response {
+    client(pagewell).get(&format!("/page.php?ahead={ahead}")).expect("an answer")
+}
+
+/// How many seconds the page is still good for.
+fn ttl(response: &Response) -> i64 {
+    let said = response.header("cache-status").expect("it is said");
+    let (_, rest) = said.split_once("ttl=").expect(said);
+    rest.split(';').next().and_then(|ttl| ttl.parse().ok()).expect(said)
+}
+
+#[test]
+fn a_page_is_good_for_as_long_as_its_origin_says() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("");
+    assert!((1..=60).contains(&ttl(&get(&pagewell, 0))));
+    assert!(is_hit(&get(&pagewell, 0)));
+
+    // Ahead: what was good for a minute is not any more.
+    set(&pagewell, HOURS_2, 1);
+    assert!(!is_hit(&get(&pagewell, 0)));
+    let page = get(&pagewell, HOURS_2);
+    assert!((1..=60).contains(&ttl(&page)), "{:?}", page.header("cache-status"));
+    assert!(is_hit(&get(&pagewell, HOURS_2)));
+
+    // Back again: it would be good for two hours more.
+    set(&pagewell, -HOURS_2, 2);
+    assert!(!is_hit(&get(&pagewell, HOURS_2)));
+    assert!((1..=60).contains(&ttl(&get(&pagewell, 0))));
+    assert!(is_hit(&get(&pagewell, 0)));
+    assert_eq!(counter(&pagewell, "invalidations"), 2, "before and after");
+}

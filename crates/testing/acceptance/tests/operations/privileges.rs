@@ -1,0 +1,200 @@
+//! Started as root, Pagewell binds, reads, and goes on as somebody who may do nothing else: every thread of
+//! it, and the php-fpm that it starts. Only root can see this; the tests say so where somebody else runs them.
+
+use acceptance::{BOUND, Site, binary, client, counter, is_hit, until};
+use harness::{Address, Client, Pagewell, PrivateDir, Signal, Wait, cpu};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+
+/// Debian's own, in every system.
+const USER: &str = "www-data";
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("not run: only root can become somebody else");
+    }
+    is_root
+}
+
+/// The numbers of a user and his group.
+fn numbers(user: &str) -> (u32, u32) {
+    let all = fs::read_to_string("/etc/passwd").expect("it is there");
+    let line = all.lines().find(|line| line.starts_with(&format!("{user}:"))).expect("a user");
+    let mut fields = line.split(':').skip(2).map(|field| field.parse().expect("a number"));
+    (fields.next().expect("his"), fields.next().expect("his group's"))
+}
+
+/// What every thread of a process has of this line: real, effective, saved, for files.
+fn of_threads(pid: u32, line: &str) -> Vec<String> {
+    let all = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+    let status = all.map(|one| fs::read_to_string(one.path().join("status")).unwrap_or_default());
+    let value = |text: String| {
+        let found = text.lines().find_map(|one| one.strip_prefix(line).map(str::trim));
+        found.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    status.map(value).filter(|value| !value.is_empty()).collect()
+}
+
+/// A site that the user can read.
+fn site() -> Site {
+    let site =
+        Site::new(&[("index.php", "<?php keep(); echo posix_geteuid();"), ("file.txt", "a file")]);
+    let mode = fs::Permissions::from_mode(0o755);
+    let top = site.root().parent().expect("above it").to_owned();
+    fs::set_permissions(top, mode).expect("can be set");
+    site
+}
+
+#[test]
+fn every_thread_is_somebody_elses_and_so_is_php() {
+    if !is_root() {
+        return;
+    }
+    let (uid, gid) = numbers(USER);
+    let site = site();
+    let (snapshots, log) = (site.at("snapshots"), site.at("access.log"));
+    fs::create_dir(&snapshots).expect("a directory");
+    let config = format!(
+        "user = {USER:?}\n[snapshot]\ndirectory = {snapshots:?}\nunwatched = \"serve\"\n\
+         [access_log]\nto = {log:?}\n"
+    );
+    let mut pagewell = site.serve(&config);
+    let mut visitor = client(&pagewell);
+    let page = visitor.get("/").expect("an answer");
+    assert_eq!(page.text(), uid.to_string(), "a script of its php-fpm");
+    until("it is stored", || is_hit(&visitor.get("/").expect("an answer")));
+    let (users, groups) = (of_threads(pagewell.pid(), "Uid:"), of_threads(pagewell.pid(), "Gid:"));
+    assert!(users.len() > 1, "{users:?}");
+    assert!(users.iter().all(|four| *four == format!("{uid} {uid} {uid} {uid}")), "{users:?}");
+    assert!(groups.iter().all(|four| *four == format!("{gid} {gid} {gid} {gid}")), "{groups:?}");
+    let all = of_threads(pagewell.pid(), "Groups:");
+    assert!(all.iter().all(|all| !all.split(' ').any(|group| group == "0")), "{all:?}");
+    for line in ["CapEff:", "CapPrm:"] {
+        let all = of_threads(pagewell.pid(), line);
+        assert!(all.iter().all(|value| value.bytes().all(|digit| digit == b'0')), "{all:?}");
+    }
+    assert!(pagewell.log().contains("privileges-dropped"), "{}", pagewell.log());
+    // What was root's is his, so that he can go on with it.
+    let owner = |path: &Path| fs::metadata(path).expect("it is there").uid();
+    assert_eq!((owner(&snapshots), owner(&log)), (uid, uid));
+    fs::rename(&log, site.at("access.log.1")).expect("moved");
+    let parent = site.root().parent().expect("above it").to_owned();
+    chown(&parent, Some(uid), Some(gid)).expect("given");
+    pagewell.signal(Signal::HUP);
+    until("another file is written", || log.exists());
+    pagewell.stop();
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+    assert!(
+        fs::read_dir(&snapshots)
+            .expect("a list")
+            .flatten()
+            .any(|one| { one.file_name().to_string_lossy().ends_with(".snapshot") })
+    );
+    let again = site.serve(&config);
+    until("the pages are put in", || counter(&again, "snapshot_pages") == 1);
+}
+
+#[test]
+fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
+    if !is_root() {
+        return;
+    }
+    let site = site();
+    let path = site.at("listen.sock");
+    let file = site.config(&format!("user = {USER:?}\n"), "").display().to_string();
+    let start = |more: &[&str], admin: &str| {
+        let mut command = Command::new(binary());
+        command.arg("serve").arg(site.root()).args(["--memory", "64M", "--config", &file]);
+        command
+            .args(["--listen", &format!("unix:{}", path.display()), "--admin", admin])
+            .args(more);
+        let dir = PrivateDir::temporary("dropped").expect("a directory can be made");
+        Pagewell::start_command(dir, &mut command).expect("it starts")
+    };
+    let mut first = start(&[], "127.0.0.1:0");
+    assert_eq!(fs::metadata(&path).expect("a socket").uid(), numbers(USER).0);
+    let Address::Tcp(admin) = first.admin().clone() else { panic!("TCP") };
+    // Root takes over from who was root.
+    let mut next = start(&["--take-over"], &admin.to_string());
+    assert!(matches!(first.wait(BOUND), Wait::Ended(status) if status.success()));
+    let served = || {
+        let mut visitor = Client::new(Address::Unix(path.clone())).within(BOUND);
+        assert_eq!(visitor.get("/file.txt").expect("an answer").text(), "a file");
+    };
+    served();
+    // And so does he himself, on a signal.
+    next.signal(Signal::USR2);
+    // Whoever waits for it ends what it has started: not before.
+    until("it has ended", || !cpu::is_running(next.pid()));
+    served();
+    let log = next.log();
+    let pid = log.split("event=\"successor-started\" pid=").nth(1);
+    let pid = pid.and_then(|rest| rest.split_whitespace().next()).and_then(|pid| pid.parse().ok());
+    let pid: u32 = pid.unwrap_or_else(|| panic!("who is it? {log}"));
+    let id = rustix::process::Pid::from_raw(pid as i32).expect("a process");
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it runs");
+    until("its successor has ended", || !cpu::is_running(pid));
+    assert!(matches!(next.wait(BOUND), Wait::Ended(status) if status.success()), "{}", next.log());
+}
+
+/// How it ends, and what it says.
+fn fails(config: &str, more: &[&str]) -> String {
+    let site = site();
+    let file = site.config(config, "").display().to_string();
+    let mut command = match more {
+        [] => Command::new(binary()),
+        [program, rest @ ..] => {
+            let mut command = Command::new(program);
+            command.args(rest).arg(binary());
+            command
+        }
+    };
+    command.arg("serve").arg(site.root()).args(["--config", &file, "--admin", "127.0.0.1:0"]);
+    let said = command.args(["--listen", "127.0.0.1:0"]).output().expect("it runs");
+    assert_eq!(said.status.code(), Some(1));
+    String::from_utf8_lossy(&said.stderr).into_owned()
+}
+
+#[test]
+fn who_is_not_there_and_who_may_not_read_the_site_are_refused() {
+    for (config, part) in [
+        ("user = \"nobody-of-this-name\"\n", "no such user"),
+        ("user = \"www-data\"\ngroup = \"none-of-this-name\"\n", "no such group"),
+        ("user = \"root\"\n", "that is root"),
+        ("group = \"www-data\"\n", "needs user"),
+        ("user = \"www-data\"\n[php]\nuser = \"nobody\"\n", "php.user"),
+    ] {
+        let said = fails(config, &[]);
+        assert!(said.contains(part), "{config}: {said}");
+    }
+    if !is_root() {
+        return;
+    }
+    let said = fails(
+        "user = \"www-data\"\n",
+        &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"],
+    );
+    assert!(said.contains("only root can become somebody else"), "{said}");
+    let site = site();
+    fs::set_permissions(site.root(), fs::Permissions::from_mode(0o700)).expect("can be set");
+    let file = site.config("user = \"www-data\"\n", "").display().to_string();
+    let mut command = Command::new(binary());
+    command.arg("serve").arg(site.root()).args(["--config", &file, "--admin", "127.0.0.1:0"]);
+    let said = command.args(["--listen", "127.0.0.1:0"]).output().expect("it runs");
+    let error = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(error.contains("cannot read it"), "{error}");
+}
+
+#[test]
+fn who_stays_root_is_told_so() {
+    if !is_root() {
+        return;
+    }
+    let site = site();
+    let pagewell = site.serve("");
+    assert!(pagewell.log().contains("runs-as-root"), "{}", pagewell.log());
+    assert!(pagewell.log().contains("remedy="), "{}", pagewell.log());
+}

@@ -1,0 +1,167 @@
+//! Pagewell under a service manager of systemd's kind, which the test plays: what it is told, and the
+//! sockets that it hands over. And the units of `contrib/systemd`, as systemd reads them.
+
+use acceptance::{BOUND, Site, binary};
+use harness::{Client, Pagewell, PrivateDir, Signal, Wait};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The next message to the manager.
+fn told(manager: &UnixDatagram) -> String {
+    let mut bytes = [0; 1024];
+    let length = manager.recv(&mut bytes).expect("a message");
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+fn managed(site: &Site, name: &str, more: &[(&str, &str)]) -> Pagewell {
+    let mut command = Command::new(binary());
+    command.arg("serve").arg(site.root()).args(["--memory", "64M"]);
+    command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", name).envs(more.iter().copied());
+    let dir = PrivateDir::temporary("managed").expect("a directory can be made");
+    Pagewell::start_command(dir, &mut command).expect("pagewell starts")
+}
+
+#[test]
+fn the_manager_is_told_when_visitors_are_served_that_it_is_well_and_when_it_stops() {
+    let site = Site::new(&[("file.txt", "a file")]);
+    let path = site.at("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(BOUND)).expect("can be set");
+    let name = path.display().to_string();
+    let mut pagewell = managed(&site, &name, &[("WATCHDOG_USEC", "60000")]);
+    assert_eq!(told(&manager), "READY=1\nSTATUS=Serving");
+    assert_eq!(acceptance::client(&pagewell).get("/file.txt").expect("an answer").text(), "a file");
+    for _ in 0..5 {
+        // Nothing of php-fpm's, which speaks so as well.
+        assert_eq!(told(&manager), "WATCHDOG=1");
+    }
+    pagewell.signal(Signal::TERM);
+    let mut last = told(&manager);
+    while last == "WATCHDOG=1" {
+        last = told(&manager);
+    }
+    assert_eq!(last, "STOPPING=1\nSTATUS=Stopping");
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+}
+
+#[test]
+fn a_manager_with_a_name_that_is_no_files() {
+    let site = Site::new(&[]);
+    let name = format!("pagewell-test-{}", std::process::id());
+    let address = UnixAddress::from_abstract_name(&name).expect("a name");
+    let manager = UnixDatagram::bind_addr(&address).expect("a socket");
+    manager.set_read_timeout(Some(BOUND)).expect("can be set");
+    let more = [("WATCHDOG_USEC", "30000"), ("WATCHDOG_PID", "1")];
+    let mut pagewell = managed(&site, &format!("@{name}"), &more);
+    assert_eq!(told(&manager), "READY=1\nSTATUS=Serving");
+    // It is somebody else who is to be watched.
+    pagewell.stop();
+    assert_eq!(told(&manager), "STOPPING=1\nSTATUS=Stopping");
+}
+
+#[test]
+fn a_manager_that_is_not_there_is_no_reason_not_to_serve() {
+    let site = Site::new(&[("file.txt", "a file")]);
+    let pagewell = managed(&site, "/nowhere/notify", &[]);
+    assert_eq!(acceptance::client(&pagewell).get("/file.txt").expect("an answer").status, 200);
+    assert!(pagewell.log().contains("manager-unreachable"), "{}", pagewell.log());
+}
+
+/// Starts Pagewell with this socket as descriptor 3.
+fn handed(socket: OwnedFd, site: &Site, listen: &str) -> Child {
+    let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(binary()).arg("serve").arg(site.root());
+    command.args(["--memory", "64M", "--admin", "127.0.0.1:0", "--listen", listen]);
+    command.stdin(Stdio::from(socket)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("it starts")
+}
+
+fn end(mut child: Child) {
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it runs");
+    assert!(child.wait().expect("it ends").success());
+}
+
+/// Waits until it says that it serves.
+fn serves(child: &mut Child) -> String {
+    let out = child.stdout.take().expect("piped");
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line).expect("a line");
+    line
+}
+
+#[test]
+fn a_port_that_was_handed_over_outlives_the_process() {
+    let site = Site::new(&[("file.txt", "a file")]);
+    let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+    let number = port.local_addr().expect("bound").port();
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, number));
+    for _ in 0..2 {
+        let copy = port.try_clone().expect("a copy");
+        let mut child = handed(copy.into(), &site, &format!(":{number}"));
+        let line = serves(&mut child);
+        assert_eq!(line, format!("listening on http://0.0.0.0:{number}\n"));
+        assert_eq!(
+            Client::new(at).within(BOUND).get("/file.txt").expect("an answer").text(),
+            "a file"
+        );
+        end(child);
+        // The next one is let in by the next process.
+        std::net::TcpStream::connect(at).expect("connections wait");
+    }
+}
+
+#[test]
+fn the_file_of_a_unix_socket_that_was_handed_over_stays() {
+    let site = Site::new(&[("file.txt", "a file")]);
+    let path = site.at("listen.sock");
+    let socket = UnixListener::bind(&path).expect("a socket");
+    let mut child = handed(socket.into(), &site, &format!("unix:{}", path.display()));
+    serves(&mut child);
+    let address = harness::Address::Unix(path.clone());
+    assert_eq!(Client::new(address).get("/file.txt").expect("an answer").text(), "a file");
+    end(child);
+    assert!(path.exists());
+}
+
+#[test]
+fn a_socket_that_nothing_asks_for_is_refused() {
+    let site = Site::new(&[]);
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let number = port.local_addr().expect("bound").port();
+    let mut child = handed(port.into(), &site, "127.0.0.1:0");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let mut error = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
+    let right =
+        format!("handed over that listens at 127.0.0.1:{number}, but listen does not name it");
+    assert!(error.contains(&right), "{error}");
+}
+
+#[test]
+fn systemd_takes_the_units_for_well_formed() {
+    let dir = PrivateDir::temporary("units").expect("a directory can be made");
+    let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../contrib/systemd");
+    for name in ["pagewell.service", "pagewell.socket"] {
+        let text = std::fs::read_to_string(contrib.join(name)).expect("it is there");
+        let here = text.replace("/usr/bin/pagewell", &binary().display().to_string());
+        std::fs::write(dir.path().join(name), here).expect("can be written");
+    }
+    let unit = dir.path().join("pagewell.service");
+    let mut verify = Command::new("systemd-analyze");
+    let said = verify.args(["verify", "--man=no"]).arg(&unit).output().expect("it is there");
+    let error = String::from_utf8_lossy(&said.stderr).into_owned();
+    let ours: Vec<&str> = error.lines().filter(|line| line.contains("pagewell")).collect();
+    assert!(said.status.success() && ours.is_empty(), "{error}");
+    let mut security = Command::new("systemd-analyze");
+    security.args(["security", "--offline=true", "--threshold=30"]).arg(&unit);
+    let said = security.output().expect("it is there");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
+}

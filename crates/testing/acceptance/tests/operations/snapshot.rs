@@ -1,0 +1,487 @@
+//! Pages outlive the process: a restart keeps them, but for those that have changed meanwhile, whoever
+//! changed them; a process that is killed leaves the old snapshot or the new one; one that is damaged or
+//! somebody else's is refused.
+//!
+//! The truth is in files and in a MariaDB; a page is right if it shows what is there.
+
+mod database;
+
+use acceptance::{Site, binary, client, counter, is_hit, until};
+use harness::{Pagewell, Request, Response, Signal, StartReason, Wait};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Shows a file, and depends on a tag of its name.
+const FILE: &str = r#"<?php
+keep(3600);
+$n = basename($_GET['n']);
+header("Cache-Groups: \"file:$n\"");
+echo $n, '=', @file_get_contents(getenv('NOTES') . "/truth-$n"), str_repeat('.', 20000);
+"#;
+
+const PAGES: u32 = 20;
+/// Pages of which a snapshot takes more than one batch.
+const MORE_THAN_AT_ONCE: u64 = 300;
+
+/// A site whose truth is in files, told of by the control interface.
+struct Files {
+    site: Site,
+}
+
+impl Files {
+    fn new() -> Files {
+        Files { site: Site::new(&[("file.php", FILE)]) }
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.site.at("snapshots")
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory().join(name)
+    }
+
+    /// The journals that are there, in order.
+    fn journals(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.directory()).expect("a list").flatten();
+        let named = |path: &PathBuf| path.to_string_lossy().contains("journal-");
+        let mut found: Vec<PathBuf> = all.map(|entry| entry.path()).filter(named).collect();
+        found.sort();
+        found
+    }
+
+    fn config(&self, more: &str) -> String {
+        let directory = self.directory();
+        format!("{more}\n[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n")
+    }
+
+    fn serve(&self, more: &str) -> Pagewell {
+        self.site.serve(&self.config(more))
+    }
+
+    /// Starts, and waits until what was left is in.
+    fn serve_warm(&self) -> Pagewell {
+        let pagewell = self.serve("");
+        until("pages are put in", || counter(&pagewell, "snapshot_pages") > 0);
+        pagewell
+    }
+
+    /// The truth is another, and Pagewell is told.
+    fn change(&self, pagewell: &Pagewell, n: u32, truth: &str) {
+        fs::write(self.site.at("notes").join(format!("truth-{n}")), truth).expect("it is written");
+        let said = format!("{{\"tags\":[\"file:{n}\"]}}");
+        assert_eq!(pagewell.invalidate(&said).expect("an answer").status, 200);
+    }
+}
+
+fn path(n: u32) -> String {
+    format!("/file.php?n={n}")
+}
+
+/// The host is the same whatever the port is.
+fn get(pagewell: &Pagewell, path: &str) -> Response {
+    let request = Request::new("GET", path).header("Host", "paper.test");
+    client(pagewell).send(&request).expect("an answer")
+}
+
+fn fill(pagewell: &Pagewell) {
+    (0..PAGES).for_each(|n| stored(pagewell, &path(n)));
+}
+
+/// Asks until the page comes from memory.
+fn stored(pagewell: &Pagewell, path: &str) {
+    until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
+}
+
+fn stop(mut pagewell: Pagewell) {
+    pagewell.signal(Signal::TERM);
+    match pagewell.wait(acceptance::BOUND) {
+        Wait::Ended(status) => assert!(status.success(), "{status}: {}", pagewell.log()),
+        Wait::Running => panic!("it has not ended"),
+    }
+}
+
+#[test]
+fn a_restart_keeps_pages_and_does_not_wake_php() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    let before = get(&pagewell, &path(3));
+    stop(pagewell);
+    let pagewell = files.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), u64::from(PAGES));
+    for n in 0..PAGES {
+        let page = get(&pagewell, &path(n));
+        assert!(is_hit(&page), "{n}");
+        assert!(page.text().starts_with(&format!("{n}=.")), "{n}");
+    }
+    let after = get(&pagewell, &path(3));
+    for name in ["content-type", "etag", "cache-control", "date", "vary"] {
+        assert_eq!(after.header(name), before.header(name), "{name}");
+    }
+    assert_eq!(counter(&pagewell, "renders"), 0);
+    // They are pages like others.
+    files.change(&pagewell, 3, "new");
+    assert!(get(&pagewell, &path(3)).text().starts_with("3=new"));
+    assert_eq!(counter(&pagewell, "renders"), 1);
+}
+
+#[test]
+fn killed_while_it_writes_it_leaves_the_old_or_the_new() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // From at once to after the end of the writing.
+    for round in 0..10 {
+        let mut pagewell = files.serve_warm();
+        assert_eq!(counter(&pagewell, "snapshots_refused"), 0, "{}", pagewell.log());
+        let n = round % 7;
+        let last = format!("{}=round{}", (round + 6) % 7, round.max(1) - 1);
+        if round > 0 {
+            let page = get(&pagewell, &path((round + 6) % 7));
+            assert!(page.text().starts_with(&last), "what was told is not forgotten");
+        }
+        assert!(is_hit(&get(&pagewell, &path(PAGES - 1))), "what nobody changed is there");
+        files.change(&pagewell, n, &format!("round{round}"));
+        if round % 3 == 2 {
+            stored(&pagewell, &path(n));
+        }
+        pagewell.signal(Signal::TERM);
+        // However far it gets meanwhile: reading a counter takes a while, and the more of them the longer.
+        (0..round).for_each(|_| drop(pagewell.stats()));
+        pagewell.kill();
+    }
+}
+
+#[test]
+fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
+    let files = Files::new();
+    // The pages of one snapshot, whose number is the last.
+    let more = "";
+    let pagewell = files.site.serve(&format!("{}every = \"1s\"\n", files.config(more)));
+    fill(&pagewell);
+    let written = counter(&pagewell, "snapshots_written");
+    until("two more are written", || counter(&pagewell, "snapshots_written") >= written + 2);
+    files.change(&pagewell, 1, "told");
+    assert!(pagewell.invalidate("{\"prefixes\":[\"/other/\"]}").expect("an answer").status == 200);
+    let mut pagewell = pagewell;
+    pagewell.kill();
+    let mut pagewell = files.serve_warm();
+    let page = get(&pagewell, &path(1));
+    assert!(!is_hit(&page) && page.text().starts_with("1=told"));
+    assert!(is_hit(&get(&pagewell, &path(2))));
+    // And once more, without a new snapshot: the journal goes on where it ended.
+    files.change(&pagewell, 2, "told too");
+    pagewell.kill();
+    let mut pagewell = files.serve_warm();
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=told"));
+    assert!(get(&pagewell, &path(2)).text().starts_with("2=told too"));
+    assert!(is_hit(&get(&pagewell, &path(3))));
+    // What has no name is everything.
+    assert_eq!(pagewell.invalidate("{\"all\":true}").expect("an answer").status, 200);
+    pagewell.kill();
+    let pagewell = files.serve("");
+    until("all is read", || pagewell.log().contains("snapshot-loaded"));
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+    assert!(!is_hit(&get(&pagewell, &path(3))));
+}
+
+/// A page that may be served stale for long, until it is taken back.
+const TAKEN_BACK: &str = r#"<?php
+if (file_exists(getenv('NOTES') . '/gone')) {
+    http_response_code(404);
+    header('Cache-Control: no-store');
+    exit('gone');
+}
+header('Cache-Control: public, max-age=0, stale-while-revalidate=3600');
+echo 'one';
+"#;
+
+/// No change was told, but clients were answered 404.
+#[test]
+fn a_page_that_the_origin_took_back_does_not_come_back_when_it_is_killed() {
+    let files = Files::new();
+    files.site.file("page.php", TAKEN_BACK);
+    let pagewell = files.serve("");
+    stored(&pagewell, "/page.php");
+    stop(pagewell);
+    let mut pagewell = files.serve_warm();
+    assert_eq!(get(&pagewell, "/page.php").text(), "one");
+    fs::write(files.site.at("notes/gone"), "").expect("it is written");
+    until("it is taken back", || get(&pagewell, "/page.php").status == 404);
+    assert_eq!(counter(&pagewell, "superseded"), 1);
+    pagewell.kill();
+    let pagewell = files.serve("");
+    until("all is read", || pagewell.log().contains("snapshot-loaded"));
+    assert_eq!(get(&pagewell, "/page.php").status, 404);
+}
+
+/// Changes the first page's truth, when it may, and says so.
+const WRITE: &str = r#"<?php
+note('began');
+wait_for('go');
+file_put_contents(getenv('NOTES') . '/truth-1', 'written');
+header('Cache-Group-Invalidation: "file:1"');
+"#;
+
+/// Nobody will hear what it changes.
+#[test]
+fn killed_with_a_write_at_the_origin_it_starts_cold() {
+    let files = Files::new();
+    files.site.file("write.php", WRITE);
+    let began = files.site.at("notes/began");
+    let write = |pagewell: &Pagewell| {
+        let mut client = client(pagewell);
+        let form = Request::form("/write.php", "a=1").header("Host", "paper.test");
+        let written = std::thread::spawn(move || client.send(&form).map(|answer| answer.status));
+        until("it is at the origin", || began.exists());
+        written
+    };
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // One that has ended is no matter.
+    fs::write(files.site.at("notes/go"), "").expect("it is written");
+    let mut pagewell = files.serve_warm();
+    let written = write(&pagewell).join().expect("it ends");
+    assert_eq!(written.expect("an answer"), 200);
+    pagewell.kill();
+    fs::remove_file(files.site.at("notes/go")).expect("it is removed");
+    fs::remove_file(&began).expect("it is removed");
+    let mut pagewell = files.serve_warm();
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=written"));
+    assert!(is_hit(&get(&pagewell, &path(2))));
+
+    let written = write(&pagewell);
+    pagewell.kill();
+    assert!(written.join().expect("it ends").is_err());
+    fs::write(files.site.at("notes/truth-2"), "as well").expect("it is written");
+    let pagewell = files.serve("");
+    assert!(pagewell.log().contains("reason=\"in-hand\""), "{}", pagewell.log());
+    assert_eq!(counter(&pagewell, "snapshots_refused"), 1);
+    assert!(get(&pagewell, &path(2)).text().starts_with("2=as well"));
+}
+
+#[test]
+fn what_cannot_be_used_is_refused() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    let snapshot = files.at("site.snapshot");
+    let whole = fs::read(&snapshot).expect("it is there");
+    let journals = || files.journals();
+    let journal = journals().first().expect("there is one").clone();
+    let journal_bytes = fs::read(&journal).expect("it can be read");
+    let refused = |reason: &str, more: &str| {
+        let pagewell = files.serve(more);
+        until(reason, || counter(&pagewell, "snapshots_refused") == 1);
+        let said = format!("reason=\"{reason}\"");
+        assert!(pagewell.log().contains(&said), "{reason}: {}", pagewell.log());
+        assert!(!is_hit(&get(&pagewell, &path(1))), "{reason}");
+        let mut pagewell = pagewell;
+        pagewell.kill();
+        assert!(!snapshot.exists() && files.at("site.refused").exists(), "{reason}");
+    };
+    let put = |snapshot_bytes: &[u8], journal_bytes: &[u8]| {
+        journals().iter().for_each(|old| fs::remove_file(old).expect("it goes"));
+        fs::write(&snapshot, snapshot_bytes).expect("it is written");
+        fs::write(&journal, journal_bytes).expect("it is written");
+    };
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    put(&flipped, &journal_bytes);
+    refused("damaged", "");
+    put(&whole[..whole.len() / 2], &journal_bytes);
+    refused("cut-off", "");
+    put(b"This is no snapshot at all, but something else.", &journal_bytes);
+    refused("foreign", "");
+    put(&[&b"PwPages\n\xff"[..], &whole[9..]].concat(), &journal_bytes);
+    refused("other-version", "");
+    put(&whole, &journal_bytes);
+    refused("other-configuration", "[keys]\nlower_case = true\n");
+    put(&whole, &journal_bytes[..journal_bytes.len() - 1]);
+    refused("cut-off", "");
+    put(&whole, &journal_bytes);
+    fs::remove_file(&journal).expect("it goes");
+    refused("journal-missing", "");
+    put(&whole, &journal_bytes);
+    fs::write(files.at("site.running"), "another start of the system").expect("it is written");
+    refused("system-stopped", "");
+    // And it is whole: nothing of this was the test's own fault.
+    put(&whole, &journal_bytes);
+    let pagewell = files.serve_warm();
+    assert!(is_hit(&get(&pagewell, &path(1))));
+}
+
+#[test]
+fn where_the_disk_is_full_the_old_one_stays() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    for file in ["site.snapshot.new", "site.journal.new"] {
+        let pagewell = files.serve_warm();
+        files.change(&pagewell, 1, file);
+        std::os::unix::fs::symlink("/dev/full", files.at(file)).expect("a link can be made");
+        pagewell.signal(Signal::TERM);
+        let mut pagewell = pagewell;
+        assert!(
+            matches!(pagewell.wait(acceptance::BOUND), Wait::Ended(status) if status.success())
+        );
+        let log = pagewell.log();
+        assert!(log.contains("snapshot-not-written") && log.contains("os error 28"), "{log}");
+        drop(pagewell);
+        let pagewell = files.serve_warm();
+        assert!(get(&pagewell, &path(1)).text().starts_with(&format!("1={file}")));
+        assert!(is_hit(&get(&pagewell, &path(2))));
+        let _ = fs::remove_file(files.at(file));
+        stop(pagewell);
+    }
+}
+
+/// Without its pages, and none of them comes back when there is room again.
+#[test]
+fn where_the_disk_is_full_it_starts_all_the_same() {
+    let files = Files::new();
+    let running = files.at("site.running");
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // Written over in its place, it needs no room.
+    assert!(fs::read(&running).expect("it is there").starts_with(b"ended"));
+    fs::remove_file(&running).expect("it can be removed");
+    std::os::unix::fs::symlink("/dev/full", &running).expect("a link can be made");
+    let pagewell = files.serve("");
+    assert!(!is_hit(&get(&pagewell, &path(1))), "{}", pagewell.log());
+    assert!(is_hit(&get(&pagewell, &path(1))));
+    assert!(!files.at("site.snapshot").exists());
+    fs::remove_file(&running).expect("it can be removed");
+    stop(pagewell);
+    let pagewell = files.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 1);
+}
+
+#[test]
+fn a_snapshot_that_takes_too_long_at_the_stop_leaves_the_old_one() {
+    let files = Files::new();
+    // A batch of these is longer than what is put together before it is written.
+    files.site.file("many.php", "<?php keep(3600); echo str_repeat('.', 12000);");
+    let pagewell = files.serve("");
+    (0..MORE_THAN_AT_ONCE).for_each(|n| stored(&pagewell, &format!("/many.php?n={n}")));
+    stored(&pagewell, &path(1));
+    stop(pagewell);
+    let before = fs::read(files.at("site.snapshot")).expect("it was written");
+    let mut pagewell = files.serve("[limits]\nsnapshot_stop = \"20ms\"\n");
+    until("pages are put in", || counter(&pagewell, "snapshot_pages") > MORE_THAN_AT_ONCE);
+    files.change(&pagewell, 1, "new");
+    // A disk that is slow by far: whoever writes to it waits for a reader who takes his time.
+    let pipe = files.at("site.snapshot.new");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+    assert!(made.success());
+    pagewell.signal(Signal::TERM);
+    let (mut disk, mut taken) = (fs::File::open(&pipe).expect("it writes"), vec![0; 64 << 10]);
+    while disk.read(&mut taken).expect("a pipe") > 0 {
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    assert!(matches!(pagewell.wait(acceptance::BOUND), Wait::Ended(status) if status.success()));
+    let log = pagewell.log();
+    let said = log.lines().find(|line| line.contains("snapshot-not-written")).expect("it says so");
+    assert!(said.contains("interrupted"), "{log}");
+    assert_eq!(fs::read(files.at("site.snapshot")).expect("it stays"), before);
+    let pagewell = files.serve_warm();
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=new"));
+    assert!(is_hit(&get(&pagewell, "/many.php?n=2")));
+}
+
+/// From now on this process writes no file beyond so many bytes: the system takes what fits, and no more.
+/// That is so for its log as well.
+fn bound_files(pagewell: &Pagewell, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let pid = Pid::from_raw(pagewell.pid() as i32).expect("it has a number");
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(Some(pid), Resource::Fsize, limit).expect("it can be bounded");
+}
+
+/// A change is told of which the journal takes so many bytes, and no more.
+fn told_and_not_noted(files: &Files, pagewell: &Pagewell, journal: &Path, bytes: u64) {
+    let length = fs::metadata(journal).expect("it is there").len();
+    bound_files(pagewell, Some(length + bytes));
+    files.change(pagewell, 1, "not noted");
+    bound_files(pagewell, None);
+    assert!(get(pagewell, &path(1)).text().starts_with("1=not noted"));
+}
+
+#[test]
+fn a_change_that_cannot_be_noted_is_never_forgotten() {
+    let files = Files::new();
+    for bytes in [0, 1, 10, 20] {
+        let pagewell = files.serve("");
+        fill(&pagewell);
+        stop(pagewell);
+        let mut pagewell = files.serve_warm();
+        let journal = files.journals().pop().expect("there is one");
+        told_and_not_noted(&files, &pagewell, &journal, bytes);
+        assert!(!files.at("site.snapshot").exists(), "nothing is left to be relied on");
+        files.change(&pagewell, 2, "nor this");
+        pagewell.kill();
+        let pagewell = files.serve("");
+        assert!(get(&pagewell, &path(1)).text().starts_with("1=not noted"));
+        assert!(get(&pagewell, &path(2)).text().starts_with("2=nor this"));
+        assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+        stop(pagewell);
+    }
+}
+
+#[test]
+fn what_cannot_be_removed_cannot_be_read() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    // The directory is where nobody finds it, so that nothing can be removed. Not one byte of the change is
+    // taken: where the journal ends it is not torn.
+    let mut pagewell = files.serve_warm();
+    let away = files.site.at("away");
+    let journal =
+        away.join(files.journals().pop().expect("there is one").file_name().expect("a name"));
+    fs::rename(files.directory(), &away).expect("it can be moved");
+    told_and_not_noted(&files, &pagewell, &journal, 0);
+    files.change(&pagewell, 2, "nor this");
+    assert!(pagewell.log().contains("snapshot-not-removed"), "{}", pagewell.log());
+    pagewell.kill();
+    fs::rename(&away, files.directory()).expect("it can be moved");
+    assert!(files.at("site.snapshot").exists(), "it is still there");
+    let pagewell = files.serve("");
+    assert!(pagewell.log().contains("reason=\"cut-off\""), "{}", pagewell.log());
+    assert!(get(&pagewell, &path(1)).text().starts_with("1=not noted"));
+    assert!(get(&pagewell, &path(2)).text().starts_with("2=nor this"));
+    fill(&pagewell);
+    stop(pagewell);
+
+    // As soon as it can be removed it is: with the next change.
+    let mut pagewell = files.serve_warm();
+    let journal =
+        away.join(files.journals().pop().expect("there is one").file_name().expect("a name"));
+    fs::rename(files.directory(), &away).expect("it can be moved");
+    told_and_not_noted(&files, &pagewell, &journal, 0);
+    fs::rename(&away, files.directory()).expect("it can be moved");
+    assert!(files.at("site.snapshot").exists(), "it is still there");
+    files.change(&pagewell, 3, "nor that");
+    assert!(!files.at("site.snapshot").exists() && files.journals().is_empty());
+    pagewell.kill();
+}
+
+#[test]
+fn a_directory_is_one_process_s() {
+    let files = Files::new();
+    let _pagewell = files.serve("");
+    let file = files.site.config(&files.config(""), "").display().to_string();
+    let root = files.site.root().display().to_string();
+    let args = [root.as_str(), "--memory", "64M", "--config", &file];
+    let error = Pagewell::start(binary(), &args).expect_err("it does not start");
+    assert_eq!(error.reason, StartReason::Ended);
+    assert!(error.to_string().contains("another Pagewell has it"), "{error}");
+}

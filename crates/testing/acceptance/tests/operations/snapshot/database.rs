@@ -1,0 +1,180 @@
+//! Pages outlive the process beside a database that is followed: what has changed meanwhile is made anew, however
+//! long it was and whoever has noticed.
+
+use super::{get, stop, stored};
+use acceptance::{Site, counter, is_hit, until};
+use harness::{Client, MariaDb, MariaDbOptions, Pagewell, PrivateDir};
+
+const SHOW: &str = r#"<?php
+require 'db.php';
+keep(3600);
+$id = (int) $_GET['id'];
+header("Cache-Groups: \"news:$id\"");
+echo 'title=', db()->query("SELECT title FROM news WHERE id = $id")->fetchColumn();
+"#;
+
+/// A database that is followed, and a site of its pages.
+struct Paper {
+    database: MariaDb,
+    site: Site,
+}
+
+impl Paper {
+    fn new() -> Paper {
+        let dir = PrivateDir::temporary("snapshot").expect("a directory");
+        let options = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW"];
+        let options = MariaDbOptions { port: None, options: options.map(String::from).to_vec() };
+        let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
+        database.create_database("paper", "writer", "secret").expect("a database");
+        database.create_follower("localhost", "paper").expect("an account");
+        let sql = "USE paper;
+             CREATE TABLE news (id INT UNSIGNED PRIMARY KEY, title VARCHAR(50));
+             INSERT INTO news VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four');";
+        database.sql(sql).expect("tables");
+        let socket = database.socket().display();
+        let db = format!(
+            "<?php function db(): PDO {{ return new PDO('mysql:unix_socket={socket};dbname=paper', \
+             'writer', 'secret'); }}"
+        );
+        let site = Site::new(&[("db.php", &db), ("show.php", SHOW)]);
+        Paper { database, site }
+    }
+
+    fn serve(&self) -> Pagewell {
+        let (socket, directory) = (self.database.socket().display(), self.site.at("snapshots"));
+        self.site.serve(&format!(
+            "[snapshot]\ndirectory = {directory:?}\n\
+             [[database]]\nurl = \"mysql://follower:secret@localhost/paper?socket={socket}\"\n\
+             [[change]]\ntable = \"news\"\ntags = [\"news:{{id}}\"]\n"
+        ))
+    }
+
+    fn serve_warm(&self) -> Pagewell {
+        let pagewell = self.serve();
+        until("pages are put in", || pagewell.log().contains("snapshot-loaded"));
+        pagewell
+    }
+
+    fn set(&self, id: u32, title: &str) {
+        let sql = format!("UPDATE news SET title = '{title}' WHERE id = {id}");
+        self.database.sql_in("paper", &sql).expect("it runs");
+    }
+}
+
+fn show(id: u32) -> String {
+    format!("/show.php?id={id}")
+}
+
+#[test]
+fn what_the_database_has_changed_meanwhile_is_made_anew() {
+    let mut paper = Paper::new();
+    let pagewell = paper.serve();
+    (1..=4).for_each(|id| stored(&pagewell, &show(id)));
+    // Applied before the end, and applied by nobody.
+    paper.set(4, "vier");
+    until("it is applied", || get(&pagewell, &show(4)).text() == "title=vier");
+    stored(&pagewell, &show(4));
+    stop(pagewell);
+    paper.set(1, "eins");
+    let pagewell = paper.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 3, "{}", pagewell.log());
+    for (id, title) in [(2, "two"), (3, "three"), (4, "vier")] {
+        let page = get(&pagewell, &show(id));
+        assert!(is_hit(&page), "{id}");
+        assert_eq!(page.text(), format!("title={title}"));
+    }
+    assert_eq!(counter(&pagewell, "renders"), 0);
+    assert_eq!(get(&pagewell, &show(1)).text(), "title=eins");
+    // It is followed on.
+    paper.set(2, "zwei");
+    until("it is applied", || get(&pagewell, &show(2)).text() == "title=zwei");
+
+    // Killed, with the database stopped and started meanwhile: from the snapshot of before.
+    let mut pagewell = pagewell;
+    pagewell.kill();
+    paper.database.stop();
+    paper.database.start_again().expect("MariaDB starts again");
+    paper.set(3, "drei");
+    let pagewell = paper.serve_warm();
+    assert!(is_hit(&get(&pagewell, &show(4))), "{}", pagewell.log());
+    for (id, title) in [(1, "eins"), (2, "zwei"), (3, "drei")] {
+        assert_eq!(get(&pagewell, &show(id)).text(), format!("title={title}"));
+    }
+    stop(pagewell);
+
+    // What was not read yet is purged away.
+    paper.set(2, "purged");
+    let sql = |sql: &str| paper.database.sql_in("paper", sql).expect("it runs");
+    sql("FLUSH BINARY LOGS");
+    let status = sql("SHOW MASTER STATUS");
+    let file = status.split_whitespace().next().expect("a file").to_owned();
+    until("it is purged", || {
+        sql(&format!("PURGE BINARY LOGS TO '{file}'"));
+        sql("SHOW BINARY LOGS").lines().count() == 1
+    });
+    let pagewell = paper.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+    assert_eq!(counter(&pagewell, "database_gaps"), 1);
+    assert!(pagewell.log().contains("reason=\"position-gone\""), "{}", pagewell.log());
+    (1..=4).for_each(|id| stored(&pagewell, &show(id)));
+    assert_eq!(get(&pagewell, &show(2)).text(), "title=purged");
+    stop(pagewell);
+
+    // Its log is gone: nothing can be said of what has changed.
+    paper.database.sql_in("paper", "SET sql_log_bin = 0; UPDATE news SET title = 'x'").expect("ok");
+    paper.database.sql("RESET MASTER").expect("it runs");
+    let pagewell = paper.serve_warm();
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+    assert_eq!(get(&pagewell, &show(4)).text(), "title=x");
+    assert_eq!(counter(&pagewell, "database_gaps"), 1);
+}
+
+#[test]
+fn it_is_ready_when_all_of_it_is_there() {
+    let mut paper = Paper::new();
+    let pagewell = paper.serve();
+    stored(&pagewell, &show(1));
+    stop(pagewell);
+    paper.database.stop();
+    let pagewell = paper.serve();
+    let ready = || {
+        let answer = Client::new(pagewell.admin().clone()).get("/v1/ready").expect("an answer");
+        (answer.status, answer.text())
+    };
+    let (status, told) = ready();
+    assert_eq!(status, 503);
+    let reasons = r#""reasons":["snapshot-loading","database-not-followed"]"#;
+    assert!(told.contains(reasons), "{told}");
+    paper.database.start_again().expect("MariaDB starts again");
+    until("it is ready", || ready().0 == 200);
+    assert!(is_hit(&get(&pagewell, &show(1))), "{}", pagewell.log());
+}
+
+/// The next process may find nothing missing in the log: it is this one that has seen it.
+#[test]
+fn what_was_missed_once_counts_when_it_is_killed() {
+    let paper = Paper::new();
+    let pagewell = paper.serve();
+    (1..=2).for_each(|id| stored(&pagewell, &show(id)));
+    stop(pagewell);
+    let mut pagewell = paper.serve_warm();
+    assert!(is_hit(&get(&pagewell, &show(1))), "{}", pagewell.log());
+    let sql = |sql: &str| paper.database.sql_in("paper", sql).expect("it runs");
+    // For a while it is a replica that does not log what comes from elsewhere.
+    sql("SET GLOBAL gtid_slave_pos = '0-2-1'");
+    let following =
+        "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'";
+    for id in sql(following).split_whitespace() {
+        // Those of processes that have ended may be gone by now.
+        let _ = paper.database.sql(&format!("KILL {id}"));
+    }
+    until("it is noticed", || counter(&pagewell, "database_gaps") > 0);
+    sql("SET sql_log_bin = 0; UPDATE news SET title = 'from elsewhere' WHERE id = 1");
+    sql("SET GLOBAL gtid_slave_pos = ''");
+    stored(&pagewell, &show(1));
+    assert_eq!(get(&pagewell, &show(1)).text(), "title=from elsewhere");
+    pagewell.kill();
+    let pagewell = paper.serve_warm();
+    assert_eq!(get(&pagewell, &show(1)).text(), "title=from elsewhere", "{}", pagewell.log());
+    assert_eq!(counter(&pagewell, "snapshot_pages"), 0);
+}

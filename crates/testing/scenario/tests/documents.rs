@@ -1,0 +1,59 @@
+//! The manual's examples and the stories of the repository are stories: they can be read, say what
+//! they show, and no two say the same.
+
+use scenario::{Story, parse_story};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+#[test]
+fn the_manuals_examples_are_stories() {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let manual = std::fs::read_to_string(manual).unwrap();
+    let examples: Vec<&str> =
+        manual.split("```scenario\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let story = parse_story("README.md", example).unwrap_or_else(|error| panic!("{error}"));
+        assert!(story.steps.len() > 3);
+    }
+}
+
+#[test]
+fn every_story_can_be_read_and_cites_what_it_shows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/scenarios");
+    let mut found = Vec::new();
+    files(&root, &mut found);
+    let mut titles: HashMap<String, PathBuf> = HashMap::new();
+    let mut wrong = Vec::new();
+    for path in found {
+        let name = path.display().to_string();
+        if path.extension().is_none_or(|extension| extension != "scn") {
+            wrong.push(format!("{name}: no story"));
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        match parse_story(&name, &text) {
+            Err(error) => wrong.push(format!("{name}: {error}")),
+            Ok(Story { title, spec, .. }) => {
+                if spec.is_empty() {
+                    wrong.push(format!("{name}: no spec"));
+                }
+                if let Some(other) = titles.insert(title, path) {
+                    wrong.push(format!("{name}: the title of {}", other.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(titles.len() >= 60, "only {} stories", titles.len());
+}
