@@ -6,7 +6,8 @@
 
 use pagewell::config::Limits;
 use pagewell::plain_head;
-use pagewell::request_head::{Inspection, Refusal, inspect};
+use pagewell::refusal::Refusal;
+use pagewell::request_head::{Inspection, inspect};
 
 /// Reads the data, its beginnings, and what it found once more.
 pub fn run(data: &[u8]) {

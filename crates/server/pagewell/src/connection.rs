@@ -8,7 +8,8 @@
 
 use crate::access_log::{Entry, Spent};
 use crate::body::ResponseBody;
-use crate::exchange::{self, Visitor};
+use crate::client::Visitor;
+use crate::exchange;
 use crate::front::{Front, Next};
 use crate::hits::Hits;
 use crate::http2;

@@ -18,12 +18,13 @@
 //! its fragments by [`FRAGMENTS_MAX`], [`DEPTH_MAX`] and, together, `origin_timeout`. Who leaves takes what is asked for him along.
 
 use crate::body::{Content, Gathered, ResponseBody};
+use crate::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
 use crate::config::Hosts;
-use crate::exchange::{RequestContent, Visitor, dispatch};
-use crate::forward::{METHOD_OVERRIDES, read_facts};
+use crate::exchange::dispatch;
 use crate::log::Seldom;
 use crate::origin::Besides;
+use crate::request_fields::{METHOD_OVERRIDES, read_facts};
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;

@@ -4,18 +4,20 @@
 //! do not come here: `hits` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
+use crate::client::{RequestContent, Visitor};
 use crate::codings::{self, on_the_way};
 use crate::esi::{self, Asked};
-use crate::forward::{self, AsSent, Why, read_facts};
+use crate::forward::{self, Why};
 use crate::heard::Patience;
 use crate::litespeed;
 use crate::networks::forwarded_scheme;
-use crate::origin::Besides;
 use crate::page::{SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
 use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::request_fields::{AsSent, read_facts};
+use crate::request_fields::{is_from_clients, view_of};
 use crate::serve;
 use crate::site::Site;
 use crate::switch;
@@ -29,49 +31,9 @@ use http_cache::{
 };
 use hyper::body::Incoming;
 use page_store::Candidates;
-use site_rules::{
-    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
-};
+use site_rules::{BypassBecause, Handling, Peer, Plan, Planned, SiteRules, key_without_vary};
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// The content of a request; none where Pagewell itself asks, for a fragment of a page.
-pub type RequestContent = Option<Incoming>;
-
-/// Who asks, and by which way.
-#[derive(Clone, Debug)]
-pub struct Visitor {
-    /// The client's address; none over a Unix socket.
-    pub peer: Option<SocketAddr>,
-    /// The address it came to; none over a Unix socket.
-    pub local: Option<SocketAddr>,
-    /// Whether the connection is a trusted proxy's, whose word about its clients is taken.
-    pub believed: Peer,
-    /// Who says where the connection comes from.
-    pub said_by: SaidBy,
-    /// `https` over TLS, else `http`.
-    pub scheme: &'static str,
-    /// What is sent besides responses.
-    pub besides: Besides,
-}
-
-impl Visitor {
-    /// Whether the connection is one over TLS.
-    pub fn is_secure(&self) -> bool {
-        self.scheme == "https"
-    }
-}
-
-/// Who says where a connection comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidBy {
-    /// The socket itself: nobody stands between, as far as the connection shows.
-    Socket,
-    /// A proxy names the client by the PROXY protocol.
-    Proxy,
-    /// A proxy does not know whose it is: the address is the proxy's.
-    Nobody,
-}
 
 /// Answers a request that came to `door`, by the site that its host names.
 pub async fn answer(
@@ -354,9 +316,7 @@ pub fn bypassing_field(
 ) -> Option<BypassBecause> {
     headers.iter().find_map(|(name, value)| {
         let name = name.as_str();
-        rules
-            .field_bypasses(plan, name, value.as_bytes())
-            .filter(|_| forward::is_from_clients(name))
+        rules.field_bypasses(plan, name, value.as_bytes()).filter(|_| is_from_clients(name))
     })
 }
 
@@ -387,23 +347,6 @@ pub fn tell_bypassed(
 ) {
     let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
     site.why.bypassed(target, reason, &cookies);
-}
-
-/// A request as the rules see it.
-pub fn view_of<'a>(
-    target: &'a Target,
-    method: &'a Method,
-    fields: &'a AsSent<&'a HeaderMap>,
-    visitor: &Visitor,
-) -> RequestView<'a> {
-    RequestView {
-        method,
-        scheme: target.scheme,
-        host: &target.host,
-        path_and_query: target.page(),
-        fields,
-        peer: visitor.believed,
-    }
 }
 
 /// What is stored under a key, and what is to be done with a request for it.

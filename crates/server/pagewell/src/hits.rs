@@ -15,9 +15,9 @@ mod hit;
 pub use hit::{After, Hit};
 
 use crate::codings;
-use crate::forward::AllAsSent;
 use crate::page::{ReadPage, SharedPage, marked};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
+use crate::request_fields::AllAsSent;
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
 use hit::{Chosen, Head, Held, Plain};

@@ -22,14 +22,15 @@ pub mod windows;
 
 use crate::access_log::{Entry, Spent};
 use crate::body::{Failed, ResponseBody};
+use crate::client::Visitor;
 use crate::config::Limits;
-use crate::exchange::{self, Visitor};
+use crate::exchange;
 use crate::listen::is_counted;
 use crate::origin::Besides;
 use crate::per_address::{AddressRequest, AddressRequests};
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::send_backlog::Client;
 use crate::serve;
 use crate::site::Site;

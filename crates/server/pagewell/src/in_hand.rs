@@ -6,7 +6,7 @@
 //! Invariant: who is told that a change has happened was told while his [`Hand`] was held, or before
 //! [`end`] gave it back. So after [`InHand::close`] has found none, no change is acknowledged.
 
-use crate::database::Waited;
+use crate::propagation::Waited;
 use crate::site::Site;
 use crate::snapshot::{self, Snapshots};
 use std::future::pending;

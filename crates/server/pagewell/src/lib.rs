@@ -6,6 +6,7 @@
 
 pub mod access_log;
 pub mod body;
+pub mod client;
 pub mod clock;
 pub mod codings;
 pub mod config;
@@ -44,12 +45,15 @@ pub mod phase;
 pub mod plain_head;
 pub mod private;
 pub mod privileges;
+pub mod propagation;
 pub mod proxy_protocol;
 pub mod purge;
 pub mod purger;
 pub mod reached;
+pub mod refusal;
 pub mod reload;
 pub mod render;
+pub mod request_fields;
 pub mod request_head;
 pub mod response_spool;
 pub mod rewarm;

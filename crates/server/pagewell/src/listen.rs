@@ -15,9 +15,9 @@ pub use bound::{Binder, Bound, NotOpened, Passed};
 pub use deferred::defer;
 pub use socket::Socket;
 
+use crate::client::{SaidBy, Visitor};
 use crate::config::Address;
 use crate::connection::{self, Spoken};
-use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
 use crate::per_address::Counted;
 use crate::phase::{Phase, Told};

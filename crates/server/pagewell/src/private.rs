@@ -12,15 +12,18 @@
 //! much. Deliberately not here: stale copies, validation, renders in the background.
 
 use crate::body::ResponseBody;
+use crate::client::{RequestContent, Visitor};
 use crate::codings;
 use crate::config::PrivateCopies;
 use crate::esi;
-use crate::exchange::{RequestContent, Visitor, bypassing_field, tell_bypassed, view_of};
-use crate::forward::{self, AsSent, Why, read_facts};
+use crate::exchange::{bypassing_field, tell_bypassed};
+use crate::forward::{self, Why};
 use crate::heard::Patience;
 use crate::origin::OriginResponse;
 use crate::page::marked;
 use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::request_fields::view_of;
+use crate::request_fields::{AsSent, read_facts};
 use crate::sendfile;
 use crate::serve;
 use crate::site::Site;

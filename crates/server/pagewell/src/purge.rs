@@ -8,13 +8,13 @@
 //! Whoever may not purge gets what he would get for any method that is not answered here (405).
 
 use crate::body::{Content, ResponseBody};
+use crate::client::Visitor;
 use crate::config::{Hosts, OtherHosts};
-use crate::database::Waited;
-use crate::exchange::Visitor;
 use crate::in_hand;
 use crate::litespeed;
 use crate::memcached;
 use crate::page::{ReadPage, StoredPage};
+use crate::propagation::Waited;
 use crate::purger;
 use crate::serve;
 use crate::site::Site;

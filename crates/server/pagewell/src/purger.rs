@@ -10,9 +10,9 @@
 //! proxy that says nothing of its clients cannot be told from a program on its machine; the guide
 //! says what to do then. Nothing here is told to whoever is refused.
 
+use crate::client::{SaidBy, Visitor};
 use crate::config::{Config, Purging};
 use crate::control::same;
-use crate::exchange::{SaidBy, Visitor};
 use http::{HeaderMap, header};
 
 /// Fields by which proxies say that they pass a request on.

@@ -6,7 +6,7 @@
 //! is not. Limits on which nothing is refused are in [`NOT_COUNTED`], each with what tells instead.
 
 use crate::counters::Counter;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::site::Site;
 
 macro_rules! limits {

@@ -30,14 +30,16 @@ use turns::Taken;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
-use crate::exchange::{Visitor, decide_on};
-use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
+use crate::client::Visitor;
+use crate::exchange::decide_on;
+use crate::forward::{self, Answerer, answerer};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::page::{ReadPage, SharedPage, StoredPage, marked, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
+use crate::request_fields::{AsSent, read_facts};
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;

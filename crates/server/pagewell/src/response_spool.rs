@@ -17,7 +17,7 @@
 
 use crate::body::Piece;
 use crate::page::SharedPage;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::send_backlog::{self, ClientBacklog};
 use crate::site::Site;
 use crate::spool::{self, PieceReader, RING_BYTES_MIN, Ring};

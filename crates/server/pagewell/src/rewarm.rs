@@ -10,11 +10,13 @@
 //!
 //! What is not done here: choosing the pages (`page_store`), and renders that a stale hit starts.
 
-use crate::exchange::{SaidBy, Visitor, decide_on, view_of};
-use crate::forward::{AsSent, read_facts};
+use crate::client::{SaidBy, Visitor};
+use crate::exchange::decide_on;
 use crate::origin::Besides;
 use crate::phase::{Phase, Told};
 use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
+use crate::request_fields::view_of;
+use crate::request_fields::{AsSent, read_facts};
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Version, header};

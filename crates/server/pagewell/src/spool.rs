@@ -8,7 +8,7 @@
 //! the runtime's threads for what blocks.
 
 use crate::config::Config;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use bytes::Bytes;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;

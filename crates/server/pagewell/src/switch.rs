@@ -11,8 +11,8 @@
 //! `h2c`, the request is an ordinary one. In HTTP/2 there is no such request.
 
 use crate::body::{Content, ResponseBody};
+use crate::client::{RequestContent, Visitor};
 use crate::config::Limits;
-use crate::exchange::{RequestContent, Visitor};
 use crate::forward;
 use crate::in_hand;
 use crate::litespeed;

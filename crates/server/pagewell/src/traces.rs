@@ -21,7 +21,7 @@ mod traceparent;
 pub use export::{Exporter, run};
 pub use traceparent::{Sampled, TraceParent};
 
-use crate::exchange::Visitor;
+use crate::client::Visitor;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;

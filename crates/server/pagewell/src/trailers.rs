@@ -6,7 +6,7 @@
 //! frames a message, routes it, speaks of its sender's rights or steers caches is dropped always:
 //! some software takes trailers for header fields, and would take them from anybody.
 
-use crate::forward::{is_plain, is_steering};
+use crate::request_fields::{is_plain, is_steering};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::fields;
 

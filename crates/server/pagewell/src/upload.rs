@@ -15,7 +15,7 @@ pub use whole::Room;
 
 use crate::config::Limits;
 use crate::pace::{Pace, Verdict};
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::{Spool, Spooled};
 use crate::trailers::{Trailers, permitted_of_client};
 use bytes::Bytes;

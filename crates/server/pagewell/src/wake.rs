@@ -10,8 +10,8 @@
 //! Not here: what the request changes. The application says so over the control interface, or its database does.
 
 use crate::body::ResponseBody;
+use crate::client::{SaidBy, Visitor};
 use crate::config::Wake;
-use crate::exchange::{SaidBy, Visitor};
 use crate::forward::{self, Why};
 use crate::origin::Besides;
 use crate::phase::{Phase, Told};

@@ -3,13 +3,16 @@
 //! (RFC 9875 section 3), and the private copies of whoever sent them. Where nobody knows whether it was
 //! carried out, its target goes all the same (decision 0032).
 
-use crate::database::{self, Waited};
-use crate::exchange::{Visitor, view_of};
-use crate::forward::{AsSent, send_following};
+use crate::client::Visitor;
+use crate::database;
+use crate::forward::send_following;
 use crate::heard;
 use crate::in_hand;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::private;
+use crate::propagation::Waited;
+use crate::request_fields::AsSent;
+use crate::request_fields::view_of;
 use crate::site::Site;
 use crate::target::Target;
 use crate::traces::Trace;

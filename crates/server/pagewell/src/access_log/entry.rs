@@ -3,7 +3,7 @@
 //! ends: also when its visitor leaves before there is an answer.
 
 use super::{Client, Line, Logged, outcome};
-use crate::exchange::Visitor;
+use crate::client::Visitor;
 use crate::networks::forwarded_scheme;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};

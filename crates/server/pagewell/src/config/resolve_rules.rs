@@ -26,7 +26,8 @@ pub(super) fn rules(
         secret: secret(file)?,
         has_trusted_proxies: !trusted.is_empty(),
     };
-    let is_read = |name: &&String| crate::forward::is_from_clients(&name.to_ascii_lowercase());
+    let is_read =
+        |name: &&String| crate::request_fields::is_from_clients(&name.to_ascii_lowercase());
     if let Some(bad) = file.keys.fields.iter().find(|name| !is_read(name)) {
         let why =
             "only Pagewell and trusted proxies set this field, so no client's reaches the origin";

@@ -37,7 +37,7 @@ mod valkey;
 
 pub(crate) use link::client as tls_client;
 
-pub use barrier::{Waited, barrier};
+pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
 pub use unheard::Unheard;

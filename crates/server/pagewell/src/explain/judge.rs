@@ -10,8 +10,9 @@
 
 use super::{Asked, visitor};
 use crate::exchange::{decide_by, is_redirected, plan};
-use crate::forward::{is_from_clients, read_facts, route_of};
+use crate::forward::route_of;
 use crate::page::{SharedPage, StoredPage};
+use crate::request_fields::{is_from_clients, read_facts};
 use crate::routes::Route;
 use crate::site::Site;
 use crate::target::Target;
@@ -73,7 +74,7 @@ pub(super) fn judge(asked: &Asked) -> Judged {
         Kind::Get | Kind::Head => said(asked, &shared, &plan, &candidates, decided),
         _ => ("bypass", Some(ForwardReason::Method.as_str()), None),
     };
-    let fields = crate::forward::AsSent(headers);
+    let fields = crate::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
     let rule = site.config.rules.ruling_of(&plan);
     let rule =

@@ -22,8 +22,8 @@ pub mod text;
 
 pub use lists::{changes, offenders, tag};
 
+use crate::client::{SaidBy, Visitor};
 use crate::control::PATH_OR_URL;
-use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
 use crate::site::Site;
 use crate::target::Target;

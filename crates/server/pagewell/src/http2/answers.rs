@@ -4,7 +4,8 @@
 
 use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
-use crate::exchange::{self, Visitor};
+use crate::client::Visitor;
+use crate::exchange;
 use crate::front::logged::{Lines, Said};
 use crate::hits::{Hit, Hits};
 use crate::site::Site;

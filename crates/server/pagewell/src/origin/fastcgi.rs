@@ -19,10 +19,10 @@ use super::{
     log_failure,
 };
 use crate::config::{Address, Config};
-use crate::database::Waited;
 use crate::litespeed;
+use crate::propagation::Waited;
 use crate::reached::{Limit, Reached};
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;

@@ -14,8 +14,8 @@ use super::{
     log_failure,
 };
 use crate::config::Config;
-use crate::database::Waited;
 use crate::litespeed;
+use crate::propagation::Waited;
 use crate::reached::{Limit, Reached};
 use crate::spool::Spool;
 use crate::trailers::{self, Trailers};

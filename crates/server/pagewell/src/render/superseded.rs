@@ -19,9 +19,9 @@
 use super::turns::is_personal;
 use super::{Ask, Ranges, Render, refresh};
 use crate::exchange::{may_refresh, plan};
-use crate::forward::AsSent;
 use crate::origin::{Besides, OriginResponse};
 use crate::page::{ReadPage, SharedPage, variant_of};
+use crate::request_fields::AsSent;
 use crate::site::Site;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};

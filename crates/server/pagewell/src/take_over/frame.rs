@@ -6,7 +6,7 @@
 //! Nothing here is hostile, for both sides are of one user; it is bounded and checked all the same, and what
 //! cannot be read ends the connection, which costs the new process its pages.
 
-use crate::database::Waited;
+use crate::propagation::Waited;
 use page_store::{Strength, Target};
 use std::io::{self, Read};
 

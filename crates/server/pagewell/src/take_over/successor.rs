@@ -9,7 +9,7 @@
 //! connection is cut, by which the new process knows that it has missed something, and drops its pages.
 
 use super::frame::{self, Answer, Frame, Numbered};
-use crate::database::Waited;
+use crate::propagation::Waited;
 use crate::site::off_the_way;
 use page_store::{Strength, Target};
 use std::collections::HashMap;

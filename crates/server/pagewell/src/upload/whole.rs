@@ -4,7 +4,7 @@
 //! Memory is given back as soon as what it held is on the disk, so that many slow uploads leave room for
 //! forms that are short.
 
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::{PIECE_BYTES, Spool, Spooled};
 use bytes::Bytes;
 use std::sync::Arc;
