@@ -201,7 +201,7 @@ fn waiting(site: &Site, key: &KeyBuf, variant: u32) -> Option<SharedPage> {
 async fn code_file(site: &Arc<Site>, path: PathBuf) {
     let site = site.clone();
     let coded = tokio::task::spawn_blocking(move || {
-        let Some((_, files)) = &site.files else { return };
+        let Some((_, files)) = site.files.as_deref() else { return };
         if let Err(error) = files.code(&site, &path) {
             tracing::debug!(event = "not-coded", reason = "file", path = %path.display(), %error);
         }

@@ -168,7 +168,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &site.limits;
-    let has_http_origin = site.all_or(None).any(|site| matches!(site.origin, Origin::Http(_)));
+    let has_http_origin = site.all_or(None).any(|site| matches!(*site.origin, Origin::Http(_)));
     let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut guard = in_flight.enter();

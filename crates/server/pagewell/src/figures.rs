@@ -98,7 +98,7 @@ pub const FIGURES: [Figure; 14] = [
         name: "stream_untold",
         help: "Changes that the other machines have not been told yet, because the stream cannot be reached.",
         kind: Kind::Gauge,
-        read: |site, _| site.others.as_ref().map_or(0, |others| others.untold()),
+        read: |site, _| site.sources.untold(),
     },
     Figure {
         name: "origin_places_taken",

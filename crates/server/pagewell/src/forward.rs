@@ -10,14 +10,14 @@ use crate::codings::on_the_way;
 use crate::config::Limits;
 use crate::esi;
 use crate::heard::{self, Patience};
-use crate::in_hand;
 use crate::litespeed;
 use crate::log::Seldom;
 use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
+use crate::pending_changes::PendingChange;
 use crate::private::{self, Keep, Taken};
-use crate::propagation::Waited;
+use crate::propagation::Propagation;
 use crate::refusal::Refusal;
 use crate::request_fields::{is_from_clients, read_facts};
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
@@ -70,7 +70,7 @@ pub enum Answerer {
 
 /// Finds what answers the target of a request.
 pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
-    let Some((files, static_files)) = &site.files else { return Answerer::Origin(None) };
+    let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
     let here = |response| Answerer::Here(response);
     match route_of(site, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
@@ -172,7 +172,7 @@ const ROOM_MAX: usize = 256;
 
 /// An HTTP origin is told which trailers the content will have.
 fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> HeaderMap {
-    if matches!(site.origin, Origin::Http(_)) {
+    if matches!(*site.origin, Origin::Http(_)) {
         trailers::announce(all, &mut headers);
     }
     headers
@@ -202,7 +202,7 @@ pub async fn send_following(
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
     let hand = match heard::may_say(site) {
-        true => Some(in_hand::begin(site).await),
+        true => Some(PendingChange::begin(site.state()).await),
         false => None,
     };
     request.litespeed = site.config.dialects.litespeed;
@@ -233,7 +233,7 @@ pub async fn send_following(
                 let place = || request.url();
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 if let Some(hand) = hand {
-                    response.waited = in_hand::end(site, hand).await;
+                    response.waited = hand.acknowledge().await;
                 }
                 return Ok(response);
             }
@@ -324,7 +324,7 @@ async fn pass_keeping(
                         Taken::Answer(answer) => return on_the_way(site, &facts, answer),
                         Taken::PassOn(response, reason) => {
                             why.detail = reason.or(why.detail);
-                            Ok(Ok((response, Waited::No)))
+                            Ok(Ok((response, Propagation::NotNeeded)))
                         }
                     }
                 }
@@ -356,7 +356,7 @@ fn failed_late(
     site: &Arc<Site>,
     unsent: Unsent,
     why: ForwardReason,
-    waited: Waited,
+    waited: Propagation,
 ) -> Response<ResponseBody> {
     let mut answer = failed(site, unsent, why);
     if let Some(late) = waited.detail() {
@@ -368,8 +368,9 @@ fn failed_late(
 }
 
 /// Of what was sent and is no write.
-fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Waited), (Unsent, Waited)> {
-    sent.map(|response| (response, Waited::No)).map_err(|unsent| (unsent, Waited::No))
+fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Propagation), (Unsent, Propagation)> {
+    sent.map(|response| (response, Propagation::NotNeeded))
+        .map_err(|unsent| (unsent, Propagation::NotNeeded))
 }
 
 fn content_of(

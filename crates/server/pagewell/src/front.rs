@@ -301,7 +301,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         let (kept, protocols) = take_upgrade(&self.arrived[head.clone()]);
         let left = kept.len();
         self.arrived.splice(head, kept);
-        let switchable = || self.site.all_or(None).any(|s| matches!(s.origin, Origin::Http(_)));
+        let switchable = || self.site.all_or(None).any(|s| matches!(*s.origin, Origin::Http(_)));
         let offered = upgrade == Upgrade::Possible && !protocols.is_empty() && switchable();
         if offered {
             self.slot.offer(protocols);

@@ -173,7 +173,7 @@ impl Hits {
         (now, instant): (Timestamp, Instant),
         content_max: usize,
     ) -> Option<(Held, Plain)> {
-        let (_, files) = site.files.as_ref()?;
+        let (_, files) = site.files.as_deref()?;
         let path = asked.target.split('?').next()?;
         let file = files.found(path, now)?;
         if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {

@@ -37,7 +37,7 @@ fn look(door: &Arc<Site>) {
     tracing::warn!(event = "clock-moved", by_ms);
     let drop_all = || {
         for site in door.all_or(None).filter(|_| by_ms < 0) {
-            site.change(&[Target::Everything], Strength::Drop, Cause::Clock);
+            site.changes().apply(&[Target::Everything], Strength::Drop, Cause::Clock);
         }
     };
     drop_all();

@@ -97,7 +97,7 @@ pub fn take_in(
             let reason = reason.as_str();
             tracing::error!(event = "change-unreadable", url = place(), reason);
             let by = Cause::response(method, &place());
-            site.change(&[Changed::Everything], Strength::Drop, by);
+            site.changes().apply(&[Changed::Everything], Strength::Drop, by);
             return;
         }
     };
@@ -166,7 +166,7 @@ fn apply(
     let urls = urls.iter().map(|url| Changed::Url(url.as_bytes()));
     let changed: Vec<Changed<'_>> = others.chain(urls).collect();
     if !changed.is_empty() {
-        site.change(&changed, strength, by());
+        site.changes().apply(&changed, strength, by());
     }
 }
 

@@ -18,8 +18,8 @@ mod page_line;
 pub use keeper::{Keeper, NAMESPACE, is_of_client};
 pub use leases::Leases;
 
-use crate::in_hand::{Hand, begin_at_once, heard};
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::pending_changes::PendingChange;
 use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
 use bytes::BytesMut;
@@ -178,7 +178,7 @@ fn step(
     input: &mut BytesMut,
     limits: Limits,
     keeper: &Keeper,
-    (answer, hand): (&mut Answer, &mut Option<Hand>),
+    (answer, hand): (&mut Answer, &mut Option<PendingChange>),
 ) -> After {
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
@@ -187,14 +187,16 @@ fn step(
         // Another process has the items now.
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
         Step::Request(request)
-            if !begun(&request.command, hand, || begin_at_once(keeper.site())) =>
+            if !begun(&request.command, hand, || {
+                PendingChange::begin_at_once(keeper.site().state())
+            }) =>
         {
             After::Close
         }
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
             let next = execute(&request, keeper, limits, now, answer);
-            if keeper.site().is_unheard() {
+            if keeper.site().has_lost_change() {
                 // Nothing is acknowledged that the process with the pages was not told.
                 answer.clear();
                 return After::Close;
@@ -237,7 +239,7 @@ impl Opening {
 
 /// Takes in hand what others are told; `false` where nothing is begun any more. One hand is for all that is answered
 /// at once, also for what is quiet.
-fn begun(command: &Command, hand: &mut Option<Hand>, begin: impl FnOnce() -> Option<Hand>) -> bool {
+fn begun<P>(command: &Command, hand: &mut Option<P>, begin: impl FnOnce() -> Option<P>) -> bool {
     if command.is_delete() && hand.is_none() {
         *hand = begin();
         return hand.is_some();
@@ -250,11 +252,11 @@ async fn sent<IO: AsyncWrite + Unpin>(
     io: &mut IO,
     answer: &mut Answer,
     site: &Site,
-    hand: Option<Hand>,
+    hand: Option<PendingChange>,
 ) -> bool {
     // What is deleted here may be in the memory of other machines. The protocol has no word for late.
     if let Some(hand) = hand {
-        heard(site, &hand).await;
+        hand.acknowledge().await;
     }
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
@@ -284,7 +286,7 @@ async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_hand::InHand;
+    use crate::pending_changes::PendingChanges;
 
     fn command(line: &str) -> Command {
         let mut input = BytesMut::from(line);
@@ -296,8 +298,8 @@ mod tests {
 
     #[test]
     fn once_nothing_is_begun_any_more_nothing_is_deleted() {
-        let (in_hand, mut hand) = (Arc::new(InHand::default()), None);
-        let begun = |line, hand: &mut _| begun(&command(line), hand, || in_hand.begin(None, 0));
+        let (in_hand, mut hand) = (Arc::new(PendingChanges::default()), None);
+        let begun = |line, hand: &mut _| begun(&command(line), hand, || in_hand.begin());
         assert!(begun("get k\r\n", &mut hand) && hand.is_none());
         assert!(begun("delete k\r\n", &mut hand) && hand.is_some());
         assert_eq!(in_hand.close(), 1, "it is waited for");

@@ -302,7 +302,7 @@ fn drop_all(site: &Site, request: &HeaderMap) {
 fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
     let changed: Vec<Changed<'_>> = names.iter().map(|name| Changed::Tag(name)).collect();
     if !changed.is_empty() {
-        site.change(&changed, strength, Cause::Visitor);
+        site.changes().apply(&changed, strength, Cause::Visitor);
     }
 }
 

@@ -3,30 +3,30 @@
 //!
 //! It is the `detail` of `Cache-Status` where something was not waited for to the end (`changes-late`).
 
-/// What came of waiting.
+/// Whether a change has reached all that a write waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum Propagation {
     /// There is nothing to wait for, or it is not wanted.
-    No,
-    /// Everything committed before is applied.
+    NotNeeded,
+    /// All that was committed or published before is applied.
     Applied,
-    /// It is not known to be: it took too long, or the database is not followed.
-    Late,
+    /// It is not known to be applied: it took too long, or the database is not followed.
+    TimedOut,
 }
 
-impl Waited {
+impl Propagation {
     /// Both together.
-    pub fn and(self, other: Waited) -> Waited {
+    pub fn and(self, other: Propagation) -> Propagation {
         match (self, other) {
-            (Waited::Late, _) | (_, Waited::Late) => Waited::Late,
-            (Waited::No, Waited::No) => Waited::No,
-            _ => Waited::Applied,
+            (Propagation::TimedOut, _) | (_, Propagation::TimedOut) => Propagation::TimedOut,
+            (Propagation::NotNeeded, Propagation::NotNeeded) => Propagation::NotNeeded,
+            _ => Propagation::Applied,
         }
     }
 
     /// Says so in the answer to a call, where it is late.
     pub fn say_in(self, answer: &mut serde_json::Value) {
-        if self == Waited::Late {
+        if self == Propagation::TimedOut {
             answer["late"] = true.into();
         }
     }
@@ -34,8 +34,8 @@ impl Waited {
     /// What `Cache-Status` says of it.
     pub fn detail(self) -> Option<&'static str> {
         match self {
-            Waited::No | Waited::Applied => None,
-            Waited::Late => Some("changes-late"),
+            Propagation::NotNeeded | Propagation::Applied => None,
+            Propagation::TimedOut => Some("changes-late"),
         }
     }
 }

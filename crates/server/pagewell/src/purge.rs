@@ -10,11 +10,11 @@
 use crate::body::{Content, ResponseBody};
 use crate::client::Visitor;
 use crate::config::{Hosts, OtherHosts};
-use crate::in_hand;
 use crate::litespeed;
 use crate::memcached;
 use crate::page::{ReadPage, StoredPage};
-use crate::propagation::Waited;
+use crate::pending_changes::PendingBatch;
+use crate::propagation::Propagation;
 use crate::purger;
 use crate::serve;
 use crate::site::Site;
@@ -115,9 +115,9 @@ pub async fn answer(
     let by = Cause::Purge { method: cut(method.as_str()), peer };
     // A task of its own: it is carried out, whether or not its sender waits.
     let carried_out = async move {
-        let hands = in_hand::begin_all(sites.iter()).await;
+        let pending = PendingBatch::begin(sites.iter().map(|site| site.state())).await;
         let done = carry_out(&sites, purge, pages, by).await;
-        let others = in_hand::end_all(sites.iter(), hands).await;
+        let others = pending.acknowledge().await;
         done.map(|done| (done, others))
     };
     match tokio::spawn(carried_out).await {
@@ -240,7 +240,7 @@ fn apply(
     if !targets.is_empty() {
         let keys = within.keys();
         let keys = keys.as_ref().map_or(Keys::All, |keys| Keys::Beginning(keys));
-        let applied = site.change_of(&targets, keys, strength, by.clone());
+        let applied = site.changes().apply_to(&targets, keys, strength, by.clone());
         let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
         done.add(Done { number, dropped, marked });
     }
@@ -340,7 +340,7 @@ fn search(
         conditions.hold(&Described { host, aliases, url, content_type })
     };
     let touches: Touches<StoredPage> = Arc::new(touches);
-    let applied = site.change_where(&touches, strength, by.clone());
+    let applied = site.changes().apply_where(&touches, strength, by.clone());
     let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
     Done { number, dropped, marked }
 }
@@ -370,7 +370,7 @@ fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
 }
 
 /// What senders look at is the status. The rest is for whoever reads along.
-fn told(method: &Method, done: Done, taken: Taken, others: Waited) -> Response<ResponseBody> {
+fn told(method: &Method, done: Done, taken: Taken, others: Propagation) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
     // Nginx Helper tells pages that were not there by the status; everybody else takes it for a fault.
     let code = match method == Method::GET && none {

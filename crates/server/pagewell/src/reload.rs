@@ -131,9 +131,9 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
         .all_or(None)
         .skip(1)
         .zip(&config.other_sites)
-        .map(|(site, config)| site.read_anew(config.clone(), Neighbours::default()))
+        .map(|(site, config)| site.reread(config.clone(), Neighbours::default()))
         .collect();
-    let successor = door.read_anew(config, Neighbours::new(others));
+    let successor = door.reread(config, Neighbours::new(others));
     let outdated: Vec<Arc<Site>> = door
         .all_or(None)
         .zip(successor.all_or(None))
@@ -147,9 +147,9 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
     let before = drop_all(outdated.clone()).await;
     // The door last: who comes by it finds the others in place.
     for site in successor.all_or(None).skip(1) {
-        site.take_over();
+        site.activate();
     }
-    successor.take_over();
+    successor.activate();
     for snapshots in outdated.iter().filter_map(|site| site.snapshots.as_ref()) {
         snapshots.start_over();
     }
@@ -162,8 +162,10 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
 async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
     let dropping = tokio::task::spawn_blocking(move || {
         let all = sites.iter();
-        all.map(|site| site.change(&[Target::Everything], Strength::Drop, Cause::Reload).dropped)
-            .sum()
+        all.map(|site| {
+            site.changes().apply(&[Target::Everything], Strength::Drop, Cause::Reload).dropped
+        })
+        .sum()
     });
     // A panic has been logged.
     dropping.await.unwrap_or_default()

@@ -248,12 +248,12 @@ impl Server {
         let door = self.site.now();
         let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
         // Nobody waits for what is not answered from memory any more.
-        door.all_or(None).filter(|site| site.others.is_some()).for_each(|site| site.leave_alone());
+        door.all_or(None).filter(|site| site.cluster.is_some()).for_each(|site| site.leave_alone());
         self.phase.send_replace(Phase::Stopping);
         let mut leaves = Vec::new();
         for site in door.all_or(None) {
-            database::ended(site).await;
-            leaves.push(database::gone(site));
+            database::ended(&site.sources).await;
+            leaves.push(database::gone(&site.sources));
         }
         self.drain(&door).await;
         for leave in leaves {
@@ -327,8 +327,8 @@ impl Server {
     fn close(&self, door: &Arc<Site>) -> Vec<End> {
         let all_told = self.following.as_ref().is_none_or(Following::has_ended);
         let of_site = |site: &Arc<Site>| {
-            let is_idle = site.in_hand.close() == 0;
-            match is_idle && all_told && !site.is_unheard() {
+            let is_idle = site.pending.close() == 0;
+            match is_idle && all_told && !site.has_lost_change() {
                 true => End::AllHeard,
                 false => End::NotAll,
             }
@@ -357,18 +357,18 @@ fn say_over(door: &Arc<Site>, ends: &[End]) {
 
 /// What may still tell of a change, at all sites.
 fn in_hand(door: &Arc<Site>) -> usize {
-    door.all_or(None).map(|site| site.in_hand.count()).sum()
+    door.all_or(None).map(|site| site.pending.count()).sum()
 }
 
 /// How many changes the other machines have not been told yet, of all sites.
 fn untold(door: &Arc<Site>) -> usize {
-    let of_site = |site: &Arc<Site>| site.others.as_ref().map_or(0, |others| others.untold());
+    let of_site = |site: &Arc<Site>| site.sources.untold();
     door.all_or(None).map(of_site).sum::<u64>() as usize
 }
 
 /// Waits until there is something that cannot be acknowledged.
 async fn unheard(door: &Arc<Site>) {
-    while !door.all_or(None).any(|site| site.is_unheard()) {
+    while !door.all_or(None).any(|site| site.has_lost_change()) {
         tokio::time::sleep(DRAIN_LOOK).await;
     }
 }
@@ -443,7 +443,8 @@ async fn start_all(
 ) -> Result<(), String> {
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
-    database::start(door.all_or(None), patience, stopped).await?;
+    let sites = door.all_or(None).map(|site| (site.state(), &*site.sources));
+    database::start(sites, patience, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }
@@ -562,7 +563,7 @@ async fn sweep(site: Arc<Site>, mut stop: Told) {
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(SWEEP) => {}
         }
-        if let Origin::FastCgi(origin) = &site.origin {
+        if let Origin::FastCgi(origin) = &*site.origin {
             origin.close_idle();
         }
     }

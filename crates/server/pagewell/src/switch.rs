@@ -14,10 +14,10 @@ use crate::body::{Content, ResponseBody};
 use crate::client::{RequestContent, Visitor};
 use crate::config::Limits;
 use crate::forward;
-use crate::in_hand;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
 use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
+use crate::pending_changes::PendingChange;
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::serve;
@@ -108,7 +108,7 @@ impl Slot {
 /// offer may be ignored (RFC 9110 section 7.8); with another method than GET it is, so that a write is a
 /// write.
 pub fn asked<'a>(site: &'a Site, request: &Request<RequestContent>) -> Option<&'a HttpOrigin> {
-    let Origin::Http(origin) = &site.origin else { return None };
+    let Origin::Http(origin) = &*site.origin else { return None };
     if request.method() != Method::GET {
         return None;
     }
@@ -150,7 +150,7 @@ pub async fn pass(
     };
     let trace = visitor.besides.trace.as_ref();
     let asked = traces::in_request(site, &mut outgoing.headers, trace);
-    let hand = in_hand::begin(site).await;
+    let pending = PendingChange::begin(site.state()).await;
     let switched = origin.switch(outgoing).await;
     if let Some(asked) = asked {
         asked.ended(switched.as_ref().ok().map(Switch::status));
@@ -164,7 +164,7 @@ pub async fn pass(
                 &head.headers,
                 &response.headers,
             );
-            status.detail = in_hand::end(site, hand).await.detail();
+            status.detail = pending.acknowledge().await.detail();
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status)
         }

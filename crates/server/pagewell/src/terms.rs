@@ -12,7 +12,7 @@
 
 use change_feed::text::{Words, words};
 use change_feed::{Searched, Touched};
-use page_store::{Change, Dependencies, Number, Payload, Site, Store, Strength, Target};
+use page_store::{Dependencies, Number, Target};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,6 +83,15 @@ pub fn is_any_text(tag: &[u8]) -> bool {
     tag.starts_with(ANY_TEXT)
 }
 
+/// The pages that depend on searches, as far as the searches concern them.
+pub trait SearchedPages {
+    /// The number of the last change.
+    fn number(&self) -> Number;
+
+    /// Drops the pages that depend on these, before it returns.
+    fn drop_pages(&self, targets: &[Target<'_>]);
+}
+
 impl Terms {
     /// Of these kinds.
     pub fn new(kinds: impl IntoIterator<Item = String>) -> Terms {
@@ -91,12 +100,12 @@ impl Terms {
 
     /// Adds what a page with these tags depends on besides. `since` is its lease's number; none: nobody knows
     /// which changes it has seen.
-    pub fn depend<'t, P: Payload>(
+    pub fn depend<'t>(
         &self,
         dependencies: &mut Dependencies,
         tags: impl Iterator<Item = &'t [u8]>,
         since: Option<Number>,
-        (store, site): (&Store<P>, Site),
+        pages: &dyn SearchedPages,
     ) {
         if self.kinds.is_empty() {
             return;
@@ -111,7 +120,7 @@ impl Terms {
             let (kind, search) = text.split_once(':').unwrap_or((&text, ANY));
             let Some(kind) = self.kinds.get(kind) else { continue };
             let is_text = matches!(text, Cow::Borrowed(_));
-            match is_text && search != ANY && self.tells_apart(&text, since, store, site) {
+            match is_text && search != ANY && self.tells_apart(&text, since, pages) {
                 true => drop(apart.insert(kind)),
                 // The library's, beside each other tag of a kind; by itself it means what it says.
                 false if search == ANY => drop(whole.insert(kind)),
@@ -125,20 +134,14 @@ impl Terms {
     }
 
     /// Whether every change of a text since then was looked through for this. It is known from now on.
-    fn tells_apart<P: Payload>(
-        &self,
-        tag: &str,
-        since: Option<Number>,
-        store: &Store<P>,
-        site: Site,
-    ) -> bool {
+    fn tells_apart(&self, tag: &str, since: Option<Number>, pages: &dyn SearchedPages) -> bool {
         let Some(since) = since else { return false };
         let mut known = self.lock();
         if !known.terms.contains_key(tag) {
             let Some(words) = words_of(tag) else { return false };
             let bytes = words.iter().map(String::len).sum::<usize>();
             if known.terms.len() >= TERMS_MAX || known.word_bytes + bytes > WORD_BYTES_MAX {
-                known.forget_all(store, site);
+                known.forget_all(pages);
             }
             let look = known.looks_begun;
             known.terms.insert(tag.into(), Term { words, look, from: None });
@@ -148,7 +151,7 @@ impl Terms {
         let oldest = known.looks.first().copied();
         let Some(term) = known.terms.get_mut(tag) else { return false };
         if term.from.is_none() && oldest.is_none_or(|look| look >= term.look) {
-            term.from = Some(store.number());
+            term.from = Some(pages.number());
         }
         term.from.is_some_and(|from| since >= from)
     }
@@ -201,9 +204,9 @@ impl Known {
     }
 
     /// All of it changes, and is forgotten.
-    fn forget_all<P: Payload>(&mut self, store: &Store<P>, site: Site) {
+    fn forget_all(&mut self, pages: &dyn SearchedPages) {
         let targets: Vec<_> = self.terms.keys().map(|tag| Target::Tag(tag.as_bytes())).collect();
-        store.change(&Change { site, targets: &targets }, Strength::Drop);
+        pages.drop_pages(&targets);
         tracing::info!(event = "searches-forgotten", searches = targets.len());
         (self.terms, self.word_bytes, self.finder) = (HashMap::new(), 0, None);
     }

@@ -3,7 +3,7 @@
 use super::*;
 use change_feed::schema::Schema;
 use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
-use page_store::{Lease, Limits, Opened, Refused};
+use page_store::{Change, Lease, Limits, Opened, Payload, Refused, Site, Store, Strength};
 
 struct Content;
 
@@ -39,6 +39,16 @@ struct Stage {
 
 const SITE: Site = Site(0);
 
+impl SearchedPages for Stage {
+    fn number(&self) -> Number {
+        self.store.number()
+    }
+
+    fn drop_pages(&self, targets: &[Target<'_>]) {
+        self.store.change(&Change { site: SITE, targets }, Strength::Drop);
+    }
+}
+
 impl Stage {
     fn new() -> Stage {
         let searches = Some(Searches { kind: "search".into(), columns: vec!["title".into()] });
@@ -55,7 +65,7 @@ impl Stage {
         let mut dependencies = self.store.dependencies(SITE, tag.as_bytes());
         dependencies.tag(tag.as_bytes());
         let tags = std::iter::once(tag.as_bytes());
-        self.terms.depend(&mut dependencies, tags, Some(lease.number()), (&self.store, SITE));
+        self.terms.depend(&mut dependencies, tags, Some(lease.number()), self);
         let key = self.store.key(tag.as_bytes());
         let stored = self.store.insert(key, 0, &dependencies, lease, Content);
         stored.map(drop).map_err(|refused| refused.reason)
@@ -195,7 +205,7 @@ fn tags_of_other_kinds_are_no_searches() {
     let stage = Stage::new();
     let tags: [&[u8]; 2] = [b"news:4", b"\xff"];
     let mut dependencies = stage.store.dependencies(SITE, b"/");
-    stage.terms.depend(&mut dependencies, tags.into_iter(), None, (&stage.store, SITE));
+    stage.terms.depend(&mut dependencies, tags.into_iter(), None, &stage);
     assert!(stage.terms.lock().terms.is_empty());
 }
 
@@ -220,8 +230,8 @@ fn is_kept(tags: &[&[u8]]) -> bool {
     let stage = Stage::new();
     let (key, lease) = (stage.store.key(b"/"), stage.store.lease());
     let mut dependencies = stage.store.dependencies(SITE, b"/");
-    let (since, store) = (Some(lease.number()), (&stage.store, SITE));
-    stage.terms.depend(&mut dependencies, tags.iter().copied(), since, store);
+    let since = Some(lease.number());
+    stage.terms.depend(&mut dependencies, tags.iter().copied(), since, &stage);
     stage.store.insert(key, 0, &dependencies, &lease, Content).expect("nothing has changed");
     stage.change("about perl");
     !stage.store.candidates(key).as_slice().is_empty()

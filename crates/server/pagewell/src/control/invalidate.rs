@@ -110,7 +110,7 @@ fn change(
     let prefixes: Vec<_> = prefixes.iter().map(|path| form.normal(path).page).collect();
     targets.extend(urls.iter().map(|page| Target::Url(page.as_bytes())));
     targets.extend(prefixes.iter().map(|path| Target::Prefix(path.as_bytes())));
-    site.change(&targets, strength, by)
+    site.changes().apply(&targets, strength, by)
 }
 
 /// What to write where a page is named.

@@ -79,7 +79,7 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
         "Time until the origin's header section was there.",
         times,
     );
-    let followed = sites.iter().zip(&labels).filter(|(site, _)| !site.feeds.is_empty());
+    let followed = sites.iter().zip(&labels).filter(|(site, _)| !site.sources.feeds.is_empty());
     let times = followed.map(|(site, label)| (label, &site.counters.lag_times.0));
     histogram(&mut out, "database_lag_histogram_seconds", LAG, times);
     let build = env!("CARGO_PKG_VERSION");

@@ -26,8 +26,8 @@ use metrics::Format;
 use places::{CONNECTIONS, Call, Place, Places};
 
 use crate::body::{Content, Failed, ResponseBody};
-use crate::in_hand;
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::pending_changes::PendingBatch;
 use crate::phase::{Phase, Told};
 use crate::reload::{Changed, NotReloaded, Reloaded};
 use crate::site::Site;
@@ -406,12 +406,12 @@ async fn invalidate(
 ) -> Result<serde_json::Value, ControlError> {
     let door = door.clone();
     let carried_out = async move {
-        let hands = in_hand::begin_all(door.all_or(None)).await;
+        let pending = PendingBatch::begin(door.all_or(None).map(|site| site.state())).await;
         let site = door.clone();
         // Dropping a million pages takes a while: not where visitors are served.
         let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
         let told = done.await;
-        let others = in_hand::end_all(door.all_or(None), hands).await;
+        let others = pending.acknowledge().await;
         told.map(|told| (told, others))
     };
     let done = tokio::spawn(carried_out).await.and_then(|done| done);

@@ -52,7 +52,7 @@ fn is_loading(site: &Site) -> bool {
 }
 
 fn is_unfollowed(site: &Site) -> bool {
-    site.feeds.iter().any(|feed| feed.keeps_pages_out())
+    site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
 }
 
 /// As it is told.

@@ -77,7 +77,8 @@ fn sums(times: &[(String, TimesNow)]) -> Vec<u64> {
 
 /// The tags of pages that no change rule could touch, of all sites together.
 pub(super) fn unheard(site: &Arc<Site>) -> Value {
-    let all: BTreeSet<String> = site.all_or(None).flat_map(|site| site.unheard.list()).collect();
+    let all: BTreeSet<String> =
+        site.all_or(None).flat_map(|site| site.uncovered_tags.list()).collect();
     json!({ "tags": all })
 }
 

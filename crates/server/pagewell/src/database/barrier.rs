@@ -6,11 +6,11 @@
 //! put before. The position counts a transaction before its COMMIT is answered, so what the origin
 //! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
 
-use super::Feed;
 use super::kept::Kept;
 use super::source::Position;
-use crate::propagation::Waited;
-use crate::site::Site;
+use super::{ChangeSources, Feed};
+use crate::propagation::Propagation;
+use crate::site_state::SiteState;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -36,43 +36,44 @@ pub fn asks() -> (Asks, Questions) {
 }
 
 /// Waits for all of a site's databases. Where another process follows them, it is asked.
-pub async fn barrier(site: &Arc<Site>) -> Waited {
-    if site.feeds.is_empty() {
-        return Waited::No;
+pub async fn barrier(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
+    if sources.feeds.is_empty() {
+        return Propagation::NotNeeded;
     }
-    let waited = if site.is_leaving() { Waited::Late } else { own(site).await };
+    let waited = if site.is_leaving() { Propagation::TimedOut } else { own(site, sources).await };
     match site.successor() {
         // It may have taken over while the question was put here.
-        Some(successor) if waited == Waited::Late => {
-            let bound = site.feeds.iter().map(|feed| feed.config.barrier).max();
+        Some(successor) if waited == Propagation::TimedOut => {
+            let bound = sources.feeds.iter().map(|feed| feed.config.barrier).max();
             let host = site.config.hosts.canonical.as_deref();
             successor.barrier(host, bound.unwrap_or_default()).await
         }
         // Nothing is answered from memory any more.
-        None if site.is_leaving() => Waited::No,
+        None if site.is_leaving() => Propagation::NotNeeded,
         _ => waited,
     }
 }
 
-async fn own(site: &Arc<Site>) -> Waited {
+async fn own(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
     let own = |feed: &Arc<Feed>| one(site.clone(), feed.clone());
-    let waiting: Vec<_> = site.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
-    let mut all = match site.feeds.first() {
+    let waiting: Vec<_> =
+        sources.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
+    let mut all = match sources.feeds.first() {
         Some(feed) => own(feed).await,
-        None => return Waited::No,
+        None => return Propagation::NotNeeded,
     };
     for waited in waiting {
         // A task that has panicked knows nothing.
-        all = all.and(waited.await.unwrap_or(Waited::Late));
+        all = all.and(waited.await.unwrap_or(Propagation::TimedOut));
     }
     all
 }
 
 /// Waits until all that the database has committed by now is applied, within the bound.
-async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
+async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
     let bound = feed.config.barrier;
     if bound.is_zero() {
-        return Waited::No;
+        return Propagation::NotNeeded;
     }
     // A question that failed is put again: a busy database may answer the next one in time.
     let reached = async {
@@ -82,18 +83,18 @@ async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
     };
     tokio::select! {
         reached = tokio::time::timeout(bound, reached) => match reached {
-            Ok(()) => Waited::Applied,
-            Err(_) => Waited::Late,
+            Ok(()) => Propagation::Applied,
+            Err(_) => Propagation::TimedOut,
         },
         // Nothing is applied here any more once nobody follows the database.
-        () = feed.ended() => Waited::Late,
+        () = feed.ended() => Propagation::TimedOut,
     }
 }
 
 impl Feed {
     /// Waits until all that the database has committed by now is applied, and counts how long that
     /// took. None: the database could not be asked.
-    pub(super) async fn reach(&self, site: &Site) -> Option<()> {
+    pub(super) async fn reach(&self, site: &SiteState) -> Option<()> {
         let asked = Instant::now();
         let committed = self.committed().await?;
         let mut applied = self.applied.subscribe();
@@ -114,7 +115,7 @@ impl Feed {
 }
 
 /// Counts how long it took until all was applied, or that it took at least so long.
-pub(super) fn count_lag(site: &Site, lag: Duration) {
+pub(super) fn count_lag(site: &SiteState, lag: Duration) {
     let lag_us = lag.as_micros() as u64;
     site.counters.lag_times.0.add(lag);
     site.counters.database_lag_us.set(lag_us);
@@ -122,7 +123,7 @@ pub(super) fn count_lag(site: &Site, lag: Duration) {
 }
 
 /// Asks the database whenever somebody wants to know.
-pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
+pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions) {
     let mut kept = Kept::default();
     let mut asking = Vec::new();
     let mut before = Before::default();

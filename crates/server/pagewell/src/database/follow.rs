@@ -20,12 +20,13 @@ use super::source::{
     self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
 use crate::config::DatabaseKind;
-use crate::site::{Site, off_the_way};
+use crate::runtime::off_the_way;
+use crate::site_state::SiteState;
 use crate::terms::Look;
 use crate::why::Cause;
 use crate::why::shown::cut;
 use change_feed::Touched;
-use page_store::{Change, Opened, Strength, Target};
+use page_store::{Opened, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -52,7 +53,7 @@ enum Log {
 /// A site, one of its databases, and where its open changes go.
 pub struct Follower {
     /// The site.
-    pub site: Arc<Site>,
+    pub site: Arc<SiteState>,
     /// The database.
     pub feed: Arc<Feed>,
     /// To be settled.
@@ -96,9 +97,7 @@ impl Follower {
     fn gap(&self, reason: &'static str) {
         self.feed.gate.close(&self.site, self.feed.name());
         // Where it was closed already, pages of before the gap may be about to be put in.
-        let site = self.site.name;
-        let everything = Change { site, targets: &[Target::Everything] };
-        self.site.store.change(&everything, Strength::Drop);
+        self.site.changes().drop_local(&[Target::Everything], reason);
         // The next process may find nothing missing: it is this one that has seen it.
         if let Some(snapshots) = &self.site.snapshots {
             snapshots.note_everything();
@@ -219,7 +218,7 @@ impl Follower {
                 let site = self.site.now();
                 let by = Cause::Stream { from: cut(&heard.from) };
                 heard.with_targets(site.config.rules.form(), |targets| {
-                    site.change(targets, heard.strength, by);
+                    site.changes().apply(targets, heard.strength, by);
                 });
                 counters.stream_heard.add();
             }
@@ -241,7 +240,7 @@ fn taken_back() -> Broken {
 }
 
 /// Opens a change of what was touched. Where texts were, what settles with it.
-async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
+async fn open(site: &Arc<SiteState>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;
@@ -254,15 +253,15 @@ async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Op
         let searches = searches.iter().flatten().map(|tag| Target::Tag(tag));
         let tags = touched.tags().map(|tag| Target::Tag(tag.as_bytes()));
         let targets: Vec<Target<'_>> = tags.chain(searches).collect();
-        return (site.open(&targets, by), look);
+        return (site.changes().open(&targets, by), look);
     }
     // Dropping a million pages takes a while: not where visitors are served.
     let (own, again) = (site.clone(), by.clone());
-    let opening = move || own.open(&[Target::Everything], by);
+    let opening = move || own.changes().open(&[Target::Everything], by);
     let opened = match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
         // It has panicked, or the server ends: here, then.
-        Err(_) => site.open(&[Target::Everything], again),
+        Err(_) => site.changes().open(&[Target::Everything], again),
     };
     (opened, None)
 }

@@ -15,7 +15,7 @@ use super::Feed;
 use super::barrier::count_lag;
 use super::source::Position;
 use crate::config::OnLag;
-use crate::site::Site;
+use crate::site_state::SiteState;
 use crate::why::Cause;
 use crate::why::shown::cut;
 use page_store::{Opened, Target};
@@ -44,18 +44,19 @@ struct Closed {
 
 impl Gate {
     /// Drops every page, and lets none in; nothing if that is so already. `name` is the database's.
-    pub fn close(&self, site: &Site, name: &str) {
+    pub fn close(&self, site: &SiteState, name: &str) {
         self.close_unless(site, name, || false);
     }
 
     /// The same unless `followed`, which is asked under the lock: whoever begins to follow says so
     /// first, and looks at the gate afterwards.
-    fn close_unless(&self, site: &Site, name: &str, followed: impl Fn() -> bool) -> Attempt {
+    fn close_unless(&self, site: &SiteState, name: &str, followed: impl Fn() -> bool) -> Attempt {
         let mut closed = self.lock();
         if closed.by.is_some() || followed() {
             return Attempt::NotNow;
         }
-        closed.by = Some(site.open(&[Target::Everything], Cause::Gap { database: cut(name) }));
+        closed.by =
+            Some(site.changes().open(&[Target::Everything], Cause::Gap { database: cut(name) }));
         Attempt::Closed
     }
 
@@ -109,7 +110,7 @@ enum Attempt {
 }
 
 /// Closes the gate whenever the database was not followed for as long as the site allows.
-pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
+pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
     let OnLag::BypassAfter(lag_max) = feed.config.on_lag else { return };
     let mut applied = feed.applied.subscribe();
     loop {
@@ -131,7 +132,7 @@ pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
 
 /// Measures how far behind a database is that is followed, and closes the gate where that is more than
 /// the site allows; never for less than it takes to ask.
-pub async fn measure(site: Arc<Site>, feed: Arc<Feed>) {
+pub async fn measure(site: Arc<SiteState>, feed: Arc<Feed>) {
     let lag_max = match feed.config.on_lag {
         OnLag::BypassAfter(lag_max) => lag_max.max(ASK_EVERY),
         OnLag::Serve => Duration::MAX,

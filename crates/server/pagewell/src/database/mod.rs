@@ -32,7 +32,6 @@ mod postgres;
 mod progress;
 mod settle;
 mod source;
-mod unheard;
 mod valkey;
 
 pub(crate) use link::client as tls_client;
@@ -40,12 +39,12 @@ pub(crate) use link::client as tls_client;
 pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
-pub use unheard::Unheard;
 pub use valkey::Others;
 
-use crate::config::Database;
+use crate::cluster::Cluster;
+use crate::config::{Config, Database};
 use crate::phase::{Phase, Told};
-use crate::site::Site;
+use crate::site_state::SiteState;
 use barrier::{Asks, Questions};
 use follow::Follower;
 use gate::Gate;
@@ -59,6 +58,38 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
+
+/// What changes a site's data besides its own responses: its databases, and the other nodes of its cluster.
+pub struct ChangeSources {
+    /// The databases whose changes invalidate pages, and the stream by which other nodes publish theirs.
+    pub feeds: Vec<Arc<Feed>>,
+    /// The other nodes, where there are any.
+    pub others: Option<Arc<Others>>,
+}
+
+impl ChangeSources {
+    /// Those of the configuration. Nothing is followed before [`start`].
+    #[must_use]
+    pub fn new(config: &Config) -> ChangeSources {
+        let followed = config.databases.iter().chain(&config.stream);
+        ChangeSources {
+            feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
+            others: config.stream.clone().map(|stream| Arc::new(Others::new(stream))),
+        }
+    }
+
+    /// How changes reach the other nodes.
+    #[must_use]
+    pub fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.others.clone().map(|others| others as Arc<dyn Cluster>)
+    }
+
+    /// How many changes the other nodes have not been sent yet.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.untold())
+    }
+}
 
 /// A database that is followed, as the rest of a site sees it.
 pub struct Feed {
@@ -160,7 +191,7 @@ impl Feed {
 
     /// Something is missing from what the database says that it has committed, and it was sent in this
     /// following: every page goes, and whoever follows begins anew when it looks next.
-    fn doubt(&self, site: &Site, generation: u64) {
+    fn doubt(&self, site: &SiteState, generation: u64) {
         self.doubted.store(generation + 1, Ordering::Release);
         self.gate.close(site, self.name());
     }
@@ -195,8 +226,8 @@ impl Drop for Needed {
 }
 
 /// Lets no page in until all of the site's databases are followed. [`start`] does it as well.
-pub fn close_gates(site: &Site) {
-    site.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
+pub fn close_gates(site: &SiteState, sources: &ChangeSources) {
+    sources.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
 }
 
 /// Begins to follow the databases of these sites, all at once. Until all of a site's are followed none of its
@@ -206,16 +237,16 @@ pub fn close_gates(site: &Site) {
 /// A database can be reached, and the rules or its settings do not fit: a sentence for the operator.
 /// A database that cannot be reached, or has not answered after `patience`, is tried again.
 pub async fn start<'s>(
-    sites: impl Iterator<Item = &'s Arc<Site>>,
+    sites: impl Iterator<Item = (&'s Arc<SiteState>, &'s ChangeSources)>,
     patience: Duration,
     stop: &Told,
 ) -> Result<(), String> {
     let mut all = JoinSet::new();
-    for site in sites {
-        if let Some(others) = &site.others {
+    for (site, sources) in sites {
+        if let Some(others) = &sources.others {
             others.begin(site);
         }
-        for feed in &site.feeds {
+        for feed in &sources.feeds {
             feed.gate.close(site, feed.name());
             all.spawn(start_one(site.clone(), feed.clone(), patience, stop.clone()));
         }
@@ -227,7 +258,7 @@ pub async fn start<'s>(
 }
 
 async fn start_one(
-    site: Arc<Site>,
+    site: Arc<SiteState>,
     feed: Arc<Feed>,
     patience: Duration,
     stop: Told,
@@ -286,8 +317,8 @@ impl Drop for Running {
 
 /// Waits until a site's databases are not followed any more, after the server was told to leave: another
 /// process may follow them.
-pub async fn ended(site: &Site) {
-    for feed in &site.feeds {
+pub async fn ended(sources: &ChangeSources) {
+    for feed in &sources.feeds {
         feed.ended().await;
     }
 }
@@ -295,8 +326,8 @@ pub async fn ended(site: &Site) {
 /// Tells the other machines that nothing of this site is answered from memory here any more, so that nobody
 /// waits for this one. After [`ended`]. By a task of its own, for nobody is held up where the stream is away; it
 /// ends when they have been told, or cannot be.
-pub fn gone(site: &Site) -> JoinHandle<()> {
-    let others = site.others.clone();
+pub fn gone(sources: &ChangeSources) -> JoinHandle<()> {
+    let others = sources.others.clone();
     tokio::spawn(async move {
         if let Some(others) = others {
             others.gone().await;

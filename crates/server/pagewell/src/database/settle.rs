@@ -13,7 +13,7 @@
 use super::Feed;
 use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
-use crate::site::Site;
+use crate::site_state::SiteState;
 use crate::terms::Look;
 use page_store::Opened;
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ pub enum Opening {
 }
 
 /// Settles what comes in, until nothing can come any more.
-pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<Entry>) {
+pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Receiver<Entry>) {
     let mut observer = Observer { kept: Kept::default(), not_before: Instant::now() };
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
     let mut pause = PAUSE;
@@ -88,7 +88,7 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<E
             let waited = now.duration_since(entry.since);
             is_settled(entry, &answer, waited, feed.config.settle)
         }) {
-            site.settle(entry.opened);
+            site.changes().settle(entry.opened);
             if let Some(look) = entry.look {
                 site.terms.settled(look);
             }

@@ -150,7 +150,7 @@ impl Keeper {
         }
         let (tags, since) = (said.tags.iter().map(|tag| &tag[..]), Some(lease.number()));
         let site = &self.site;
-        site.terms.depend(&mut dependencies, tags, since, (&site.store, site.name));
+        site.terms.depend(&mut dependencies, tags, since, &site.changes());
         // An allocation of its own: what came was read together with more.
         let value = Bytes::copy_from_slice(&item.value[said.value_at..]);
         item.value = value;
@@ -205,7 +205,11 @@ impl Keeper {
             self.site.store.remove(page);
         }
         if let Some(url) = self.url(key) {
-            self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, Cause::Memcached);
+            self.site.changes().apply(
+                &[Target::Url(url.as_bytes())],
+                Strength::Drop,
+                Cause::Memcached,
+            );
         }
         Edited::Done(None)
     }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::config::{Address, Config};
 use crate::litespeed;
-use crate::propagation::Waited;
+use crate::propagation::Propagation;
 use crate::reached::{Limit, Reached};
 use crate::refusal::Refusal;
 use crate::spool::Spool;
@@ -176,7 +176,7 @@ impl FastCgi {
             status: head.status,
             headers: head.headers,
             body: OriginBody::FastCgi(reply),
-            waited: Waited::No,
+            waited: Propagation::NotNeeded,
         })
     }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::config::Config;
 use crate::litespeed;
-use crate::propagation::Waited;
+use crate::propagation::Propagation;
 use crate::reached::{Limit, Reached};
 use crate::spool::Spool;
 use crate::trailers::{self, Trailers};
@@ -184,7 +184,7 @@ impl HttpOrigin {
             status: head.status,
             headers: head.headers,
             body: OriginBody::Http(Box::new(reply)),
-            waited: Waited::No,
+            waited: Propagation::NotNeeded,
         }
     }
 

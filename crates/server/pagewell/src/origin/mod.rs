@@ -18,7 +18,7 @@ use crate::access_log::Spent;
 use crate::codings::Understanding;
 use crate::config::{Config, OriginConfig};
 use crate::in_flight::Interims;
-use crate::propagation::Waited;
+use crate::propagation::Propagation;
 use crate::refusal::Refusal;
 use crate::routes::Script;
 use crate::spool::Spool;
@@ -166,7 +166,7 @@ pub struct OriginResponse {
     /// The content.
     pub body: OriginBody,
     /// Whether the other machines have applied what it says to have changed; nothing waits at an origin.
-    pub waited: Waited,
+    pub waited: Propagation,
 }
 
 /// The content of a response, piece by piece.

@@ -343,7 +343,7 @@ impl FinalAnswer<'_> {
         }
         self.site.counters.superseded.add_many(removed as u64);
         if removed > 0 || self.site.has_pages_elsewhere() {
-            self.site.superseded_elsewhere(&[Target::Url(self.url.as_bytes())]);
+            self.site.changes().ended_elsewhere(&[Target::Url(self.url.as_bytes())]);
         }
         ended
     }

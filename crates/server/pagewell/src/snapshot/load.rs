@@ -18,7 +18,7 @@ use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
 use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
-use page_store::{Change, NotRestored, Refused, Restoring, Strength, Target};
+use page_store::{NotRestored, Refused, Restoring, Target};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -122,7 +122,7 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
     let Some(snapshots) = &site.snapshots else { return Ok(None) };
     snapshots.files.take_hold()?;
     let was_running = snapshots.files.running() != Running::No && before == Before::Ended;
-    site.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
+    site.sources.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
     // First: found by the next process, what is refused here would only be of one that was killed.
     let left = match look(site, snapshots) {
         Ok(left) => left,
@@ -132,7 +132,7 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
             None
         }
     };
-    if site.others.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
+    if site.cluster.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
         snapshots.left_untold.store(true, Ordering::Release);
         let wrong = |error| format!("snapshot.directory: {error}");
         snapshots.files.mark_untold().map_err(wrong)?;
@@ -194,7 +194,7 @@ fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
         let text = found.and_then(|position| str::from_utf8(&position.at).ok());
         text.and_then(|text| text.parse().ok()).ok_or(NotUsed::OtherConfiguration)
     };
-    site.feeds.iter().map(|feed| position(feed.name())).collect()
+    site.sources.feeds.iter().map(|feed| position(feed.name())).collect()
 }
 
 /// What was changed by word of mouth since this snapshot, and the journal to go on with.
@@ -220,13 +220,13 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open),
 /// What has changed since counts from now on.
 fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     // The gates first: a gate that closes later is about a gap.
-    database::close_gates(site);
+    database::close_gates(site.state(), &site.sources);
     let restoring = site.store.restoring(site.name);
     let targets: Vec<Target<'_>> = left.names.iter().map(target).collect();
     if !targets.is_empty() {
-        site.store.change(&Change { site: site.name, targets: &targets }, Strength::Drop);
+        site.changes().drop_local(&targets, "snapshot");
     }
-    for (feed, bookmark) in site.feeds.iter().zip(left.positions) {
+    for (feed, bookmark) in site.sources.feeds.iter().zip(left.positions) {
         feed.begin_at(bookmark);
     }
     snapshots.begin_with(&mut snapshots.journal(), left.open);

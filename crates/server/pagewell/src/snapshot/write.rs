@@ -213,7 +213,7 @@ fn positions(site: &Site) -> Result<(Vec<Position>, Vec<Needed>), NotWritten> {
         let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
         Ok((Position { source, at }, log))
     };
-    site.feeds.iter().map(position).collect()
+    site.sources.feeds.iter().map(position).collect()
 }
 
 /// From now on changes are noted in a new journal.

@@ -8,7 +8,7 @@ use super::{FREE, GREETING, PREPARED};
 use crate::config::Address;
 use crate::database;
 use crate::listen::{Binder, Passed};
-use crate::propagation::Waited;
+use crate::propagation::Propagation;
 use crate::site::Site;
 use crate::snapshot;
 use crate::why::Cause;
@@ -107,7 +107,7 @@ impl Placed {
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(gone)?));
         // Any answer says so.
-        answer(&writer, Answer { number: 0, waited: Waited::No }).map_err(gone)?;
+        answer(&writer, Answer { number: 0, waited: Propagation::NotNeeded }).map_err(gone)?;
         let (ended, is_over) = watch::channel(false);
         let (may, told) = oneshot::channel();
         let (door, handle) = (door.clone(), Handle::current());
@@ -162,7 +162,7 @@ fn follow(
                 change(door.all_or(None), &[Target::Everything], Strength::Drop);
                 // Nor whether it had told the other machines.
                 for site in door.all_or(None) {
-                    site.tell_others(&[Target::Everything], Strength::Drop);
+                    site.changes().publish(&[Target::Everything], Strength::Drop);
                     site.mark_untold();
                 }
                 return;
@@ -184,19 +184,19 @@ fn follow(
                     // Nobody knows which pages were its.
                     None => change(door.all_or(None), &[Target::Everything], Strength::Drop),
                 }
-                if door.all_or(None).any(|site| site.is_unheard()) {
+                if door.all_or(None).any(|site| site.has_lost_change()) {
                     // It is not acknowledged: the process that has the pages now was not told.
                     return;
                 }
                 // A connection that has ended is noticed above.
-                let _ = answer(writer, Answer { number, waited: Waited::Applied });
+                let _ = answer(writer, Answer { number, waited: Propagation::Applied });
             }
             Frame::Barrier => {
                 let (site, writer) = (site.cloned(), writer.clone());
                 handle.spawn(async move {
                     let waited = match &site {
-                        Some(site) => database::barrier(site).await,
-                        None => Waited::Late,
+                        Some(site) => database::barrier(site.state(), &site.sources).await,
+                        None => Propagation::TimedOut,
                     };
                     let _ = answer(&writer, Answer { number, waited });
                 });
@@ -211,7 +211,7 @@ fn change<'a>(
     strength: Strength,
 ) {
     for site in sites {
-        site.change(targets, strength, Cause::Predecessor);
+        site.changes().apply(targets, strength, Cause::Predecessor);
     }
 }
 

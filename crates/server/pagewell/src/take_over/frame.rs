@@ -6,7 +6,7 @@
 //! Nothing here is hostile, for both sides are of one user; it is bounded and checked all the same, and what
 //! cannot be read ends the connection, which costs the new process its pages.
 
-use crate::propagation::Waited;
+use crate::propagation::Propagation;
 use page_store::{Strength, Target};
 use std::io::{self, Read};
 
@@ -179,7 +179,7 @@ pub struct Answer {
     /// Of which frame.
     pub number: u64,
     /// What came of waiting; of a change, that it is applied.
-    pub waited: Waited,
+    pub waited: Propagation,
 }
 
 impl Answer {
@@ -188,9 +188,9 @@ impl Answer {
         let mut all = [0; 9];
         all[..8].copy_from_slice(&self.number.to_le_bytes());
         all[8] = match self.waited {
-            Waited::No => 0,
-            Waited::Applied => 1,
-            Waited::Late => 2,
+            Propagation::NotNeeded => 0,
+            Propagation::Applied => 1,
+            Propagation::TimedOut => 2,
         };
         all
     }
@@ -204,9 +204,9 @@ impl Answer {
         from.read_exact(&mut number)?;
         from.read_exact(&mut waited)?;
         let waited = match waited {
-            [0] => Waited::No,
-            [1] => Waited::Applied,
-            _ => Waited::Late,
+            [0] => Propagation::NotNeeded,
+            [1] => Propagation::Applied,
+            _ => Propagation::TimedOut,
         };
         Ok(Answer { number: u64::from_le_bytes(number), waited })
     }
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn answers() {
-        for waited in [Waited::No, Waited::Applied, Waited::Late] {
+        for waited in [Propagation::NotNeeded, Propagation::Applied, Propagation::TimedOut] {
             let answer = Answer { number: 1 << 40, waited };
             assert_eq!(Answer::read(&mut &answer.bytes()[..]).expect("whole"), answer);
         }

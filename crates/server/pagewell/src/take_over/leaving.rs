@@ -136,8 +136,8 @@ impl Doorway {
         self.phase.send_replace(Phase::Held);
         sites.iter().for_each(|site| site.leave(successor.clone()));
         for site in &sites {
-            database::ended(site).await;
-            database::gone(site);
+            database::ended(&site.sources).await;
+            database::gone(&site.sources);
             if let Some(snapshots) = &site.snapshots {
                 snapshots.hand_over().await;
             }

@@ -28,7 +28,7 @@ mod successor;
 pub use arriving::{Following, Placed, Predecessor};
 pub use leaving::{Doorway, Left, Open};
 pub use socket::Socket;
-pub use successor::{Handed, Leaving, Successor};
+pub use successor::Successor;
 
 /// In `Cache-Status`: another process has the pages now.
 pub const HANDED_OVER: &str = "handed-over";

@@ -4,34 +4,27 @@
 //!
 //! Locks: `writer` for as long as a frame is written, `waiting` to put in or take out who waits; `waiting`
 //! under `writer` only to say that nobody waits any more. Who waits for a change holds up his thread, which
-//! serves nobody else meanwhile (`Site::hand_on`): the new process may only begin when the tasks of this one
+//! serves nobody else meanwhile (`Changes::hand_on`): the new process may only begin when the tasks of this one
 //! have ended that follow databases, and they may be that thread's. Never longer than [`PATIENCE`]: then the
 //! connection is cut, by which the new process knows that it has missed something, and drops its pages.
 
 use super::frame::{self, Answer, Frame, Numbered};
-use crate::propagation::Waited;
-use crate::site::off_the_way;
+use crate::propagation::Propagation;
+use crate::runtime::off_the_way;
+use crate::successor::{Handed, SuccessorProcess};
 use page_store::{Strength, Target};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long a change waits for the new process.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What became of a change that was to be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handed {
-    /// It is applied there.
-    Applied,
-    /// Nobody is there (any more).
-    Lost,
-}
 
 /// Whether the new process answers from memory. Decided once, by whichever comes first: its word that it is
 /// ready, or the end of the connection.
@@ -46,8 +39,8 @@ enum Serves {
 
 /// Who waits for an answer.
 enum Waiting {
-    Here(mpsc::SyncSender<Waited>),
-    InATask(oneshot::Sender<Waited>),
+    Here(mpsc::SyncSender<Propagation>),
+    InATask(oneshot::Sender<Propagation>),
 }
 
 /// The process that has taken over.
@@ -106,21 +99,8 @@ impl Successor {
         self.cut();
     }
 
-    /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
-    pub fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed {
-        let (who, answer) = mpsc::sync_channel(1);
-        let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
-        match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {
-            Some(_) => Handed::Applied,
-            None => {
-                self.cut();
-                Handed::Lost
-            }
-        }
-    }
-
     /// Waits until the databases' changes are applied there, which that process does for as long as `bound`.
-    pub async fn barrier(&self, host: Option<&str>, bound: Duration) -> Waited {
+    async fn databases_applied(&self, host: Option<&str>, bound: Duration) -> Propagation {
         let (who, answer) = oneshot::channel();
         let (mut who, mut told) = (Some(who), None);
         // It may have to wait for what others write.
@@ -131,9 +111,9 @@ impl Successor {
         match told {
             Some(()) => match tokio::time::timeout(bound + PATIENCE, answer).await {
                 Ok(Ok(waited)) => waited,
-                Ok(Err(_)) | Err(_) => Waited::Late,
+                Ok(Err(_)) | Err(_) => Propagation::TimedOut,
             },
-            None => Waited::Late,
+            None => Propagation::TimedOut,
         }
     }
 
@@ -143,17 +123,6 @@ impl Successor {
             self.cut();
             false
         }
-    }
-
-    /// Whether it answers from memory, or has.
-    pub fn has_served(&self) -> bool {
-        *self.serves() == Serves::Yes
-    }
-
-    /// There is nothing more to tell: nothing is in hand any more that could change anything.
-    pub fn over(&self) {
-        let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
-        self.cut();
     }
 
     fn tell(&self, host: Option<&str>, frame: Frame, who: Waiting) -> Option<()> {
@@ -198,44 +167,36 @@ impl Successor {
     }
 }
 
-/// Whether a site's pages are not this process's any more, and whose they are.
-#[derive(Default)]
-pub struct Leaving {
-    is: AtomicBool,
-    /// Whether it was not told of a change, though it may have answered from memory since.
-    unheard: AtomicBool,
-    successor: Mutex<Option<Arc<Successor>>>,
-}
-
-impl Leaving {
-    /// They are.
-    pub fn is(&self) -> bool {
-        self.is.load(Ordering::Acquire)
+impl SuccessorProcess for Successor {
+    /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
+    fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed {
+        let (who, answer) = mpsc::sync_channel(1);
+        let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
+        match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {
+            Some(_) => Handed::Applied,
+            None => {
+                self.cut();
+                Handed::Lost
+            }
+        }
     }
 
-    /// It was not told of a change.
-    pub fn unheard(&self) {
-        self.unheard.store(true, Ordering::Release);
+    /// Whether it answers from memory, or has.
+    fn has_served(&self) -> bool {
+        *self.serves() == Serves::Yes
     }
 
-    /// Whether there was such a change.
-    pub fn is_unheard(&self) -> bool {
-        self.unheard.load(Ordering::Acquire)
+    /// There is nothing more to tell: nothing is in hand any more that could change anything.
+    fn over(&self) {
+        let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
+        self.cut();
     }
 
-    /// To whom they went last.
-    pub fn successor(&self) -> Option<Arc<Successor>> {
-        self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// They are nobody's: the server stops.
-    pub fn alone(&self) {
-        self.is.store(true, Ordering::Release);
-    }
-
-    /// They go to this one.
-    pub fn to(&self, successor: Arc<Successor>) {
-        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
-        self.is.store(true, Ordering::Release);
+    fn barrier<'s>(
+        &'s self,
+        host: Option<&'s str>,
+        bound: Duration,
+    ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 's>> {
+        Box::pin(self.databases_applied(host, bound))
     }
 }

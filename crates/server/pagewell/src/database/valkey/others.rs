@@ -14,13 +14,15 @@ use super::connection::{Connection, good};
 use super::readers::{self, Readers};
 use super::stream::shared;
 use super::words;
+use crate::cluster::Cluster;
 use crate::config::{Database, SharedStream};
 use crate::database::source::Failed;
-use crate::propagation::Waited;
-use crate::site::Site;
+use crate::propagation::Propagation;
+use crate::site_state::SiteState;
 use crate::snapshot::Snapshots;
 use page_store::{Strength, Target};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -125,6 +127,28 @@ impl Server {
     }
 }
 
+impl Cluster for Others {
+    fn publish(&self, targets: &[Target<'_>], strength: Strength) {
+        self.tell(targets, strength);
+    }
+
+    fn published(&self) -> u64 {
+        self.last()
+    }
+
+    fn applied<'c>(
+        &'c self,
+        before: u64,
+        journal: Option<&'c Snapshots>,
+    ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 'c>> {
+        Box::pin(self.heard(before, journal))
+    }
+
+    fn mark(&self, journal: Option<&Snapshots>) {
+        self.write_down(journal);
+    }
+}
+
 impl Others {
     /// By this stream. Nothing is told before [`begin`](Self::begin).
     #[must_use]
@@ -135,7 +159,7 @@ impl Others {
     }
 
     /// This was changed, and is to be told.
-    pub fn tell(&self, targets: &[Target<'_>], strength: Strength) {
+    fn tell(&self, targets: &[Target<'_>], strength: Strength) {
         let mut added = words::entry(targets, strength);
         let mut queue = self.queue();
         if queue.bytes + added.bytes() > WAITING_BYTES {
@@ -154,44 +178,43 @@ impl Others {
     }
 
     /// The number of the last change that was put in.
-    #[must_use]
-    pub fn last(&self) -> u64 {
+    fn last(&self) -> u64 {
         self.queue().last
     }
 
     /// Waits until every machine has applied what was put in after `before` and by now, within the bound: not
     /// at all where one has been waited for as long already. What is not even told by then is written down.
-    pub async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Waited {
+    async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Propagation {
         let (last, since) = {
             let queue = self.queue();
             (queue.last, queue.waits_since)
         };
         if last <= before {
-            return Waited::No;
+            return Propagation::NotNeeded;
         }
-        let waited = self.applied(last, since).await;
-        if waited != Waited::Applied {
-            self.mark(snapshots);
+        let waited = self.applied_up_to(last, since).await;
+        if waited != Propagation::Applied {
+            self.write_down(snapshots);
         }
         waited
     }
 
     /// Waits until every machine has applied all up to this number, of which the first waits since then.
-    async fn applied(&self, last: u64, since: Option<Instant>) -> Waited {
+    async fn applied_up_to(&self, last: u64, since: Option<Instant>) -> Propagation {
         let bound = self.config.barrier;
         if bound.is_zero() {
-            return Waited::No;
+            return Propagation::NotNeeded;
         }
         let mut heard = self.heard.subscribe();
         let until = since.unwrap_or_else(Instant::now) + bound;
         match tokio::time::timeout_at(until, heard.wait_for(|heard| *heard >= last)).await {
-            Ok(Ok(_)) => Waited::Applied,
-            Ok(Err(_)) | Err(_) => Waited::Late,
+            Ok(Ok(_)) => Propagation::Applied,
+            Ok(Err(_)) | Err(_) => Propagation::TimedOut,
         }
     }
 
     /// Writes down that something is not told yet, where that is so.
-    pub fn mark(&self, snapshots: Option<&Snapshots>) {
+    fn write_down(&self, snapshots: Option<&Snapshots>) {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
         if !queue.is_marked && self.told.load(Ordering::Acquire) < queue.last {
@@ -227,7 +250,7 @@ impl Others {
 
     /// Begins to tell what is put in; once is enough. What an earlier process has not told may have been
     /// anything.
-    pub fn begin(self: &Arc<Others>, site: &Arc<Site>) {
+    pub fn begin(self: &Arc<Others>, site: &Arc<SiteState>) {
         if self.is_begun.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -239,7 +262,7 @@ impl Others {
         tokio::spawn(run(self.clone(), site.clone()));
     }
 
-    async fn run(&self, site: &Site) {
+    async fn run(&self, site: &SiteState) {
         let (mut teller, mut pause, mut looks) = (Teller::default(), PAUSE, 0);
         loop {
             self.take(&mut teller.batch);
@@ -273,7 +296,7 @@ impl Others {
     }
 
     /// Sends what is to be sent, and looks who has applied it.
-    async fn step(&self, teller: &mut Teller, site: &Site) -> Result<Moved, Failed> {
+    async fn step(&self, teller: &mut Teller, site: &SiteState) -> Result<Moved, Failed> {
         let SharedStream { key, keep } = &self.stream;
         if teller.server.is_none() {
             let server = Server::open(&self.config).await?;
@@ -391,6 +414,6 @@ fn unread() -> Failed {
 }
 
 /// Tells what is put in, as long as the process lives: what is told last is told while it ends.
-async fn run(others: Arc<Others>, site: Arc<Site>) {
+async fn run(others: Arc<Others>, site: Arc<SiteState>) {
     others.run(&site).await;
 }

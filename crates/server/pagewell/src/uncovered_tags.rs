@@ -15,11 +15,11 @@ pub const LISTED_MAX: usize = 1_000;
 
 /// The list.
 #[derive(Default)]
-pub struct Unheard {
+pub struct UncoveredTags {
     tags: Mutex<BTreeSet<String>>,
 }
 
-impl Unheard {
+impl UncoveredTags {
     /// Notes those of a page's tags that no rule could touch.
     pub fn note<'a>(&self, databases: &[Arc<Database>], tags: impl Iterator<Item = &'a [u8]>) {
         if databases.is_empty() {
