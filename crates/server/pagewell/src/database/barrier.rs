@@ -1,10 +1,11 @@
-//! The write barrier: the answer to a write is held until everything that was committed before it is
-//! applied, so whoever wrote finds the pages of after.
+//! The write barrier: the response to a write is held until every transaction committed before it
+//! is applied. The client that wrote then gets pages with its own change (read-your-writes).
 //!
-//! Each of the site's databases is asked for its position after the origin has answered, on a
-//! connection of its own; whoever waits at that moment shares the question, and never one that was
-//! put before. The position counts a transaction before its COMMIT is answered, so what the origin
-//! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
+//! Pagewell queries the committed position of each of the site's databases after the origin has
+//! responded, on a separate connection. Writes that wait at the same time share one query, but
+//! never one that was sent before they began to wait. A position includes a transaction before its
+//! COMMIT is acknowledged, so it covers what the origin has committed. After the configured time
+//! the response is sent, with `changes-late` in `Cache-Status`.
 
 use super::Feed;
 use super::kept::Kept;
@@ -16,39 +17,40 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How many may wait for a question to be put.
+/// The most writes that may wait for a query to be sent.
 const ASKING_MAX: usize = 10_000;
-/// How long after a connection failed no other is tried.
+/// How long no query is sent after a connection failed.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long after a question failed it is put again.
+/// How long a barrier waits after a failed query before it queries again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 type Ask = oneshot::Sender<Position>;
-/// Where questions are put.
+/// The sending side of the channel for position queries.
 pub type Asks = mpsc::Sender<Ask>;
-/// Where they come out.
+/// The receiving side of the channel for position queries.
 pub type Questions = mpsc::Receiver<Ask>;
 
-/// A channel for questions.
+/// Creates the channel for position queries.
 pub fn asks() -> (Asks, Questions) {
     mpsc::channel(ASKING_MAX)
 }
 
-/// Waits for all of a site's databases. Where another process follows them, it is asked.
+/// Waits at the barriers of all of a site's databases. If a successor process follows them, the
+/// barrier runs there.
 pub async fn barrier(site: &Arc<Site>) -> Waited {
     if site.feeds.is_empty() {
         return Waited::No;
     }
     let waited = if site.is_leaving() { Waited::Late } else { own(site).await };
     match site.successor() {
-        // It may have taken over while the question was put here.
+        // The successor may have taken over while the query was in flight.
         Some(successor) if waited == Waited::Late => {
             let bound = site.feeds.iter().map(|feed| feed.config.barrier).max();
             let host = site.config.hosts.canonical.as_deref();
             successor.barrier(host, bound.unwrap_or_default()).await
         }
-        // Nothing is answered from memory any more.
+        // This process no longer answers from the cache, so nothing has to be waited for.
         None if site.is_leaving() => Waited::No,
         _ => waited,
     }
@@ -62,19 +64,20 @@ async fn own(site: &Arc<Site>) -> Waited {
         None => return Waited::No,
     };
     for waited in waiting {
-        // A task that has panicked knows nothing.
+        // A task that panicked counts as late.
         all = all.and(waited.await.unwrap_or(Waited::Late));
     }
     all
 }
 
-/// Waits until all that the database has committed by now is applied, within the bound.
+/// Waits until everything is applied that one database has committed by now, for at most its
+/// `barrier` time.
 async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
     let bound = feed.config.barrier;
     if bound.is_zero() {
         return Waited::No;
     }
-    // A question that failed is put again: a busy database may answer the next one in time.
+    // A failed query is repeated: a busy database may answer the next one in time.
     let reached = async {
         while feed.reach(&site).await.is_none() {
             tokio::time::sleep(ASK_AGAIN_AFTER).await;
@@ -85,14 +88,14 @@ async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
             Ok(()) => Waited::Applied,
             Err(_) => Waited::Late,
         },
-        // Nothing is applied here any more once nobody follows the database.
+        // Once no task follows the database, this process applies nothing more.
         () = feed.ended() => Waited::Late,
     }
 }
 
 impl Feed {
-    /// Waits until all that the database has committed by now is applied, and counts how long that
-    /// took. None: the database could not be asked.
+    /// Waits until everything is applied that the database has committed by now, and records the
+    /// duration as lag. Returns `None` if the database could not be queried.
     pub(super) async fn reach(&self, site: &Site) -> Option<()> {
         let asked = Instant::now();
         let committed = self.committed().await?;
@@ -105,7 +108,7 @@ impl Feed {
         Some(())
     }
 
-    /// What the database has committed by now; none: it could not be asked.
+    /// Queries the committed position of the database; `None` if the query failed.
     pub(super) async fn committed(&self) -> Option<Position> {
         let (ask, answer) = oneshot::channel();
         self.asks.try_send(ask).ok()?;
@@ -113,7 +116,7 @@ impl Feed {
     }
 }
 
-/// Counts how long it took until all was applied, or that it took at least so long.
+/// Records the time until everything was applied, or a lower bound of it.
 pub(super) fn count_lag(site: &Site, lag: Duration) {
     let lag_us = lag.as_micros() as u64;
     site.counters.lag_times.0.add(lag);
@@ -121,7 +124,7 @@ pub(super) fn count_lag(site: &Site, lag: Duration) {
     site.counters.database_lag_max_us.raise(lag_us);
 }
 
-/// Asks the database whenever somebody wants to know.
+/// Sends a position query whenever at least one barrier waits for it.
 pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
     let mut kept = Kept::default();
     let mut asking = Vec::new();
@@ -135,12 +138,12 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
             }
             Ok(position) => {
                 for ask in asking.drain(..) {
-                    // Who has given up does not mind.
+                    // A barrier that timed out has dropped its receiver.
                     let _ = ask.send(position.clone());
                 }
             }
             Err(error) => {
-                // Nobody is answered: each waits for as long as it may, or hears of it here.
+                // The senders are dropped, so each waiting barrier repeats its query or times out.
                 let (database, reason) = (&feed.config.name, error.as_str());
                 tracing::debug!(event = "database-unasked", database, reason, %error);
                 asking.clear();
@@ -150,19 +153,20 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
     }
 }
 
-/// What was known before a question was put. Whatever was sent, or said before, was committed then, and the
-/// answer has to have it; else the log was begun anew (`RESET MASTER`), and its numbers mean nothing
-/// any more. A stream does not notice: the server waits at its end until the new log is longer.
+/// Positions that were known before a query was sent. Transactions sent or reported earlier were
+/// committed then, so the response must include them. If it does not, the log was reset (`RESET
+/// MASTER`) and its numbers mean something else. The stream does not notice a reset: the server
+/// waits at its end until the new log is longer.
 ///
-/// Checked against: applied up to 9 → the log begun anew, and 4 written → asked: 4 → an answer to a
-/// write of which nothing was sent. Looked at in the other order a transaction that comes in between
-/// would be missing.
+/// Example: applied up to 9; the log is reset and 4 transactions are written; the query returns 4.
+/// Without this check, a write would be acknowledged although none of the 4 was sent. In the
+/// opposite order, a transaction that arrives between the two reads would look lost.
 #[derive(Default)]
 struct Before {
-    /// The following that it belongs to.
+    /// The generation of the stream that the positions belong to.
     generation: u64,
     applied: Option<Position>,
-    /// What the database has said last.
+    /// The position that the database has reported last.
     said: Option<Position>,
 }
 
@@ -175,12 +179,13 @@ impl Before {
         self.applied = feed.applied.borrow().clone();
     }
 
-    /// Whether something is missing from `committed`. It is kept for the next time.
+    /// Returns whether `committed` lacks a known transaction, and remembers it for the next call.
     fn is_taken_back(&mut self, feed: &Feed, committed: &Position) -> bool {
         let is_lost = self.applied.as_ref().is_some_and(|own| own.is_lost_by(committed));
         let said = self.said.replace(committed.clone());
         let is_taken_back = said.is_some_and(|said| said.is_taken_back_by(committed));
-        // Of a following that has ended meanwhile the next one looks at what it goes on from.
+        // If the stream has been reopened in the meantime, the new connection checks the position
+        // itself.
         (is_lost || is_taken_back) && feed.generation() == self.generation
     }
 }
