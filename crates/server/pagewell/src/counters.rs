@@ -94,17 +94,17 @@ counters! {
     connections_accepted: "Connections accepted.",
 }
 
-/// A counter.
+/// A counter that several threads may change.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds one.
+    /// Adds one to the counter.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds `count`.
+    /// Adds `count` to the counter.
     pub fn add_many(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
@@ -124,7 +124,7 @@ impl Counter {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Returns the value.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -190,7 +190,7 @@ impl Times {
         Times { bounds, counts, sum_us: AtomicU64::new(0) }
     }
 
-    /// Records a duration.
+    /// Adds a duration to its bucket and to the sum.
     pub fn add(&self, took: Duration) {
         let at = self.bounds.partition_point(|bound| *bound < took);
         self.counts[at].fetch_add(1, Ordering::Relaxed);

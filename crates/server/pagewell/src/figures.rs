@@ -24,9 +24,9 @@ pub enum Kind {
 pub struct Figure {
     /// The name of the metric.
     pub name: &'static str,
-    /// Its description.
+    /// The description in the manual and in `/metrics`.
     pub help: &'static str,
-    /// Its type.
+    /// Whether it is a counter or a gauge.
     pub kind: Kind,
     read: fn(&Site, &Stats) -> u64,
 }
@@ -124,9 +124,9 @@ pub const FIGURES: [Figure; 14] = [
 pub struct OfTheKernel {
     /// The name of the metric.
     pub name: &'static str,
-    /// Its description.
+    /// The description in the manual and in `/metrics`.
     pub help: &'static str,
-    /// Its type.
+    /// Whether it is a counter or a gauge.
     pub kind: Kind,
     read: fn(&doctor::Tcp, &doctor::Conntrack) -> Option<u64>,
 }

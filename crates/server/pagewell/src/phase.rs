@@ -16,7 +16,7 @@ use tokio::sync::watch;
 /// The phase of a process between its start and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It serves requests.
+    /// The process serves requests.
     #[default]
     Serving,
     /// Another process is about to take over.

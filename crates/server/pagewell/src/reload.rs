@@ -32,7 +32,7 @@ pub struct Reload {
     state: Mutex<State>,
 }
 
-/// The current configuration.
+/// The configuration that is in effect.
 struct State {
     /// The configuration file as parsed TOML.
     written: toml::Table,
@@ -43,7 +43,7 @@ struct State {
 /// The result of a successful reload.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reloaded {
-    /// The changed keys.
+    /// The keys that have changed.
     pub changed: Vec<Changed>,
     /// The number of purged pages.
     pub dropped: u64,

@@ -93,7 +93,7 @@ impl Prepared {
     }
 }
 
-/// A running server.
+/// A running Pagewell with its sockets, sites and tasks.
 pub struct Server {
     site: Arc<Site>,
     addresses: Vec<Address>,

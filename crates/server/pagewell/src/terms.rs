@@ -2,13 +2,13 @@
 //! words it gains, loses or contains ([0070](../../../docs/decisions/0070-searches.md)).
 //!
 //! A changed text is scanned for the known words, and the tags of the words that occur in it
-//! change. Invariant: a page depends on its tag alone only if its word was known before its lease,
-//! and every scan without that word had settled by then. Any other page also depends on *any text*
-//! of its kind. Checked interleaving: scan → word becomes known → lease → render from the old row,
-//! which readers still see → store. The scan has not settled, so *any text* is open and the page is
-//! rejected. The number of words is bounded: if it is reached, all words change and are forgotten,
-//! under the lock. Renders that relied on them are rejected. Lock: that of the known words. The
-//! store's locks are taken under it, for that change and to read its clock.
+//! change. Invariant: a page depends on its tag alone only under two conditions. Its word was known
+//! before its lease, and every scan without that word had settled by then. Any other page also
+//! depends on *any text* of its kind. Checked interleaving: scan → word becomes known → lease →
+//! render from the old row, which readers still see → store. The scan has not settled, so *any
+//! text* is open and the page is rejected. The number of words is bounded. At the bound, all words
+//! change and are forgotten, under the lock; renders that relied on them are rejected. Lock: that
+//! of the known words. The store's locks are taken under it, for that change and to read its clock.
 
 use change_feed::text::{Words, words};
 use change_feed::{Searched, Touched};

@@ -48,7 +48,7 @@ pub async fn run(door: Arc<Site>, mut stop: Told) {
 struct Rounds(Option<(Duration, Timestamp)>);
 
 impl Rounds {
-    /// Returns whether a scan is due, and by how many rounds the pages have aged.
+    /// Returns by how many scan intervals the pages have aged; `None`: no scan is due.
     fn due(&mut self, unused_for: Option<Duration>, now: Timestamp) -> Option<Older> {
         let Some(unused_for) = unused_for else {
             self.0 = None;

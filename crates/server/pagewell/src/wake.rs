@@ -28,7 +28,7 @@ use std::time::Duration;
 /// The `User-Agent` that the application receives.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
 
-/// How long a response is read. After that the connection to the origin is closed.
+/// How long a response is read. After that the script continues without a reader, or is aborted.
 const READ_FOR: Duration = Duration::from_secs(600);
 
 /// Starts the requests for each configured URL of the site, until the server stops.

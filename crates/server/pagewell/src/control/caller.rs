@@ -1,5 +1,5 @@
-//! Authorises calls to the control interface. A caller must address it by an IP address or
-//! `localhost`, send the token if one is configured, and not be a page of another site in a
+//! Authorises calls to the control interface. A caller must use an IP address or `localhost` as the
+//! host, and send the token if one is configured. It must not be a page of another site in a
 //! browser.
 //!
 //! Three checks protect against a malicious page in an operator's browser. A `Host` with a domain

@@ -4,7 +4,7 @@
 //!
 //! The files contain nothing secret, so they are served without a token. Their data comes from the
 //! API, which checks the token. Their policy (CSP, Trusted Types) allows them to run their own
-//! scripts, to call this address, and to insert text into the page, but never markup.
+//! scripts, to call this address, and to insert text into the page. It never allows markup.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -12,9 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 pub struct File {
     /// The path of its URL.
     pub path: &'static str,
-    /// Its media type.
+    /// The media type of the file.
     pub media_type: &'static str,
-    /// Its content.
+    /// The content of the file.
     pub content: &'static [u8],
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Invalidate {
-    /// Tags (surrogate keys).
+    /// Tags (surrogate keys) whose pages are invalidated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Absolute URLs, or paths with their query.
@@ -26,7 +26,7 @@ pub struct Invalidate {
     /// Paths, or URLs without a query. Each stands for itself and everything below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prefixes: Vec<String>,
-    /// All pages.
+    /// Invalidates every page of the site.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
     /// Marks pages stale instead of purging them. Marked pages are served only where stale use is
@@ -48,8 +48,8 @@ pub struct Invalidated {
     /// The number of pages that this call has marked stale.
     #[serde(default)]
     pub marked: u64,
-    /// Whether the change is not yet published to all nodes of the `[stream]`, because it is
-    /// unreachable.
+    /// Whether the other nodes of the `[stream]` are not known to have applied the change within
+    /// `barrier`, for example because the stream is unreachable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
 }

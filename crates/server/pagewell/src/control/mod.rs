@@ -428,7 +428,8 @@ async fn invalidate(
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Reloads the configuration.
+/// Reloads the configuration of all sites. Returns the changed keys and the number of purged pages
+/// as JSON.
 async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
     let done = match site.reload.get() {
         Some(reload) => reload.run(site).await,

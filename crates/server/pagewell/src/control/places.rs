@@ -22,7 +22,7 @@ pub(super) const CONNECTIONS: usize = 256;
 /// How long a new connection without a call does not count as idle.
 const HEAD_START: Duration = Duration::from_secs(1);
 
-/// All connections.
+/// All connections to the control interface.
 #[derive(Default)]
 pub(super) struct Places(Mutex<Taken>);
 
@@ -53,7 +53,7 @@ pub(super) struct Place {
 pub(super) struct Call(Arc<Place>);
 
 impl Places {
-    /// Adds a connection.
+    /// Adds a new connection, and closes an idle one if there are too many.
     pub(super) fn enter(self: &Arc<Places>) -> Arc<Place> {
         let go = Arc::new(Notify::new());
         let mut taken = self.taken();

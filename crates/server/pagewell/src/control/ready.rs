@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The reasons for not being ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// Pagewell is stopping.
+    /// Pagewell is shutting down.
     Stopping,
     /// Another process is taking over, or has taken over (zero-downtime restart).
     HandedOver,

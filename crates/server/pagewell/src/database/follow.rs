@@ -55,7 +55,7 @@ enum Log {
 pub struct Follower {
     /// The site whose pages the changes purge.
     pub site: Arc<Site>,
-    /// The followed database.
+    /// The database that this task follows.
     pub feed: Arc<Feed>,
     /// Receives the open changes, which `settle` settles.
     pub entries: mpsc::Sender<Entry>,

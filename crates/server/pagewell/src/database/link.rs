@@ -36,9 +36,9 @@ const SYSTEM: [&str; 2] =
 
 /// The transport of a connection.
 pub enum Link {
-    /// Without encryption.
+    /// A connection without encryption.
     Plain(Socket),
-    /// With TLS.
+    /// A connection that uses TLS.
     Tls(Box<TlsStream<Socket>>),
 }
 

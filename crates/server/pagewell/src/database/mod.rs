@@ -71,7 +71,7 @@ pub struct Feed {
     gate: Gate,
     /// Counts the breaks of the stream. Its value identifies the current connection to the stream.
     generation: AtomicU64,
-    /// The generation plus one whose log the server has reset; 0 means none.
+    /// The generation (plus one) in which the server was found to have reset its log; 0: none.
     doubted: AtomicU64,
     /// The number of running tasks that follow this database.
     tasks: watch::Sender<usize>,

@@ -3,9 +3,9 @@
 //! with the pages of this one. No stored page is older than the applied changes, and an unsettled
 //! change is applied once more.
 //!
-//! PostgreSQL keeps its log until a position is confirmed. Where snapshots are written, at most the
-//! settled position is confirmed, and nothing beyond the snapshots on disk: after a kill the next
-//! process starts there. The log that is kept for this is bounded.
+//! PostgreSQL keeps its log until a position is confirmed. Where snapshots are written, only the
+//! settled position is confirmed, and never more than the snapshots on disk contain. After a kill
+//! the next process starts there. The log that is kept for this is bounded.
 //!
 //! Lock: that of [`Progress`]. It is never held across an `await`, and no other lock is taken under
 //! it.

@@ -3,11 +3,10 @@
 //! A database sends a transaction before its rows are visible to other connections. Pagewell
 //! queries which transactions every new reader sees (`source::Seen`), and settles the changes that
 //! this covers. If the database cannot report it, a change settles after a fixed time. If the
-//! database is unreachable, the change waits.
-//!
-//! An opened gate waits in the same way, for everything that was committed when the stream began.
-//! The stream does not send those transactions, and some may not be visible yet: a commit that
-//! waits for a replica (semi-synchronous, `synchronous_standby_names`) is in the log already.
+//! database is unreachable, the change waits. An opened gate waits in the same way, for everything
+//! that was committed when the stream began. The stream does not send those transactions, and some
+//! may not be visible yet. For example, a commit that waits for a replica is in the log already
+//! (semi-synchronous, `synchronous_standby_names`).
 //!
 //! Invariant: changes wait in the order of the stream, and none settles before an earlier one.
 

@@ -395,15 +395,15 @@ pub fn say_if_wrong(config: &Database, fits: &Result<(), CheckError>) {
     }
 }
 
-/// A callback from the applied position, and the most bytes of log to keep for snapshots, to the
-/// position up to which the database may discard its log; `None`: no more than before.
+/// Returns the position up to which the database may discard its log; `None`: no more than before.
+/// The arguments are the applied position, and the most bytes of log to keep for snapshots.
 pub type Forget<'a> = &'a (dyn Fn(&Position, u64) -> Option<Position> + Sync);
 
-/// A change stream.
+/// The change stream of a database, of one kind.
 pub enum Stream {
     /// MariaDB's or MySQL's binary log.
     MariaDb(Box<mariadb::Stream>),
-    /// PostgreSQL's logical replication.
+    /// PostgreSQL's logical replication stream.
     Postgres(Box<postgres::Stream>),
     /// A stream of Valkey or Redis.
     Valkey(Box<valkey::Stream>),
@@ -502,7 +502,7 @@ pub struct Broken {
     pub name: &'static str,
     /// A sentence for the operator.
     pub text: String,
-    /// How to recover.
+    /// How the follower can recover.
     pub then: Then,
 }
 

@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub(super) struct Judged {
     /// The normalised URL of the page.
     pub(super) target: Target,
-    /// The page's key.
+    /// The key under which the page is stored.
     pub(super) key: Vec<u8>,
     /// The rule that applies.
     pub(super) rule: Value,
@@ -59,7 +59,7 @@ pub(super) struct Judged {
 /// A verdict, its reason, and its page.
 type Said = (&'static str, Option<&'static str>, Option<SharedPage>);
 
-/// Judges a request.
+/// Determines how a request would be answered.
 pub(super) fn judge(asked: &Asked) -> Judged {
     let Asked { site, method, headers, target, .. } = asked;
     let shared = site.shared(target).unwrap_or_else(|| target.clone());

@@ -42,7 +42,7 @@ use std::sync::Arc;
 pub struct Asked {
     /// The site that answers it.
     pub site: Arc<Site>,
-    /// Its method.
+    /// The method of the request.
     pub method: Method,
     /// Its header fields, with a `Host`.
     pub headers: HeaderMap,

@@ -12,9 +12,9 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct OfTheProcess {
     /// The name of the metric.
     pub name: &'static str,
-    /// Its description.
+    /// The description in the manual and in `/metrics`.
     pub help: &'static str,
-    /// Its type.
+    /// Whether it is a counter or a gauge.
     pub kind: Kind,
     read: fn() -> Option<u64>,
 }

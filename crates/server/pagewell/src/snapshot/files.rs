@@ -47,7 +47,7 @@ impl Files {
         Files { directory, name, lock: Mutex::new(None) }
     }
 
-    /// Returns the directory.
+    /// Returns the directory of the snapshots.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -86,7 +86,7 @@ impl Files {
         Ok(())
     }
 
-    /// Releases the lock.
+    /// Releases the lock of the directory.
     pub fn let_go(&self) {
         *self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
     }

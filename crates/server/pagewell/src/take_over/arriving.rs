@@ -1,4 +1,4 @@
-//! The new process of a zero-downtime restart (`take_over`): it receives the listening sockets,
+//! The new process of a zero-downtime restart (`take_over`). It receives the listening sockets,
 //! then the old process's place, and applies the changes that the old process still makes. Each
 //! step is a type of its own ([`Predecessor`], [`Placed`], [`Following`]), so that none can be
 //! skipped. A thread that ends with the old process receives the changes.

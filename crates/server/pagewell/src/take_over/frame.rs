@@ -28,7 +28,7 @@ pub enum Frame {
     /// Permission for the new process to answer from its cache. The old process will not take its
     /// place back.
     Serve,
-    /// The last message.
+    /// The last message: no further change will follow.
     Over,
 }
 
@@ -78,7 +78,7 @@ pub struct Numbered {
     pub number: u64,
     /// The site's host; empty for a single site.
     pub host: String,
-    /// The message.
+    /// The message that the frame carries.
     pub frame: Frame,
 }
 
@@ -184,7 +184,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Encodes the answer.
+    /// Encodes the answer to nine bytes.
     pub fn bytes(self) -> [u8; 9] {
         let mut all = [0; 9];
         all[..8].copy_from_slice(&self.number.to_le_bytes());

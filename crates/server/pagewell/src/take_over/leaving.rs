@@ -42,7 +42,7 @@ pub struct Doorway {
 /// The process that has taken over.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
-    /// Its process ID.
+    /// The process ID of the new process.
     pub pid: i32,
 }
 

@@ -63,7 +63,7 @@ impl Socket {
 /// The process at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Its process ID.
+    /// The process ID of the peer.
     pub pid: i32,
 }
 

@@ -2,11 +2,11 @@
 //! applied it. Changes before the new process serves are queued and wait for that.
 //!
 //! Locks: `writer` while a frame is written, `waiting` to add or remove a waiter; `waiting` is
-//! taken under `writer` only to release all waiters. A waiting change blocks its thread, so the
-//! runtime must not need that thread (`Site::hand_on`): the new process can begin only after this
-//! process's tasks that follow databases have ended. A change waits for at most [`PATIENCE`]. Then
-//! the connection is cut: the new process thereby knows that it has missed a change, and purges its
-//! pages.
+//! taken under `writer` only to release all waiters. A waiting change blocks its thread, whose
+//! other tasks move to another thread first (`Site::hand_on`). They may be the tasks that follow
+//! databases, which must end before the new process can begin. A change waits for at most
+//! [`PATIENCE`]. Then the connection is cut, so the new process knows that it has missed a change,
+//! and purges its pages.
 
 use super::frame::{self, Answer, Frame, Numbered};
 use crate::propagation::Waited;

@@ -20,28 +20,28 @@ pub enum Cause {
     },
     /// The response of the site to this request: a write, or a response that announces a change.
     Response {
-        /// The request's method.
+        /// The method of the request.
         method: Box<str>,
         /// Its URL, without the values in its query.
         url: Box<str>,
     },
     /// A purge request on the site's own port.
     Purge {
-        /// Its method.
+        /// The method of the purge request.
         method: Box<str>,
-        /// The client's address.
+        /// The address of the client.
         peer: Option<Box<str>>,
     },
     /// A transaction of a database.
     Database {
-        /// The database's name.
+        /// The name of the database.
         database: Box<str>,
         /// The tables whose rows it changed, at most [`TABLES_MAX`].
         tables: Vec<Box<str>>,
     },
     /// A database was not followed, so changes may have been missed.
     Gap {
-        /// The database's name.
+        /// The name of the database.
         database: Box<str>,
     },
     /// Another node of the cluster, or an entry that was added to the stream by hand.
@@ -100,10 +100,10 @@ impl Cause {
         }
     }
 
-    /// Returns whether the change is forwarded to the successor process. It is not for changes from
-    /// the cluster's stream, which the successor reads itself from the position that this process
-    /// has reached. It begins only after this process has ended to follow the stream, so the
-    /// follower must not wait for it.
+    /// Returns whether the change is forwarded to the successor process. Changes from the cluster's
+    /// stream are not: the successor reads them itself, from the position that this process has
+    /// reached. It begins only after this process has stopped following the stream, so the follower
+    /// must not wait for it.
     pub fn is_for_successor(&self) -> bool {
         !matches!(self, Cause::Stream { .. })
     }

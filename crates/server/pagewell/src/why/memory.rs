@@ -34,7 +34,7 @@ pub struct Entry {
     pub renders: u32,
     /// How many of these renders were not stored.
     pub not_stored: u32,
-    /// The last render.
+    /// The last render, if there was one.
     pub render: Option<LastRender>,
     /// Data that few pages have.
     pub rare: Option<Box<Rare>>,
@@ -109,13 +109,13 @@ impl LastDrop {
 pub enum Comparison {
     /// There was nothing to compare.
     None,
-    /// The content differs.
+    /// The content of the page differs.
     Changed,
-    /// The content is the same.
+    /// The content of the page is the same.
     Unchanged,
 }
 
-/// The remembered pages.
+/// The histories of the remembered pages.
 pub(super) struct Memory {
     /// The index of each hash in `entries`. A hash table of the entries themselves would be half
     /// empty.

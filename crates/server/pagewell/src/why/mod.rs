@@ -1,5 +1,5 @@
-//! The history that a site records to explain itself: how the last renders of a page ended, what
-//! purged it, the sources of changes, and the top causes of misses.
+//! The history that a site records to explain itself. It covers how the last renders of a page
+//! ended, what purged it, the sources of changes, and the top causes of misses.
 //!
 //! Invariants: nothing here affects a decision, and everything is recorded after it happened. All
 //! of it is bounded: [`memory`] by pages, [`changes`] by changes, [`offenders`] by entries, every
@@ -48,7 +48,7 @@ struct Inner {
 pub struct Rendered<'a> {
     /// The key of the request.
     pub key: &'a [u8],
-    /// The requested URL.
+    /// The URL of the request.
     pub target: &'a Target,
     /// When the request was sent to the origin and when the render ended, in milliseconds since
     /// 1970.
@@ -66,9 +66,9 @@ pub struct Rendered<'a> {
 /// The result of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was stored.
+    /// The response was stored as a page.
     Stored(Content),
-    /// It was not stored, for this reason.
+    /// The response was not stored, for this reason.
     NotStored(&'static str),
 }
 

@@ -10,7 +10,7 @@
 //! | unchanged | those of them whose next render had the same content |
 //! | slowest | the slowest renders, each URL once |
 //!
-//! The counts use bounded memory (Metwally et al., "space-saving"): in a full list, a new name
+//! The counts use bounded memory (Metwally et al., "space-saving"). In a full list, a new name
 //! takes over the place and the count of the least frequent one. A count is never too low, and too
 //! high by at most `over`.
 
@@ -56,7 +56,7 @@ pub struct Offenders {
     pub compared_unchanged: u64,
 }
 
-/// A slow render.
+/// A render among the slowest ones.
 #[derive(Clone, Debug)]
 pub struct Slow {
     /// Its URL, without the values in its query.
@@ -145,7 +145,7 @@ pub struct Top {
 pub struct Counted {
     /// The kind of the name, in lists with several kinds.
     pub kind: &'static str,
-    /// The name.
+    /// The name that is counted.
     pub name: Box<str>,
     /// The number of occurrences; never too low.
     pub count: u64,

@@ -19,11 +19,11 @@ use mysql_replication::wire::greeting::Flavour;
 /// The representation of log positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// MariaDB's GTIDs.
+    /// GTIDs in MariaDB's form (domain, server, sequence).
     MariaDb,
-    /// MySQL's GTIDs.
+    /// GTIDs in MySQL's form (server UUID, transaction).
     MySql,
-    /// File and offset.
+    /// File and offset in the binary log of one server.
     File,
 }
 

@@ -61,7 +61,7 @@ pub struct Table {
     pub kind: Kind,
     /// Which columns identify a row in the stream (`REPLICA IDENTITY`).
     pub identity: Identity,
-    /// Its columns.
+    /// The columns, in the order of the table.
     pub columns: Vec<ColumnOf>,
     print: String,
 }
@@ -69,20 +69,20 @@ pub struct Table {
 /// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It has rows.
+    /// A table that has rows itself.
     Ordinary,
-    /// Its partitions have the rows.
+    /// A table whose rows are in its partitions.
     Partitioned,
-    /// It has rows that are not written to the log.
+    /// A table whose rows are not written to the log.
     Unlogged,
-    /// It has no rows of its own: a view, or similar.
+    /// A view or similar, without rows of its own.
     View,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone)]
 pub struct ColumnOf {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
     /// Whether the stream has its value from before a change.
     pub is_identity: bool,

@@ -243,7 +243,7 @@ async fn make(
     Ok(Vec::new())
 }
 
-/// A replication slot.
+/// A replication slot that is ready to be read.
 pub struct Slot {
     /// The position from which it can be read.
     pub at: Lsn,

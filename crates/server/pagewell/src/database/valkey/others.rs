@@ -80,7 +80,7 @@ struct Waiting {
     since: Instant,
 }
 
-/// A published change.
+/// A change that is in the stream.
 struct Sent {
     number: u64,
     id: Id,
@@ -91,7 +91,7 @@ struct Sent {
 #[derive(Default)]
 struct Teller {
     server: Option<Server>,
-    /// Changes to send.
+    /// Changes that the next step sends.
     batch: VecDeque<Waiting>,
     /// Published changes that not all nodes have applied.
     sent: VecDeque<Sent>,

@@ -1,11 +1,12 @@
 //! The positions up to which each node has applied the stream. Each node writes its own to a field
 //! of a hash beside the stream, so that a publisher knows when a change is applied everywhere.
 //!
-//! A field has four values: the applied position; a number that grows at least once a second; how
-//! many milliseconds without contact the node may answer from its cache (`lag_max` plus the time to
-//! notice); and the server's `run_id`. A publisher waits for a node as long as that node may still
-//! answer. Clocks of different machines are never compared. [`Readers`] lists the interleavings.
-//! Not here: who waits, and the limit (`others`).
+//! A field has four values. The first is the applied position, the second a number that grows at
+//! least once a second. The third is how many milliseconds without contact the node may answer from
+//! its cache (`lag_max` plus the time to notice). The fourth is the server's `run_id`. A publisher
+//! waits for a node as long as that node may still answer. Clocks of different machines are never
+//! compared. [`Readers`] lists the interleavings. Not here: the waiting writes, and their limit
+//! (`others`).
 
 use super::words::own;
 use crate::config::{Database, OnLag};

@@ -24,7 +24,7 @@ use valkey::{Added, Entry};
 /// room for a full read of entries. The limit is about 6,000 names.
 const NAMES_BYTES_MAX: usize = 1 << 20;
 
-/// A published invalidation.
+/// An invalidation that another node has published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The publishing process; empty if the entry does not name it.
@@ -78,7 +78,7 @@ pub fn entry(targets: &[Target<'_>], strength: Strength) -> Added {
     added
 }
 
-/// Parses an entry.
+/// Parses an entry of the stream.
 pub fn read(entry: &Entry) -> Heard {
     let (mut from, mut strength, mut names) = ("", Strength::Drop, Vec::new());
     for (field, value) in &entry.fields {
