@@ -1,6 +1,6 @@
-//! Follows the machine's clock, which can be set, or stand still while the machine is suspended.
-//! Without this, dates from others (`Date` and `Expires` of an origin, absolute times) would be
-//! compared with a wrong time as long as the process runs.
+//! Follows the machine's clock, which can be set, or advance while the machine is suspended.
+//! Otherwise dates from others (`Date` and `Expires` of an origin, absolute times) would be
+//! compared with a wrong time.
 //!
 //! - The machine's clock is **ahead**: the process's clock is advanced, and pages age by the
 //!   difference. Freshness lifetimes end earlier, never later. After a suspension this is the real

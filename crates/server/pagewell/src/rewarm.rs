@@ -3,13 +3,12 @@
 //! without cookies.
 //!
 //! Invariants: a background fetch starts only while there is capacity for concurrent origin
-//! requests and no request waits for it. It collapses with other renders (`render::refresh`), so no
-//! page is rendered twice at once, and its lease decides whether it is stored. Only pages for all
-//! clients are fetched. The store checks this when a page is touched (`StoredPage::audience`). Then
-//! the key is computed again for a request without further header fields. If the key differs, or
-//! the rules bypass this request, the page waits for its next client.
-//!
-//! Not here: the choice of the pages (`page_store`), and renders that a stale hit starts.
+//! requests and no client's request is queued. It collapses with other renders (`render::refresh`),
+//! so no page is rendered twice at once, and its lease decides whether it is stored. Only pages for
+//! all clients are fetched. The store checks this when a page is touched (`StoredPage::audience`).
+//! Then the key is computed again for a request without further header fields. If the key differs,
+//! or the rules bypass this request, the page waits for its next client. Not here: the choice of
+//! the pages (`page_store`), and renders that a stale hit starts.
 
 use crate::client::{SaidBy, Visitor};
 use crate::exchange::decide_on;

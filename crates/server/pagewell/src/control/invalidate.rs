@@ -1,8 +1,9 @@
 //! `POST /v1/invalidate`: purges pages, or marks them stale, by tag, URL or prefix.
 //!
-//! All names of a call form one change in each of its sites. The call returns when no request can
-//! get an old page any more. An invalid call changes nothing: an unknown key, a malformed URL, or a
-//! call without names is an error.
+//! All names of a call form one change in each of its sites. The call returns when no request to
+//! this node can get an old page any more. In a cluster it waits for the other nodes as well, for
+//! at most `barrier`. An invalid call changes nothing: an unknown key, a malformed URL, or a call
+//! without names is an error.
 
 use super::ControlError;
 use crate::site::Site;

@@ -1,6 +1,6 @@
 //! `GET /v1/ready`: whether a load balancer should send requests here. It requires that restoring
-//! the old snapshot has ended, every database is followed, and Pagewell is not about to stop. `GET
-//! /v1/health` reports only that the process answers.
+//! the old snapshot has ended, every database is followed, and Pagewell is not about to stop.
+//! `GET /v1/health` reports only that the process answers.
 //!
 //! A short interruption of a database does not change the answer. It becomes "not ready" when pages
 //! are no longer stored, because the allowed lag is exceeded. Not here: PHP, which may be

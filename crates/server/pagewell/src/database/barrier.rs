@@ -154,13 +154,14 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
 }
 
 /// Positions that were known before a query was sent. Transactions sent or reported earlier were
-/// committed then, so the response must include them. If it does not, the log was reset (`RESET
-/// MASTER`) and its numbers mean something else. The stream does not notice a reset: the server
-/// waits at its end until the new log is longer.
+/// committed then, so the response must include them. If it does not, the log was reset
+/// (`RESET MASTER`) and its numbers mean something else. The stream does not notice a reset: the
+/// server waits at its end until the new log is longer.
 ///
 /// Example: applied up to 9; the log is reset and 4 transactions are written; the query returns 4.
-/// Without this check, a write would be acknowledged although none of the 4 was sent. In the
-/// opposite order, a transaction that arrives between the two reads would look lost.
+/// Without this check, a write would be acknowledged although none of the 4 was sent. The applied
+/// position is read before the query: in the opposite order, a transaction that arrives in between
+/// would look lost.
 #[derive(Default)]
 struct Before {
     /// The generation of the stream that the positions belong to.

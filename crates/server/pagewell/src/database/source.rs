@@ -38,7 +38,7 @@ pub enum Position {
     Place(FilePosition),
     /// PostgreSQL: a position in the write-ahead log (LSN).
     Postgres(Lsn),
-    /// Valkey, Redis: the ID of an entry in a stream.
+    /// Valkey, Redis: a position in a stream (ID and number of entries).
     Stream(Place),
 }
 

@@ -14,11 +14,11 @@
 //! | 7 | finishes its requests, reports the last change | applies changes until then |
 //!
 //! Connections between steps 4 and 6 wait in the kernel's queue. Invariant: a process answers from
-//! its cache only if all acknowledged changes are applied to it; so never both at once. If the new
-//! process fails before step 6 ends, the old one accepts again, but forwards every request. If the
-//! old process ends without reporting its last change, which it does only with nothing in flight
-//! (`in_hand`), the new one purges every page. If the new process is lost after it may serve, the
-//! old one acknowledges no change any more.
+//! its cache only if all acknowledged changes are applied to it. So the two never do at once. If
+//! the new process fails before step 6 ends, the old one accepts again, but forwards every request.
+//! The old process reports its last change only with nothing in flight (`in_hand`); if it ends
+//! without this report, the new one purges every page. If the new process is lost after it may
+//! serve, the old one acknowledges no change any more.
 
 mod arriving;
 mod frame;

@@ -38,9 +38,9 @@ pub enum Handed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
     NotYet,
-    /// It does, or has done so.
+    /// The new process answers from its cache, or has done so.
     Yes,
-    /// It never will, because it waits for permission.
+    /// The new process never will, because it waits for permission.
     Never,
 }
 

@@ -84,7 +84,7 @@ impl Connection {
         read.ok_or_else(|| Failed::Said("bad-reply", why.into()))
     }
 
-    /// Reads the next reply as the length and last ID of the stream with this key.
+    /// Reads the next reply as the end of the stream with this key: its last ID and its counts.
     ///
     /// # Errors
     /// As for [`ask`](Self::ask), or the key is not a stream.
@@ -141,8 +141,7 @@ pub fn good(reply: Reply) -> Result<Reply, Failed> {
         Some("NOAUTH" | "WRONGPASS") => "access-denied",
         Some("NOPERM") => "not-permitted",
         Some("WRONGTYPE") => "no-stream",
-        // A password for a user without one gives: `ERR AUTH <password> called without any password
-        // …`.
+        // A password for a user without one gives `ERR AUTH <password> called without any …`.
         Some("ERR") if text.contains("AUTH") => "access-denied",
         _ => "refused",
     };

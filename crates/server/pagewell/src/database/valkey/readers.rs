@@ -33,8 +33,8 @@ const GONE: &str = "gone";
 /// The entry of a node whose field cannot be parsed. Publishers wait for it all the same.
 const UNREADABLE: Saying = Saying { read: Read::Nobody, silent_max: Duration::from_secs(60) };
 
-/// Returns the key of the hash beside a stream. The stream's key ends with a host, which has no
-/// slash.
+/// Returns the key of the hash beside a stream. A stream's key never looks like this, because the
+/// host in it has no slash.
 pub fn hash(key: &str) -> String {
     format!("{key}/read")
 }
