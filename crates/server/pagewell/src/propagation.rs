@@ -1,9 +1,9 @@
-//! How far a change has been applied by others that a write waits for: databases, nodes of the cluster, a
-//! process that has taken over.
+//! Whether the changes that a write waits for are applied everywhere: those of databases, of other
+//! nodes of the cluster, and of a successor process.
 //!
-//! It is the `detail` of `Cache-Status` where something was not waited for to the end (`changes-late`).
+//! If the wait timed out, `Cache-Status` has the detail `changes-late`.
 
-/// Whether a change has reached all that a write waits for.
+/// The result of waiting until changes are applied (write barrier, cluster, successor process).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
     /// There is nothing to wait for, or it is not wanted.
@@ -24,14 +24,14 @@ impl Propagation {
         }
     }
 
-    /// Says so in the answer to a call, where it is late.
+    /// Adds `"late": true` to the JSON response of a control call if the wait timed out.
     pub fn say_in(self, answer: &mut serde_json::Value) {
         if self == Propagation::TimedOut {
             answer["late"] = true.into();
         }
     }
 
-    /// What `Cache-Status` says of it.
+    /// Returns the detail for `Cache-Status` (RFC 9211), if there is one.
     pub fn detail(self) -> Option<&'static str> {
         match self {
             Propagation::NotNeeded | Propagation::Applied => None,

@@ -1,14 +1,14 @@
-//! What pages look for (`search:PHP`), so that a text that has changed drops the searches that it enters, leaves
-//! or stands in, and no others ([0070](../../../docs/decisions/0070-searches.md)).
+//! The search terms of pages (`search:PHP`). A changed text purges only the search pages whose
+//! words it gains, loses or contains ([0070](../../../docs/decisions/0070-searches.md)).
 //!
-//! A changed text is looked through for the words that are known, and the tags of those that occur in it change.
-//! Invariant: a page depends on its tag alone only if its word was known before its lease, and every text that
-//! was looked through without it had settled by then; any other depends on *any text* of its kind as well.
-//! Checked against: looked through → known → lease → rendered from the row of before, which is still what
-//! readers see → stored: the look has not settled, and any text is open. What is known is bounded: for one more,
-//! all of it changes and is forgotten, under the lock; who was to depend on it began before, and is not stored.
-//!
-//! Lock: that of what is known; the store's are taken under it, by that change and to read its clock.
+//! A changed text is scanned for the known words, and the tags of the words that occur in it
+//! change. Invariant: a page depends on its tag alone only under two conditions. Its word was known
+//! before its lease, and every scan without that word had settled by then. Any other page also
+//! depends on *any text* of its kind. Checked interleaving: scan → word becomes known → lease →
+//! render from the old row, which readers still see → store. The scan has not settled, so *any
+//! text* is open and the page is rejected. The number of words is bounded. At the bound, all words
+//! change and are forgotten, under the lock; renders that relied on them are rejected. Lock: that
+//! of the known words. The store's locks are taken under it, for that change and to read its clock.
 
 use change_feed::text::{Words, words};
 use change_feed::{Searched, Touched};
@@ -17,68 +17,69 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many words are known, all kinds together.
+/// The most known words, over all kinds.
 const TERMS_MAX: usize = 4_096;
-/// How many bytes their words have together: what looks for them takes some twenty times as many.
+/// The most bytes of known words together. The search automaton takes about twenty times as much.
 const WORD_BYTES_MAX: usize = 128 << 10;
-/// The longest tag of which is known what it looks for, in bytes.
+/// The longest tag, in bytes, whose words are parsed.
 const TAG_BYTES_MAX: usize = 256;
 
-/// The library's for all of a kind, beside each tag of one.
+/// The search part of the library's tag for all searches of a kind, which accompanies each search
+/// tag.
 const ANY: &str = "*";
-/// How a tag begins that the library found too long, and what it is of a kind.
+/// The prefix of a tag that the library has hashed because it was too long. Its words are unknown.
 const HASHED: &str = "%sha256-";
 
-/// How the names of *any text* begin.
+/// The prefix of the tags for *any text*.
 const ANY_TEXT: &[u8] = b"\0any-text ";
 
-/// What the pages of a site look for.
+/// The known search terms of a site.
 pub struct Terms {
-    /// How their tags begin.
+    /// The prefixes of search tags, such as `search`.
     kinds: BTreeSet<String>,
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// By their tags.
+    /// The known terms by their tags.
     terms: HashMap<Arc<str>, Term>,
     word_bytes: usize,
-    /// What looks for all of them; none since one was added.
+    /// The automaton that finds all words; `None` since a term was added.
     finder: Option<Arc<Finder>>,
-    /// Looks that have not settled.
+    /// The scans that have not settled.
     looks: BTreeSet<u64>,
-    /// How many looks there have been.
+    /// The number of scans so far.
     looks_begun: u64,
 }
 
 struct Term {
     words: Vec<String>,
-    /// The first look that knew it.
+    /// The number of the first scan that included the term.
     look: u64,
-    /// From when on all looks before that have settled; none: nobody has seen that yet.
+    /// The clock's value at which all earlier scans had settled; `None`: not known yet.
     from: Option<Number>,
 }
 
-/// All that is known, as a look uses it.
+/// The known words at the time of a scan.
 struct Finder {
-    /// None where they are too many for memory: any of them may occur.
+    /// `None` if there are too many words for memory: any of them may occur.
     words: Option<Words>,
-    /// Whose each word is.
+    /// The tag that each word belongs to.
     tags: Vec<Arc<str>>,
 }
 
-/// Texts were looked through for a change. [`Terms::settled`] when the change is settled; dropped without, the
-/// words that become known from then on are told apart by nobody.
+/// A scan of texts for a change. Pass it to [`Terms::settled`] when the change is settled. If it is
+/// dropped instead, terms that become known later always depend on *any text*.
 #[must_use = "it is settled when its change is"]
 pub struct Look(u64);
 
-/// The name of *any text* of a kind: no field of a response can name it.
+/// Returns the tag for *any text* of a kind. No response field can contain it.
 fn any_text(kind: &str) -> Vec<u8> {
     [ANY_TEXT, kind.as_bytes()].concat()
 }
 
-/// Whether it is the name of any text.
+/// Returns whether a tag is one for *any text*.
 pub fn is_any_text(tag: &[u8]) -> bool {
     tag.starts_with(ANY_TEXT)
 }
@@ -93,7 +94,7 @@ pub trait SearchedPages {
 }
 
 impl Terms {
-    /// Of these kinds.
+    /// Creates the state for search tags of these kinds.
     pub fn new(kinds: impl IntoIterator<Item = String>) -> Terms {
         Terms { kinds: kinds.into_iter().collect(), known: Mutex::default() }
     }
@@ -112,7 +113,7 @@ impl Terms {
         }
         let (mut any, mut whole, mut apart) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for tag in tags {
-            // What is no text is no search that is told apart.
+            // A tag that is not UTF-8 cannot be a known term.
             let text = String::from_utf8_lossy(tag);
             if text.starts_with(HASHED) {
                 any.extend(self.kinds.iter());
@@ -122,7 +123,7 @@ impl Terms {
             let is_text = matches!(text, Cow::Borrowed(_));
             match is_text && search != ANY && self.tells_apart(&text, since, pages) {
                 true => drop(apart.insert(kind)),
-                // The library's, beside each other tag of a kind; by itself it means what it says.
+                // The library adds this tag to each search tag. Alone, it stands for every search.
                 false if search == ANY => drop(whole.insert(kind)),
                 false => drop(any.insert(kind)),
             }
@@ -156,7 +157,8 @@ impl Terms {
         term.from.is_some_and(|from| since >= from)
     }
 
-    /// The tags that change with what was touched, and what is to be settled with them; none: no text was.
+    /// Scans the changed texts. Returns the tags that change, and the scan to settle; `None`: no
+    /// text changed.
     pub fn look(&self, touched: &Touched) -> Option<(Vec<Vec<u8>>, Look)> {
         touched.searches().next()?;
         let (look, finder) = self.lock().begin_look();
@@ -177,7 +179,7 @@ impl Terms {
         Some((tags.into_iter().collect(), look))
     }
 
-    /// The change that texts were looked through for is settled.
+    /// Records that the change of a scan is settled.
     pub fn settled(&self, look: Look) {
         self.lock().looks.remove(&look.0);
     }
@@ -193,7 +195,7 @@ fn words_of(tag: &str) -> Option<Vec<String>> {
 }
 
 impl Known {
-    /// A look at all that is known now.
+    /// Begins a scan for all terms that are known now.
     fn begin_look(&mut self) -> (Look, Arc<Finder>) {
         let look = self.looks_begun;
         self.looks_begun += 1;
@@ -220,7 +222,7 @@ impl Finder {
         Finder { words: Words::new(words), tags }
     }
 
-    /// Calls `found` with the tag of each that may occur in a text.
+    /// Calls `found` with the tag of each word that may occur in a text.
     fn find(&self, text: &str, found: &mut impl FnMut(&str)) {
         match &self.words {
             Some(words) => words.find(text, |at| found(&self.tags[at])),

@@ -1,8 +1,8 @@
-//! Tags that pages depend on, and that no rule of any of the site's databases could touch: a rule is
-//! missing, or a tag is misspelt, or somebody else says when it changes.
+//! Uncovered tags: tags of stored pages that no rule of the site's databases can produce. A rule is
+//! missing, or a tag is misspelt, or the application itself invalidates it.
 //!
-//! Each is looked for when a page is stored that has it; numbers within are all one, for a listing is
-//! meant to be read: `news:4` and `news:5` are `news:*`. Bounded ([`LISTED_MAX`]).
+//! A page's tags are checked when it is stored. Each number within a tag is replaced by a star to
+//! keep the list short: `news:4` and `news:5` are `news:*`. The list is bounded ([`LISTED_MAX`]).
 //!
 //! Lock: that of the list, for a look and an insertion; no other is taken under it.
 
@@ -10,17 +10,17 @@ use crate::config::Database;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many are listed.
+/// The most tags that are listed.
 pub const LISTED_MAX: usize = 1_000;
 
-/// The list.
+/// The list of uncovered tags.
 #[derive(Default)]
 pub struct UncoveredTags {
     tags: Mutex<BTreeSet<String>>,
 }
 
 impl UncoveredTags {
-    /// Notes those of a page's tags that no rule could touch.
+    /// Adds those of a page's tags that no rule can produce.
     pub fn note<'a>(&self, databases: &[Arc<Database>], tags: impl Iterator<Item = &'a [u8]>) {
         if databases.is_empty() {
             return;
@@ -37,7 +37,7 @@ impl UncoveredTags {
         }
     }
 
-    /// Those that were noted since the start, in order.
+    /// Returns the tags recorded since the start, sorted.
     pub fn list(&self) -> Vec<String> {
         self.lock().iter().cloned().collect()
     }
@@ -47,7 +47,7 @@ impl UncoveredTags {
     }
 }
 
-/// The tag with a star for each number.
+/// Returns the tag with a star for each number.
 fn alike(tag: &str) -> String {
     let mut out = String::with_capacity(tag.len());
     for letter in tag.chars() {

@@ -16,21 +16,21 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How many may wait for a question to be put.
+/// The most writes that may wait for a query to be sent.
 const ASKING_MAX: usize = 10_000;
-/// How long after a connection failed no other is tried.
+/// How long no query is sent after a connection failed.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long after a question failed it is put again.
+/// How long a barrier waits after a failed query before it queries again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 type Ask = oneshot::Sender<Position>;
-/// Where questions are put.
+/// The sending side of the channel for position queries.
 pub type Asks = mpsc::Sender<Ask>;
-/// Where they come out.
+/// The receiving side of the channel for position queries.
 pub type Questions = mpsc::Receiver<Ask>;
 
-/// A channel for questions.
+/// Creates the channel for position queries.
 pub fn asks() -> (Asks, Questions) {
     mpsc::channel(ASKING_MAX)
 }
@@ -75,7 +75,7 @@ async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
     if bound.is_zero() {
         return Propagation::NotNeeded;
     }
-    // A question that failed is put again: a busy database may answer the next one in time.
+    // A failed query is repeated: a busy database may answer the next one in time.
     let reached = async {
         while feed.reach(&site).await.is_none() {
             tokio::time::sleep(ASK_AGAIN_AFTER).await;
@@ -106,7 +106,7 @@ impl Feed {
         Some(())
     }
 
-    /// What the database has committed by now; none: it could not be asked.
+    /// Queries the committed position of the database; `None` if the query failed.
     pub(super) async fn committed(&self) -> Option<Position> {
         let (ask, answer) = oneshot::channel();
         self.asks.try_send(ask).ok()?;
@@ -136,12 +136,12 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions
             }
             Ok(position) => {
                 for ask in asking.drain(..) {
-                    // Who has given up does not mind.
+                    // A barrier that timed out has dropped its receiver.
                     let _ = ask.send(position.clone());
                 }
             }
             Err(error) => {
-                // Nobody is answered: each waits for as long as it may, or hears of it here.
+                // The senders are dropped, so each waiting barrier repeats its query or times out.
                 let (database, reason) = (&feed.config.name, error.as_str());
                 tracing::debug!(event = "database-unasked", database, reason, %error);
                 asking.clear();
@@ -151,19 +151,21 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions
     }
 }
 
-/// What was known before a question was put. Whatever was sent, or said before, was committed then, and the
-/// answer has to have it; else the log was begun anew (`RESET MASTER`), and its numbers mean nothing
-/// any more. A stream does not notice: the server waits at its end until the new log is longer.
+/// Positions that were known before a query was sent. Transactions sent or reported earlier were
+/// committed then, so the response must include them. If it does not, the log was reset
+/// (`RESET MASTER`) and its numbers mean something else. The stream does not notice a reset: the
+/// server waits at its end until the new log is longer.
 ///
-/// Checked against: applied up to 9 → the log begun anew, and 4 written → asked: 4 → an answer to a
-/// write of which nothing was sent. Looked at in the other order a transaction that comes in between
-/// would be missing.
+/// Example: applied up to 9; the log is reset and 4 transactions are written; the query returns 4.
+/// Without this check, a write would be acknowledged although none of the 4 was sent. The applied
+/// position is read before the query: in the opposite order, a transaction that arrives in between
+/// would look lost.
 #[derive(Default)]
 struct Before {
-    /// The following that it belongs to.
+    /// The generation of the stream that the positions belong to.
     generation: u64,
     applied: Option<Position>,
-    /// What the database has said last.
+    /// The position that the database has reported last.
     said: Option<Position>,
 }
 
@@ -176,12 +178,13 @@ impl Before {
         self.applied = feed.applied.borrow().clone();
     }
 
-    /// Whether something is missing from `committed`. It is kept for the next time.
+    /// Returns whether `committed` lacks a known transaction, and remembers it for the next call.
     fn is_taken_back(&mut self, feed: &Feed, committed: &Position) -> bool {
         let is_lost = self.applied.as_ref().is_some_and(|own| own.is_lost_by(committed));
         let said = self.said.replace(committed.clone());
         let is_taken_back = said.is_some_and(|said| said.is_taken_back_by(committed));
-        // Of a following that has ended meanwhile the next one looks at what it goes on from.
+        // If the stream has been reopened in the meantime, the new connection checks the position
+        // itself.
         (is_lost || is_taken_back) && feed.generation() == self.generation
     }
 }

@@ -1,13 +1,12 @@
-//! No page is stored while the database has not been followed for too long, or not yet.
+//! Stops storing pages while a database is not followed yet, or has been interrupted for too long.
 //!
-//! Each database of a site has its own; a page is stored when all are open.
+//! Each database of a site has its own gate. A page is stored only when all gates are open.
 //!
-//! Closed, it is a change of every page that stays open: lookups find nothing, renders are passed on
-//! and not stored, and neither costs a hit anything. It is opened when the database is followed again
-//! and everything committed meanwhile is applied; the change then settles like any other.
-//!
-//! Falling behind closes it as well: a question every second (`barrier`) shows how long what was committed
-//! then takes to be applied. It is opened when all is applied that was committed when it was closed.
+//! A closed gate is an open change of every page: lookups find nothing, and renders are not stored.
+//! A hit pays nothing for this check. The gate opens when the database is followed again and
+//! everything committed until then is applied. The change then settles like any other. Lag closes
+//! the gate as well: a query every second (`barrier`) measures how long a committed position takes
+//! to be applied. The gate opens when everything is applied that was committed when it closed.
 //!
 //! Lock: `closed`, held while a change is opened or taken out, never across an `await`.
 
@@ -23,22 +22,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a database that is followed is asked how far it is.
+/// How often a followed database is queried for its position.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// The gate of one database of a site.
 #[derive(Default)]
 pub struct Gate {
     closed: Mutex<Closed>,
-    /// Whether `until` is set: a look without the lock.
+    /// Whether `until` is set, readable without the lock.
     is_behind: AtomicBool,
 }
 
 #[derive(Default)]
 struct Closed {
-    /// The change of every page, while it is closed.
+    /// The open change of every page while the gate is closed.
     by: Option<Opened>,
-    /// What has to be applied for it to be opened, where the stream had fallen behind.
+    /// The position that must be applied before the gate opens, if the stream has lagged behind.
     until: Option<Position>,
 }
 
@@ -60,12 +59,13 @@ impl Gate {
         Attempt::Closed
     }
 
-    /// Whether no page is let in.
+    /// Returns whether the gate is closed.
     pub fn is_closed(&self) -> bool {
         self.lock().by.is_some()
     }
 
-    /// The open change, if the gate is closed: whoever takes it settles it.
+    /// Opens the gate. Returns its open change, which the caller must settle; `None` if it was
+    /// open.
     pub fn open(&self) -> Option<Opened> {
         self.open_with(&mut self.lock())
     }
@@ -76,12 +76,13 @@ impl Gate {
         closed.by.take()
     }
 
-    /// The same where the stream had fallen behind and has caught up.
+    /// Opens the gate if the stream had lagged behind and `applied` shows that it has caught up.
     pub fn open_at(&self, applied: &Position) -> Option<Opened> {
         if !self.is_behind.load(Ordering::Acquire) {
             return None;
         }
-        // In one hold: who closes it in between, for another reason, would find it closed.
+        // Check and opening share one lock. Otherwise a close in between, for another reason, would
+        // be lost.
         let mut closed = self.lock();
         let is_reached = closed.until.as_ref().is_some_and(|until| applied.has_all(until));
         if is_reached { self.open_with(&mut closed) } else { None }
@@ -100,12 +101,12 @@ impl Gate {
     }
 }
 
-/// What came of an attempt to close it.
+/// The result of an attempt to close the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
-    /// It is closed, and was not before.
+    /// It was open and is now closed.
     Closed,
-    /// It was closed, or is not to be.
+    /// It was closed already, or must stay open.
     NotNow,
 }
 
@@ -114,7 +115,7 @@ pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
     let OnLag::BypassAfter(lag_max) = feed.config.on_lag else { return };
     let mut applied = feed.applied.subscribe();
     loop {
-        // The sender is in the site, which is held here.
+        // The sender is a field of the site, which this task holds.
         let _ = applied.wait_for(Option::is_none).await;
         let followed = tokio::time::timeout(lag_max, applied.wait_for(Option::is_some));
         if followed.await.is_ok() {
@@ -142,7 +143,7 @@ pub async fn measure(site: Arc<SiteState>, feed: Arc<Feed>) {
         if tokio::time::timeout(lag_max, feed.reach(&site)).await.is_ok() || !feed.is_followed() {
             continue;
         }
-        // More than that; how much, it will be known when nobody asks any more.
+        // The lag exceeds the limit. Its exact value is not measured.
         count_lag(&site, lag_max + Duration::from_micros(1));
         if feed.gate.close_unless(&site, feed.name(), || false) == Attempt::Closed {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);

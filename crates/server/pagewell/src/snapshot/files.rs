@@ -1,10 +1,11 @@
-//! The files of a site's snapshots: `NAME.snapshot`, `NAME.journal-7`, `NAME.running`, `NAME.lock`; and
-//! `NAME.untold`, which is there while the other machines have not been told all that was changed.
+//! The files of a site's snapshots: `NAME.snapshot`, `NAME.journal-7`, `NAME.running`, `NAME.lock`.
+//! `NAME.untold` exists while changes of this node are not published to the cluster yet.
 //!
-//! A snapshot is put in place by renaming, so that there is the old one or the new one. `NAME.running` says
-//! from before anything is served until everything was written at the end which start of the system this is
-//! (`boot_id`): found by another start of it, what the disk has may be older than what was acknowledged. It is
-//! written over in its place, for which a disk that is full has room. One process at a time has the lock. The files are the user's own and nobody else's.
+//! A snapshot replaces the old one by a rename, so there is always a complete one. `NAME.running`
+//! holds the system's `boot_id` from before the first request until the last snapshot is complete.
+//! If a later boot finds it, the files on disk may be older than acknowledged changes. The file is
+//! overwritten in place, which works on a full disk too. One process at a time holds the lock. Only
+//! the owner may read or write the files.
 
 use super::journal::BYTES_MAX;
 use crate::config;
@@ -16,37 +17,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// More than this is nothing that was written there.
+/// The most bytes read of `NAME.running`; Pagewell never writes more.
 const SAID_BYTES_MAX: u64 = 64;
-/// Says in the place of a `boot_id` that the process has come to its end.
+/// Written to `NAME.running` instead of a `boot_id` after an orderly shutdown.
 const ENDED: &[u8] = b"ended";
 
-/// Where they are.
+/// The directory of a site's snapshots, and its lock.
 pub struct Files {
     directory: PathBuf,
     name: String,
     lock: Mutex<Option<File>>,
 }
 
-/// Whether an earlier process has come to its end in good order.
+/// How an earlier process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
-    /// It has, or there was none.
+    /// In an orderly way, or there was none.
     No,
-    /// It has not, and the system has run since.
+    /// Without an orderly shutdown, during the current boot.
     Killed,
-    /// It has not, and the system was stopped since.
+    /// Without an orderly shutdown, before the current boot.
     SystemStopped,
 }
 
 impl Files {
-    /// The files that this configuration speaks of.
+    /// Creates the file names for this configuration. Nothing is opened.
     pub fn new(config: &config::Snapshot) -> Files {
         let (directory, name) = (config.directory.clone(), config.name.clone());
         Files { directory, name, lock: Mutex::new(None) }
     }
 
-    /// The directory.
+    /// Returns the directory of the snapshots.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -55,7 +56,7 @@ impl Files {
         self.directory.join(format!("{}.{suffix}", self.name))
     }
 
-    /// The snapshot.
+    /// Returns the path of the snapshot.
     pub fn snapshot(&self) -> PathBuf {
         self.path("snapshot")
     }
@@ -68,10 +69,10 @@ impl Files {
         self.path(&format!("journal-{generation}"))
     }
 
-    /// Makes the directory where there is none, and takes the lock.
+    /// Creates the directory if it is missing, and takes the lock.
     ///
     /// # Errors
-    /// A sentence for the operator.
+    /// The directory is unusable or another process has the lock: a sentence for the operator.
     pub fn take_hold(&self) -> Result<(), String> {
         let shown = self.directory.display();
         let wrong = |error: io::Error| format!("snapshot.directory {shown}: {error}");
@@ -85,15 +86,15 @@ impl Files {
         Ok(())
     }
 
-    /// Lets go of the lock.
+    /// Releases the lock of the directory.
     pub fn let_go(&self) {
         *self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
     }
 
-    /// The snapshot, open, with its length; none where there is none.
+    /// Opens the snapshot, and returns it with its length in bytes; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be opened, or somebody else could have written it.
+    /// It cannot be opened, or another user could have written it.
     pub fn open_snapshot(&self) -> io::Result<Option<(File, u64)>> {
         let file = match File::open(self.snapshot()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -107,54 +108,55 @@ impl Files {
         Ok(Some((file, found.len())))
     }
 
-    /// A new file for a snapshot that is to be put in place.
+    /// Creates the file for a new snapshot.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub fn create_snapshot(&self) -> io::Result<File> {
         own_file().create(true).truncate(true).open(self.new_snapshot())
     }
 
-    /// Puts the new snapshot in place of the old one.
+    /// Replaces the old snapshot by the new one.
     ///
     /// # Errors
-    /// It is not.
+    /// The rename failed.
     pub fn replace_snapshot(&self) -> io::Result<()> {
         fs::rename(self.new_snapshot(), self.snapshot())
     }
 
-    /// Lets go of a snapshot that was not finished.
+    /// Deletes an incomplete new snapshot.
     pub fn discard_snapshot(&self) {
-        // It may not be there.
+        // It may not exist.
         let _ = fs::remove_file(self.new_snapshot());
     }
 
-    /// Sets a snapshot aside that cannot be used, where somebody can look at it.
+    /// Renames an unusable snapshot to `NAME.refused`, so that an operator can inspect it.
     pub fn set_aside(&self) {
-        // Where that cannot be, it is removed with the rest.
+        // If the rename fails, the snapshot is deleted with the other files.
         let _ = fs::rename(self.snapshot(), self.path("refused"));
     }
 
-    /// A new file for a journal, under no name that anybody looks for.
+    /// Creates the file for a new journal, under a temporary name.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub fn create_journal(&self) -> io::Result<File> {
         own_file().create(true).truncate(true).open(self.path("journal.new"))
     }
 
-    /// Gives it its name: it is the journal of the snapshot with this number.
+    /// Renames the new journal to that of the snapshot with this number.
     ///
     /// # Errors
-    /// It is not.
+    /// The rename failed.
     pub fn name_journal(&self, generation: u64) -> io::Result<()> {
         fs::rename(self.path("journal.new"), self.journal(generation))
     }
 
-    /// The journal of the snapshot with this number, and the file to append to it; none where there is none.
+    /// Returns the content of the journal of the snapshot with this number, and the file to append
+    /// to; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be read, or is longer than any is.
+    /// It cannot be read, or is longer than [`BYTES_MAX`].
     pub fn read_journal(&self, generation: u64) -> io::Result<Option<(Vec<u8>, File)>> {
         let file = OpenOptions::new().read(true).append(true).open(self.journal(generation));
         let file = match file {
@@ -169,17 +171,17 @@ impl Files {
         }
     }
 
-    /// Removes the journals of these snapshots.
+    /// Deletes the journals of all snapshots with a number below `keep_from`.
     pub fn remove_journals(&self, keep_from: u64) {
         for (generation, path) in self.journals() {
             if generation < keep_from {
-                // Tried again with the next snapshot.
+                // If this fails, the next snapshot tries again.
                 let _ = fs::remove_file(path);
             }
         }
     }
 
-    /// The highest number that a journal has.
+    /// Returns the highest number of a journal.
     pub fn last_journal(&self) -> Option<u64> {
         self.journals().map(|(generation, _)| generation).max()
     }
@@ -194,10 +196,10 @@ impl Files {
         })
     }
 
-    /// Removes snapshot and journals.
+    /// Deletes the snapshot and all journals.
     ///
     /// # Errors
-    /// One is still there.
+    /// The snapshot could not be deleted.
     pub fn remove_all(&self) -> io::Result<()> {
         self.discard_snapshot();
         match fs::remove_file(self.snapshot()) {
@@ -207,7 +209,7 @@ impl Files {
         self.sync()
     }
 
-    /// What is left of an earlier process.
+    /// Returns how an earlier process ended.
     pub fn running(&self) -> Running {
         let read = |file: File| {
             let mut said = Vec::new();
@@ -221,15 +223,15 @@ impl Files {
         }
     }
 
-    /// Says that a process runs.
+    /// Records that a process is running.
     ///
     /// # Errors
-    /// It cannot be said.
+    /// The record cannot be written.
     pub fn begin_running(&self) -> io::Result<()> {
         self.say(&boot_id())
     }
 
-    /// Writes this in the place of what `NAME.running` says.
+    /// Overwrites the content of `NAME.running`.
     fn say(&self, what: &[u8]) -> io::Result<()> {
         let file = own_file().create(true).truncate(false).open(self.path("running"))?;
         file.write_all_at(what, 0)?;
@@ -238,24 +240,24 @@ impl Files {
         self.sync()
     }
 
-    /// Says that it has come to its end, and everything is on the disk.
+    /// Records an orderly shutdown with everything on disk.
     ///
     /// # Errors
-    /// It cannot be said; then it is as if it had been killed.
+    /// The record cannot be written. A later process then assumes a kill.
     pub fn end_running(&self) -> io::Result<()> {
         self.say(&[ENDED, &[b'.'; 32]].concat())
     }
 
-    /// Whether there are changes that the other machines may not have been told.
+    /// Returns whether an earlier process may have left changes unpublished.
     pub fn has_untold(&self) -> bool {
-        // What cannot be looked for may be there.
+        // If the check fails, the mark is assumed to exist.
         self.path("untold").try_exists().unwrap_or(true)
     }
 
-    /// Says that there are; nothing where another process has the files.
+    /// Writes the mark for unpublished changes. Does nothing if another process holds the lock.
     ///
     /// # Errors
-    /// It cannot be said.
+    /// The mark cannot be written.
     pub fn mark_untold(&self) -> io::Result<()> {
         match self.is_held() {
             true => own_file().create(true).truncate(true).open(self.path("untold")).map(drop),
@@ -263,10 +265,10 @@ impl Files {
         }
     }
 
-    /// Says that there are none any more.
+    /// Deletes the mark for unpublished changes.
     ///
     /// # Errors
-    /// It cannot be said.
+    /// The mark cannot be deleted.
     pub fn unmark_untold(&self) -> io::Result<()> {
         match self.is_held().then(|| fs::remove_file(self.path("untold"))) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -278,10 +280,10 @@ impl Files {
         self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some()
     }
 
-    /// Waits until the disk knows which files there are.
+    /// Waits until the directory is on disk (`fsync`).
     ///
     /// # Errors
-    /// It does not.
+    /// The I/O error of the system.
     pub fn sync(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }
@@ -293,7 +295,7 @@ fn own_file() -> OpenOptions {
     options
 }
 
-/// Which start of the system this is; nothing where it does not say.
+/// Returns the system's boot ID; empty where the system has none.
 fn boot_id() -> Vec<u8> {
     fs::read(BOOT_ID).unwrap_or_default()
 }

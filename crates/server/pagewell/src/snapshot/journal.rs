@@ -1,20 +1,20 @@
-//! The journal that is being written: one `write` for each change. The system keeps what it took, whatever
-//! becomes of the process; a disk is not waited for.
-//! Invariant: one that could not be appended to once is never appended to again, and is spoilt: what may be
-//! missing from it was acknowledged.
+//! The journal that is being written, with one `write` for each change. The operating system keeps
+//! written bytes even if the process is killed, so nothing waits for the disk. Invariant: after a
+//! failed append a journal is emptied and never appended to again, because acknowledged changes may
+//! be missing from it.
 
 use page_snapshot::{Journal, Name};
 use std::fs::File;
 use std::io::{self, Write};
 
-/// The longest journal; with a longer one starting cold is quicker.
+/// The longest journal in bytes. Beyond this, a cold start is faster than reading it.
 pub const BYTES_MAX: u64 = 64 << 20;
 
-/// A journal that is appended to.
+/// A journal that is open for appending.
 pub struct Open {
     /// The number of the snapshot that it belongs to.
     pub generation: u64,
-    /// The number of the snapshot that is there, and from which on journals are needed.
+    /// The number of the snapshot on disk: its journal and all later ones are needed.
     pub complete: Option<u64>,
     journal: Journal,
     file: File,
@@ -22,10 +22,10 @@ pub struct Open {
 }
 
 impl Open {
-    /// Begins one in an empty file.
+    /// Begins a journal in an empty file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn begin(
         mut file: File,
         generation: u64,
@@ -37,7 +37,7 @@ impl Open {
         Ok(Open { generation, complete, journal, file, bytes: bytes.len() as u64 })
     }
 
-    /// Goes on with one that was read to its end.
+    /// Continues a journal that was read to its end.
     pub fn resume(
         file: File,
         generation: u64,
@@ -51,13 +51,13 @@ impl Open {
     /// Appends a change.
     ///
     /// # Errors
-    /// It cannot be written, or the journal is full. Then it is not whole any more.
+    /// It cannot be written, or the journal is full. The journal is incomplete then.
     pub fn append(&mut self, names: &[Name]) -> io::Result<()> {
         let bytes = self.journal.change(names);
         self.write(&bytes)
     }
 
-    /// Appends that something is in hand which may tell of a change, or that nothing is any more.
+    /// Appends whether an operation is in flight that may lead to a change.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -74,19 +74,19 @@ impl Open {
         self.file.write_all(bytes)
     }
 
-    /// Makes it one that nobody can read: it is emptied, which a full disk allows. It may not be torn where
-    /// it ends, if nothing at all of a change could be written.
+    /// Empties the journal, which makes it unreadable and works on a full disk. A failed append
+    /// does not always leave a torn entry that a reader would detect.
     ///
     /// # Errors
-    /// It is as it was.
+    /// The journal is unchanged.
     pub fn spoil(&self) -> io::Result<()> {
         self.file.set_len(0)
     }
 
-    /// Waits until a disk has it.
+    /// Waits until the journal is on disk (`fsync`).
     ///
     /// # Errors
-    /// It has not.
+    /// The I/O error of the system.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }

@@ -1,16 +1,18 @@
-//! Snapshots: the pages of a site outlive the process, and are as exact afterwards as they were.
+//! Snapshots keep the pages of a site across restarts, as correct as they were before (warm
+//! restart).
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `files` | the directory: whose it is, what lies in it, replacing a file in one step |
-//! | `journal` | changes by word of mouth, appended before they are acknowledged |
-//! | `write` | all pages into a file, now and then and at the end |
-//! | `load` | what was left is looked through, and put in again |
-//! | `page` | a page of the store as a page of a snapshot, and back |
+//! | `files` | the directory: its lock, its files, replacing a file atomically |
+//! | `journal` | changes that no database reports, appended before they are acknowledged |
+//! | `write` | writes all pages to a file, periodically and at shutdown |
+//! | `load` | checks the snapshot of an earlier process, and restores its pages |
+//! | `page` | converts a stored page to its form in a snapshot, and back |
 //!
-//! A snapshot has positions from before its first page was read; its journal, and those after it, have
-//! every later change that no database tells. [0036](../../../../docs/decisions/0036-warm-restart.md).
-//! Lock: `journal`, held to append, to begin one, to put a snapshot in place; none is taken under it.
+//! A snapshot has the databases' positions from before its first page was read. Its journal and
+//! those after it have every later change that no database reports.
+//! [0036](../../../../docs/decisions/0036-warm-restart.md). Lock: `journal`, held to append to it,
+//! to begin one, and to replace the snapshot; no other lock is taken under it.
 
 mod files;
 mod journal;
@@ -29,33 +31,36 @@ use page_store::Target;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a site has of snapshots.
+/// The snapshots of a site: its files, its journal, and the state of loading and writing.
 pub struct Snapshots {
     config: config::Snapshot,
     files: Files,
-    /// None: no snapshot could be relied on, so nothing is noted.
+    /// `None`: there is no usable snapshot, so no change is recorded.
     journal: Mutex<Option<Open>>,
-    /// How much is in hand that may tell of a change; changed with the journal held.
+    /// The number of operations in flight that may lead to a change. It is modified with `journal`
+    /// locked.
     in_hand: AtomicUsize,
-    /// Held by whoever writes a snapshot, until he has ended: his task may be given up before.
+    /// Held while a snapshot is written. The writer runs on even if the task that started it is
+    /// cancelled.
     writing: Arc<tokio::sync::Mutex<()>>,
-    /// Whether it is written that a process runs: without that nothing that is written may be relied on.
+    /// Whether `NAME.running` is written. Without it no snapshot may be used.
     runs: AtomicBool,
-    /// Whether what was left is put in: before, a snapshot would leave out what is still to come.
+    /// Whether the old snapshot is restored. A new snapshot before that would lack its remaining
+    /// pages.
     loaded: AtomicBool,
-    /// Whether there is something that nobody may rely on and that could not be removed.
+    /// Whether an unusable snapshot or journal could not be deleted.
     unremoved: AtomicBool,
-    /// Whether there is nothing to be put in any more, whatever came of it.
+    /// Whether restoring has ended, successfully or not.
     taken_up: AtomicBool,
-    /// Whether an earlier process may have left something that the other machines were not told.
+    /// Whether an earlier process may have left changes unpublished in the cluster.
     left_untold: AtomicBool,
-    /// Whether there is something of the kind here, and it could not be written down: no journal may say that all
-    /// is well.
+    /// Whether changes are unpublished and their mark could not be written. No snapshot is begun
+    /// then.
     lacks_mark: AtomicBool,
 }
 
 impl Snapshots {
-    /// Nothing is read or written before [`begin`].
+    /// Creates the state. Nothing is read or written before [`begin`].
     pub fn new(config: config::Snapshot) -> Snapshots {
         let files = Files::new(&config);
         let (journal, writing) = (Mutex::new(None), Arc::default());
@@ -77,25 +82,26 @@ impl Snapshots {
         }
     }
 
-    /// Whether an earlier process may have ended before the other machines were told all that it had changed:
-    /// it says so, or was killed with something in hand. Known after [`begin`].
+    /// Returns whether an earlier process may have ended before it had published all of its changes
+    /// in the cluster. It left a mark, or was killed with an operation in flight. Known after
+    /// [`begin`].
     #[must_use]
     pub fn was_left_untold(&self) -> bool {
         self.left_untold.load(Ordering::Acquire)
     }
 
-    /// Writes down that the other machines have not been told everything; whether it is.
+    /// Writes the mark for unpublished changes. Returns whether it is on disk.
     pub fn mark_untold(&self) -> bool {
         let marked = self.files.mark_untold();
         if let Err(error) = &marked {
-            // Without a journal that is whole the next process takes it for so.
+            // Without a complete journal the next process assumes unpublished changes.
             self.lacks_mark.store(true, Ordering::Release);
             self.forget(&mut self.journal(), "untold", error);
         }
         marked.is_ok()
     }
 
-    /// They have been told everything; whether that is written down.
+    /// Deletes the mark, after all changes are published. Returns whether it is deleted.
     pub fn unmark_untold(&self) -> bool {
         let unmarked = self.files.unmark_untold().is_ok();
         if unmarked {
@@ -104,19 +110,19 @@ impl Snapshots {
         unmarked
     }
 
-    /// Whether something is untold, and could not be written down.
+    /// Returns whether changes are unpublished and their mark could not be written.
     pub fn lacks_mark(&self) -> bool {
         self.lacks_mark.load(Ordering::Acquire)
     }
 
-    /// Whether what was left is put in or given up.
+    /// Returns whether restoring has ended, successfully or not.
     #[must_use]
     pub fn is_taken_up(&self) -> bool {
         self.taken_up.load(Ordering::Acquire)
     }
 
-    /// Notes a change that was applied and is not acknowledged yet. Those of private pages alone are not
-    /// noted, for no private page is written.
+    /// Records a change in the journal, after it is applied and before it is acknowledged. Changes
+    /// of private copies are skipped, because these are never part of a snapshot.
     pub fn note(&self, targets: &[Target<'_>]) {
         let names: Vec<Name> = targets.iter().filter_map(name).collect();
         if !names.is_empty() {
@@ -124,7 +130,7 @@ impl Snapshots {
         }
     }
 
-    /// Notes a change of what has no name.
+    /// Records a change of every page, for a change that has no name in the journal.
     pub fn note_everything(&self) {
         self.append(&[Name::Everything]);
     }
@@ -140,8 +146,9 @@ impl Snapshots {
         }
     }
 
-    /// Something is in hand that may tell of a change: noted before it is begun, until what is returned is
-    /// dropped, when the change is noted. Whoever is killed meanwhile has not heard of it.
+    /// Records an operation in flight that may lead to a change, such as a write request. Must be
+    /// called before the operation begins. The returned guard is dropped after its change is
+    /// recorded. If the process is killed in between, the change is not known.
     pub fn in_hand(self: &Arc<Snapshots>) -> InHand {
         let mut journal = self.journal();
         if self.in_hand.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -158,7 +165,7 @@ impl Snapshots {
         }
     }
 
-    /// From now on changes are noted in this journal.
+    /// Switches to this journal for all further changes.
     fn begin_with(&self, journal: &mut Option<Open>, open: Open) {
         *journal = Some(open);
         if self.in_hand.load(Ordering::Relaxed) > 0 {
@@ -166,7 +173,7 @@ impl Snapshots {
         }
     }
 
-    /// Has it written that a process runs, where that is not so yet: a disk may have had no room.
+    /// Writes `NAME.running` if that has not succeeded yet, for example because the disk was full.
     fn begin_running(&self) -> std::io::Result<()> {
         if !self.runs.load(Ordering::Acquire) {
             self.files.begin_running()?;
@@ -175,13 +182,13 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Waits until no snapshot is being written; none is begun while the guard is held.
+    /// Waits until no snapshot is being written. None begins while the guard is held.
     pub async fn pause(&self) -> tokio::sync::OwnedMutexGuard<()> {
         self.writing.clone().lock_owned().await
     }
 
-    /// Another process goes on with what is there: the journal is closed, and the directory let go of. No
-    /// snapshot is written here any more.
+    /// Leaves the snapshots to another process: closes the journal, and releases the directory's
+    /// lock. This process writes no snapshot any more.
     pub async fn hand_over(&self) {
         self.loaded.store(false, Ordering::Release);
         let _writing = self.pause().await;
@@ -189,35 +196,36 @@ impl Snapshots {
         self.files.let_go();
     }
 
-    /// Another process was to go on with what is there, and does not: nobody may.
+    /// Takes the snapshots back from a successor that failed, and deletes them: they miss changes.
     pub fn take_back(&self) {
         if let Err(error) = self.files.take_hold() {
-            // It is not noted here who has it; what is there is removed all the same.
+            // Changes are not recorded for the process that has the lock, so the files are deleted
+            // all the same.
             tracing::warn!(event = "snapshot-not-written", reason = "lock", error);
         }
         self.start_over();
     }
 
-    /// Notes nothing any more, not even that what is in hand has ended.
+    /// Stops recording, including the end of operations in flight.
     pub fn abandon(&self) {
         *self.journal() = None;
     }
 
-    /// Takes everything away, because pages mean something else from now on. The next snapshot is written
-    /// in its time.
+    /// Deletes the snapshot and its journals, because pages have another meaning from now on. The
+    /// next snapshot is written at the usual time.
     pub fn start_over(&self) {
         let mut journal = self.journal();
         self.give_up(&mut journal);
     }
 
-    /// What is not noted must never be relied on: takes everything away that a later process could use.
-    /// The journal is spoilt first, for where the files cannot be removed that is what a reader finds.
+    /// Handles a change that could not be recorded: deletes everything that a later process could
+    /// use. The journal is emptied first, in case the files cannot be deleted.
     fn forget(&self, journal: &mut Option<Open>, reason: &str, error: &dyn std::fmt::Display) {
         tracing::error!(event = "snapshot-forgotten", reason, %error);
         self.give_up(journal);
     }
 
-    /// Notes nothing any more, and takes everything away.
+    /// Stops recording, and deletes the snapshot and its journals.
     fn give_up(&self, journal: &mut Option<Open>) {
         if let Some(Err(error)) = journal.take().map(|open| open.spoil()) {
             tracing::error!(event = "snapshot-not-removed", file = "journal", %error);
@@ -226,7 +234,7 @@ impl Snapshots {
         self.remove_what_is_left();
     }
 
-    /// Tries (again) to remove what must not be relied on; nothing if there is nothing of the kind.
+    /// Tries again to delete unusable files, if there are any.
     fn remove_what_is_left(&self) {
         if !self.unremoved.load(Ordering::Acquire) {
             return;
@@ -245,7 +253,7 @@ impl Snapshots {
     }
 }
 
-/// Something that is in hand.
+/// A guard for an operation in flight that may lead to a change.
 pub struct InHand(Arc<Snapshots>);
 
 impl Drop for InHand {
