@@ -1,5 +1,5 @@
-//! Compressed forms of responses: made once for a cached page or file, outside of requests; for other
-//! responses, while they are sent.
+//! Compressed forms of responses. For a cached page or file they are made once, outside of the requests
+//! that hit it. Other responses are compressed while they are sent.
 //!
 //! | response | when | how |
 //! |---|---|---|
@@ -8,8 +8,10 @@
 //! | a small file | after it was read | likewise |
 //! | a page for its first client, or a response that is not stored | while it is sent | gzip, at the fastest level |
 //!
-//! Invariants: one low-priority thread compresses cached pages ([`Compressor`]), and the queue keeps no
-//! page in memory. `http_cache::codings` selects the responses and codings.
+//! Invariants: one low-priority thread compresses cached pages ([`Compressor`]). The queue keeps no
+//! page in memory. A compressed form is kept only if it is at least a tenth smaller. Encoded content is
+//! never encoded again. `http_cache::codings` decides which responses are compressed, and which coding
+//! a request gets.
 
 mod compressor;
 mod make;
