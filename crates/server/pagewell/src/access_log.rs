@@ -1,8 +1,8 @@
 //! The access log: one line per response. A thread of its own writes the lines to their destination.
 //!
 //! The thread that sent a response formats the line into the buffer of its shard, which is already
-//! allocated. The shard's lock is contended only when the writer takes the buffer, so a request waits
-//! neither for a disk nor for other requests. A line that does not fit is dropped and counted
+//! allocated. The shard's lock is held only briefly: to add a line, or to give the buffer to the
+//! writer. So a request never waits for a disk. A line that does not fit is dropped and counted
 //! (`access_log_dropped`). The writer sleeps until a shard has a line, waits briefly for more, and
 //! writes them with one call.
 //!

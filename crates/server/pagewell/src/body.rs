@@ -1,6 +1,5 @@
-//! The content of a response on its way to the client: empty, one or several pieces in memory, content
-//! from the origin (`response_spool`) with or without trailers, or a file; optionally compressed while
-//! it is sent.
+//! The content of a response to a client: empty, pieces in memory, content from the origin
+//! (`response_spool`), or a file. It may be compressed while it is sent, and may have trailers.
 //!
 //! The enum is hyper's body type, so a cache hit needs no boxing. The body carries the guard that
 //! counts the request as in flight; hyper drops it when the content has been taken. Content of a long
@@ -29,7 +28,7 @@ pub type Piece = Result<Bytes, Failure>;
 
 /// The content of a response, as hyper takes it.
 pub enum Content {
-    /// No content.
+    /// There is no content.
     Empty,
     /// All content in one piece.
     Whole(Bytes),
@@ -232,7 +231,7 @@ fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>>
     }
 }
 
-/// The body of one response.
+/// The body of one response, as hyper takes it.
 pub struct ResponseBody {
     content: Content,
     /// The page that the content belongs to, if it is long, until the content is tracked.
@@ -249,7 +248,7 @@ impl From<Content> for ResponseBody {
 }
 
 impl ResponseBody {
-    /// Replaces the content.
+    /// Replaces the content by the result of `change`.
     pub fn map(self, change: impl FnOnce(Content) -> Content) -> ResponseBody {
         ResponseBody { content: change(self.content), ..self }
     }
@@ -346,7 +345,7 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Adds a piece.
+    /// Adds a piece of content.
     pub fn push(&mut self, piece: Bytes) {
         if self.is_empty() {
             self.first = piece;
@@ -368,7 +367,7 @@ impl Gathered {
         self.len() == 0
     }
 
-    /// The collected content.
+    /// Returns the collected content.
     pub fn into_bytes(self) -> Bytes {
         match self.all.is_empty() {
             true => self.first,

@@ -3,9 +3,9 @@
 //!
 //! | response | when | how |
 //! |---|---|---|
-//! | a cached page | when a second client that accepts compression requests it | every configured coding, at a high level |
-//! | a page refreshed by cache warming, or in place of one with compressed forms | after it was stored | likewise |
-//! | a small file | after it was read | likewise |
+//! | a cached page | when a second client that accepts compression requests it | every configured coding, at the levels in `make` |
+//! | a page fetched in the background, or in place of one with compressed forms | after it was stored | the same |
+//! | a small file | after it was read | the same |
 //! | a page for its first client, or a response that is not stored | while it is sent | gzip, at the fastest level |
 //!
 //! Invariants: one low-priority thread compresses cached pages ([`Compressor`]). The queue keeps no
@@ -86,7 +86,7 @@ impl Queue {
     }
 }
 
-/// Whether the queue had room.
+/// The result of adding an entry to the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Queued {
     Waits,
@@ -113,7 +113,7 @@ pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
 /// How likely another request for a page is that was just stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Likely: the page replaces one that had compressed forms, or cache warming fetched it.
+    /// Likely: the page replaces one that had compressed forms, or was fetched in the background.
     Again,
     /// Unknown: one client has requested it so far.
     Once,
@@ -248,8 +248,8 @@ pub fn keep_plain(site: &Site, page: &SharedPage) {
     }
 }
 
-/// The page in the form in which it is cached: if its length is between [`PLAIN_BYTES`] and
-/// `UNDONE_BYTES` and it has compressed forms, without the uncompressed content.
+/// The page as it is cached. If its length is above [`PLAIN_BYTES`] and at most `UNDONE_BYTES`, and it
+/// has compressed forms, the uncompressed content is removed.
 pub fn as_kept(page: NewPage) -> NewPage {
     match page.length() {
         bytes if bytes <= PLAIN_BYTES || bytes > UNDONE_BYTES => page,

@@ -43,9 +43,9 @@ const HYPER_BUFFER_BYTES_MIN: usize = 8 << 10;
 
 /// The protocol of a connection, and the bytes that have been read from it so far.
 pub enum Spoken {
-    /// HTTP/1.1 or 1.0.
+    /// HTTP/1.1 or 1.0, with the bytes read so far.
     Http1(Vec<u8>),
-    /// HTTP/2.
+    /// HTTP/2, with the bytes read so far.
     Http2(Vec<u8>),
 }
 
@@ -247,8 +247,8 @@ fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
     }
 }
 
-/// Which messages the client accepts in addition to the response: interim responses from HTTP/1.1 on
-/// (RFC 9110 section 15.2), and trailers if the request accepts them.
+/// The messages that the client accepts in addition to the response: interim responses from HTTP/1.1 on
+/// (RFC 9110 section 15.2), and trailers if it requests them.
 fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
     match request.version() {
         Version::HTTP_11 => Besides {

@@ -45,7 +45,7 @@ impl Deadline {
         Poll::Pending
     }
 
-    /// Ends the wait.
+    /// Ends the wait; the next poll begins a new one.
     pub fn disarm(&mut self) {
         self.since = None;
     }

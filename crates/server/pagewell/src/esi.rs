@@ -271,7 +271,7 @@ struct Page {
     bytes_left: AtomicUsize,
     /// Limits the concurrent requests for fragments.
     turns: Semaphore,
-    /// The deadline for all fragments.
+    /// The deadline for fetching all fragments.
     until: Instant,
     /// Whether the request was a write. Then missing fragments are left out, because an error page
     /// could make the user repeat the write.

@@ -119,7 +119,7 @@ impl Activity {
         self.has_asked();
     }
 
-    /// Counts a request.
+    /// Counts a request, and notifies `enough` if it is the last one allowed.
     fn has_asked(&self) {
         if self.asked.fetch_add(1, Ordering::Relaxed) + 1 == self.asked_max {
             self.enough.notify_one();
@@ -192,7 +192,7 @@ enum Overdue {
     Idle,
 }
 
-/// A request in progress.
+/// A request in progress, counted until it is dropped.
 struct Open {
     activity: Arc<Activity>,
     /// Its stream, and the progress of its content.

@@ -1,6 +1,5 @@
-//! The request in flight on an HTTP/1 connection, as far as the front and hyper share its state:
-//! whether hyper is processing a request, and interim responses (RFC 9110 section 15.2), which hyper
-//! cannot send.
+//! The state of an HTTP/1 connection that the front and hyper's service share: whether a request is in
+//! flight, and its interim responses (RFC 9110 section 15.2), which hyper cannot send.
 //!
 //! | state | an interim response |
 //! |---|---|
@@ -8,8 +7,8 @@
 //! | the response has been generated (`seal`) | is dropped; those buffered before are still written first |
 //! | another request is in flight | is dropped, because it does not belong to that request |
 //!
-//! If there is an access log, the entry of a request stays here from the time when hyper has all of the
-//! response until it has been sent.
+//! If there is an access log, the entry of a request is stored here after hyper has the complete
+//! response, until it has been sent.
 //!
 //! One lock, held to store or take a value. It is not taken while no request is in flight.
 

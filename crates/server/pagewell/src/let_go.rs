@@ -23,7 +23,7 @@ pub fn heap() {
     {
         #[allow(unsafe_code)]
         unsafe extern "C" {
-            /// malloc_trim(3).
+            /// See malloc_trim(3).
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
         malloc_trim(0);
@@ -41,7 +41,7 @@ pub fn long_at_once() {
         const LONGEST: c_int = page_heap::LONGEST_BYTES as c_int;
         #[allow(unsafe_code)]
         unsafe extern "C" {
-            /// mallopt(3).
+            /// See mallopt(3).
             safe fn mallopt(param: c_int, value: c_int) -> c_int;
         }
         mallopt(M_MMAP_THRESHOLD, LONGEST);

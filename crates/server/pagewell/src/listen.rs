@@ -48,14 +48,14 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 pub enum Listener {
     /// A TCP socket.
     Tcp {
-        /// The socket.
+        /// The listening TCP socket, registered with the runtime.
         listener: AsyncFd<socket2::Socket>,
         /// Properties that all its connections share.
         inherited: Inherited,
     },
     /// A Unix socket.
     Unix {
-        /// The socket.
+        /// The listening Unix socket, registered with the runtime.
         listener: AsyncFd<socket2::Socket>,
         /// Whether a Pagewell created its file, and removes it at the end.
         is_ours: bool,
@@ -67,7 +67,7 @@ pub enum Listener {
 /// arrived before it was handed over, and their local addresses may differ (IP_TRANSPARENT).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inherited {
-    /// Whether TCP_NODELAY is set.
+    /// Whether TCP_NODELAY is set on all its connections.
     has_no_delay: bool,
     /// The local address, if it is the same for all connections.
     local: Option<SocketAddr>,
@@ -76,7 +76,7 @@ pub struct Inherited {
 /// The addresses of a connection: client, then local. `None` for a Unix socket.
 pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
 
-/// An accepted connection.
+/// An accepted connection, with its addresses.
 pub enum Accepted {
     /// A TCP connection.
     Tcp(Socket<TcpStream>, Ends),

@@ -4,10 +4,10 @@
 //! invalidated like pages (`keeper.rs`). When the origin began to generate an item is unknown, unless
 //! the client has used a lease: `leases.rs` handles both cases. [0030] has the reasons.
 //!
-//! A connection reads only after all its requests are answered and sent, so it needs memory for at most
-//! one line or value and one response. A connection whose first line is not a command is closed: it
-//! uses TLS or another protocol, and an attacker might have placed a command in a later line. **There
-//! is no authentication: use addresses of this machine only.**
+//! A connection reads only after the responses to all its requests are sent. So it needs memory for at
+//! most one line or value, and one response. A connection whose first line is not a command is closed.
+//! It uses TLS or another protocol, and an attacker might have placed a command in a later line. There
+//! is no authentication, so the configuration accepts only loopback addresses and Unix sockets.
 //!
 //! [0030]: ../../../docs/decisions/0030-memcached-port.md
 

@@ -17,7 +17,7 @@ pub struct Pace {
     moved: u64,
 }
 
-/// The result of a check.
+/// The result of a check of the client's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The client may continue.
@@ -27,7 +27,7 @@ pub enum Verdict {
 }
 
 impl Pace {
-    /// Starts waiting for the client.
+    /// Starts the measurement of a wait for the client.
     pub fn waits(&mut self) {
         self.since.get_or_insert_with(Instant::now);
     }

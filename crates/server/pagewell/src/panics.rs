@@ -69,7 +69,7 @@ mod provoked {
     static AT: AtomicU64 = AtomicU64::new(0);
 
     impl Place {
-        /// The place with this name.
+        /// The place with this name, as in the tests' control call.
         pub fn named(name: &str) -> Option<Place> {
             let all =
                 [("request", Place::Request), ("render", Place::Render), ("store", Place::Store)];
@@ -99,7 +99,7 @@ mod provoked {
 #[cfg(feature = "settable-clock")]
 pub use provoked::{may_happen, provoke};
 
-/// Does nothing in release builds.
+/// Does nothing; only test builds can provoke panics.
 #[cfg(not(feature = "settable-clock"))]
 #[inline(always)]
 pub fn may_happen(_place: Place) {}

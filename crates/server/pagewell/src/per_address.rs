@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The connections of all addresses.
+/// The counts of connections and requests of all addresses.
 #[derive(Default)]
 pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,

@@ -58,17 +58,17 @@ impl Fields for Lines<'_> {
 pub struct PlainHead<'a> {
     /// The length of the header section in bytes, including the empty line.
     pub head_bytes: usize,
-    /// GET or HEAD.
+    /// The method, GET or HEAD.
     pub method: PlainMethod,
     /// The protocol version.
     pub version: PlainVersion,
     /// Path and query: visible ASCII, beginning with a slash.
     pub target: &'a str,
-    /// The header lines.
+    /// The header lines of the request.
     pub lines: Lines<'a>,
 }
 
-/// The methods of plain requests.
+/// The methods that a plain request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainMethod {
     /// GET.

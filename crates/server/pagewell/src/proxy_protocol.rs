@@ -1,11 +1,12 @@
-//! Parses the PROXY protocol, versions 1 and 2 (HAProxy's specification of 2020-03-05): the header at
-//! the start of a connection in which a load balancer names the client. [`crate::listen`] decides which
-//! peers are trusted, and enforces the time limit.
+//! Parses the PROXY protocol, versions 1 and 2 (HAProxy's specification of 2020-03-05). A load balancer
+//! names the client in this header at the start of a connection. [`crate::listen`] decides which peers
+//! are trusted, and enforces the time limit.
 //!
-//! [`read`] returns a lower bound for the missing bytes and never requests more than the header has, so
-//! the data after it (HTTP, a TLS handshake) is not consumed. Bounds: 107 bytes in version 1 (section
-//! 2.1), [`V2_BYTES_MAX`] in version 2. Additional fields (TLV, section 2.2) are skipped, including
-//! their checksum. Only stream connections are supported; headers for datagrams are malformed.
+//! [`read`] returns a lower bound for the missing bytes, and never requests more than the header has.
+//! So the data after it (HTTP, a TLS handshake) is not consumed. Bounds: 107 bytes in version 1
+//! (section 2.1), [`V2_BYTES_MAX`] in version 2. Additional fields (TLV, section 2.2) are skipped,
+//! including their checksum. Only stream connections are supported; headers for datagrams are
+//! malformed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -22,7 +23,7 @@ const V2_FIXED: usize = 16;
 /// certificate.
 pub const V2_BYTES_MAX: usize = V2_FIXED + 4_096;
 
-/// The content of a header.
+/// The client that a header names, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
     /// The connection belongs to this client.
@@ -43,7 +44,7 @@ pub enum Said {
 pub enum Step {
     /// The header needs at least this many more bytes.
     More(usize),
-    /// The header is complete.
+    /// The header is complete; contains its content.
     Done(Said),
 }
 

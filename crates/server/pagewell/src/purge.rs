@@ -3,9 +3,9 @@
 //! the purge any more.
 //!
 //! An accepted purge is executed even if its sender disconnects, because plugins do so. Pages with a
-//! known name are looked up. Expressions need a search of the store: one at a time, with a limited
-//! queue, on a separate thread, so that client requests are not delayed. An unauthorised client gets
-//! the response for an unsupported method (405).
+//! known name are looked up. Expressions need a search of the store. It runs on a separate thread, one
+//! at a time and with a limited queue, so that client requests are not delayed. An unauthorised client
+//! gets the response for an unsupported method (405).
 
 use crate::body::{Content, ResponseBody};
 use crate::config::{Hosts, OtherHosts};
@@ -280,7 +280,7 @@ fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
 
 /// The pages of a site that a purge may affect.
 enum Pages {
-    /// Every page.
+    /// Every page of the site.
     All,
     /// The pages of one host, with any port and either scheme, and the items of the memcached port,
     /// whose host is unknown. Contains the possible beginnings of their keys.

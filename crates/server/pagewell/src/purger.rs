@@ -6,8 +6,9 @@
 //! never one from a header field. A loopback address counts only for the connection itself, not in the
 //! PROXY protocol. Behind a proxy on the same machine, all connections come from loopback; the fields
 //! that proxies add reveal forwarded requests. Requests that a website makes a browser send are
-//! rejected. **A proxy that adds no such fields cannot be distinguished from a local program; the guide
-//! describes how to configure that case.** The response does not reveal the reason.
+//! rejected. **Behind a local proxy that adds no such fields, set `purge.from = []` and use a token**:
+//! its requests cannot be distinguished from those of a local program. The response does not reveal the
+//! reason.
 
 use crate::config::{Config, Purging};
 use crate::control::same;
@@ -44,7 +45,7 @@ pub enum MayNot {
     /// A browser sent the request, from a page of another site or after DNS rebinding. An `Origin`
     /// field suffices, because no plugin sends it.
     CrossSite,
-    /// The token is wrong.
+    /// The request has a token, but not the configured one.
     TokenWrong,
 }
 

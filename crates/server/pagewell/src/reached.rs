@@ -86,7 +86,7 @@ impl Default for Reached {
 }
 
 impl Reached {
-    /// Counts `limit` once.
+    /// Counts that `limit` was reached once.
     pub fn note(&self, limit: Limit) {
         self.0[limit as usize].add();
     }
@@ -118,7 +118,7 @@ pub fn of(site: &Site) -> impl Iterator<Item = (&'static str, u64)> {
     let (own, places) = (&site.counters.reached, &site.origin.places().reached);
     Limit::ALL.iter().map(move |limit| {
         let count = match limit {
-            // This counter existed before, under another name.
+            // This limit has a counter of its own, which is older than this family of metrics.
             Limit::CodingQueue => site.counters.codings_skipped.get(),
             limit => own.get(*limit) + places.get(*limit),
         };

@@ -15,11 +15,11 @@ const HEADERS_MAX: usize = 256;
 /// The framing of the request's content (RFC 9112 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// No content.
+    /// There is no content.
     Empty,
-    /// This many bytes.
+    /// `Content-Length`, in bytes.
     Length(u64),
-    /// Chunked.
+    /// `Transfer-Encoding: chunked`.
     Chunked,
 }
 
@@ -44,12 +44,12 @@ pub enum Inspection {
 /// Whether the client asks for another protocol (RFC 9110 section 7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upgrade {
-    /// There is no Upgrade field.
+    /// The request has no Upgrade field.
     None,
     /// The Upgrade field is ignored: the request is not a GET of HTTP/1.1 without content, Connection
     /// does not list it, or it names `h2c`.
     Unheeded,
-    /// The origin may accept.
+    /// The upgrade is valid, and an HTTP origin may accept it.
     Possible,
 }
 

@@ -49,7 +49,7 @@ pub struct ContentEnd {
     pub page: Option<SharedPage>,
     /// The reason, if the content was cut off.
     pub failure: Option<Failure>,
-    /// Trailers.
+    /// The trailers, if there are any to forward.
     pub trailers: Option<HeaderMap>,
 }
 
@@ -206,7 +206,7 @@ impl SpoolSender {
         }
     }
 
-    /// Ends the content.
+    /// Ends the content: completely, or with a failure.
     pub fn end(self, end: ContentEnd) {
         self.0.queue().end(end);
     }
@@ -312,7 +312,7 @@ pub enum SpoolItem {
 }
 
 impl SpoolReceiver {
-    /// Takes the next item.
+    /// Takes the next piece, or the end of the content.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<SpoolItem> {
         let mut queue = self.shared.queue();
         if let Some(piece) = queue.pop() {

@@ -170,7 +170,7 @@ fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The range of the first name in the path that is never served: a hidden name, or one with a
-/// backslash, which other software may interpret as a slash.
+/// backslash. Other software may interpret a backslash as a slash.
 fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
     unserved_in(files, clean.as_bytes(), 1, Below::Root)
 }
@@ -180,7 +180,7 @@ fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
 enum Below {
     /// The document root, where patterns with a leading slash apply.
     Root,
-    /// Another directory.
+    /// A directory other than the document root.
     Elsewhere,
 }
 
@@ -408,8 +408,8 @@ fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Result<PathBuf, With
     Ok(real)
 }
 
-/// Checks the target of a symbolic link: whether links may lead there, and whether a name in the path
-/// below the allowed directory is never served.
+/// Checks the target of a symbolic link: whether links may lead there, and whether its path below the
+/// allowed directory has a hidden name.
 fn judge_target(files: &FilesConfig, real: &Path) -> Result<(), Withheld> {
     let (names, below) = match (real.strip_prefix(&files.root), &files.symlinks) {
         (Ok(names), _) => (Some(names), Below::Root),

@@ -66,7 +66,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection to `site`.
+    /// Creates the state for a connection to `site`.
     pub fn new(site: &Arc<Site>) -> Arc<Client> {
         Arc::new(Client {
             site: site.clone(),
@@ -257,12 +257,12 @@ pub struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// Starts with no bytes.
+    /// Begins to count bytes for this client, with none.
     pub fn of(client: &Arc<Client>) -> HeldBytes {
         HeldBytes { backlog: ClientBacklog::begin(client), bytes: 0 }
     }
 
-    /// Sets the number of bytes.
+    /// Sets the number of bytes that wait for the client.
     pub fn set(&mut self, bytes: usize) {
         release(Some(&self.backlog), std::mem::replace(&mut self.bytes, bytes));
         hold(&self.backlog.client.site, Some(&self.backlog), bytes);
@@ -351,7 +351,7 @@ struct Table {
     contents: HashMap<usize, Content>,
     /// The total size of all contents, in bytes.
     bytes: usize,
-    /// How many of these bytes were in the store, or about to be released, at the last check.
+    /// How many of these bytes were in the store, or for clients being disconnected, at the last check.
     excused: usize,
     /// The limit of the site that checked last, in bytes.
     bytes_max: usize,

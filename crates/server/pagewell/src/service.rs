@@ -78,7 +78,7 @@ impl Supervisor {
         Supervisor { socket: socket.ok() }
     }
 
-    /// Sends a message.
+    /// Sends a message to the service manager; errors are logged.
     pub fn tell(&self, what: Tell) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.send(what.text().as_bytes()) {

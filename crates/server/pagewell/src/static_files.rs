@@ -63,7 +63,7 @@ impl Version {
 struct Kept {
     version: Version,
     stored: Stored,
-    /// `None` for a large file.
+    /// The uncompressed content; `None` for a large file.
     content: Option<Bytes>,
     /// The compressed forms, once they have been made, the smallest first.
     coded: OnceLock<Coded>,
@@ -310,7 +310,7 @@ impl StaticFiles {
         Ok(())
     }
 
-    /// Removes the file from `found`.
+    /// Removes a file that is no longer cached from `found`.
     fn forget(&self, gone: &Kept) {
         if let Some(at) = gone.at.get() {
             self.found.write().unwrap_or_else(PoisonError::into_inner).remove(at);

@@ -2,7 +2,7 @@
 //! reloaded when their files change.
 //!
 //! For a server name, the certificate with exactly that name is used, else one with a matching wildcard
-//! (one label, RFC 6125 section 6.4.3), else the first one. Clients without SNI get the first one.
+//! (one label, RFC 6125 section 6.4.3). Without a match, or without SNI, the first certificate is used.
 //!
 //! Reloading is atomic: if one certificate or key is invalid, all old ones stay in use. The error is
 //! logged once per change of the files. One lock, taken for a look-up per handshake and to replace one
@@ -37,7 +37,7 @@ pub struct Tls {
 /// The current certificates by name.
 #[derive(Debug)]
 struct Certificates {
-    /// Guards the pointer only.
+    /// The current certificates. The lock guards only the pointer.
     now: RwLock<Arc<ByName>>,
 }
 

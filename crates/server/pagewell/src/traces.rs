@@ -1,5 +1,5 @@
 //! Optional tracing (`[traces]`): sends a request's spans to a collector with OTLP over HTTP, and the
-//! trace context to PHP, whose spans become children of Pagewell's.
+//! trace context to PHP. PHP's spans become children of Pagewell's.
 //!
 //! | file | content |
 //! |---|---|
@@ -100,7 +100,7 @@ impl Trace {
         })))
     }
 
-    /// Records the response.
+    /// Records the status and `Cache-Status` of the response.
     pub fn answered<B>(&self, response: &Response<B>) {
         let cache = response.headers().get_all("cache-status").iter().next_back().cloned();
         let mut told = self.0.told();

@@ -51,7 +51,7 @@ const NEVER: &[&str] = &[
     "www-authenticate",
 ];
 
-/// Whether a client accepts trailers.
+/// Whether a client accepts trailers, according to its `TE` field.
 pub fn wanted(headers: &HeaderMap) -> Trailers {
     let lines = headers.get_all(header::TE).iter();
     let mut words = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));

@@ -34,7 +34,7 @@ use whole::{Taken, Whole};
 
 /// Maximum number of bytes of refused content that are read and discarded.
 const LINGER_BYTES: usize = 256 << 10;
-/// Time limit for that.
+/// Time limit for discarding refused content.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Reads and discards refused content, within these limits.
@@ -88,16 +88,16 @@ pub struct Upload {
     incoming: Option<Incoming>,
     version: Version,
     left: u64,
-    /// Maximum time without data.
+    /// Maximum time for which no data may arrive.
     wait: Duration,
     /// Minimum rate, in bytes per second.
     rate: u64,
     pace: Pace,
     waiting: Option<Pin<Box<Sleep>>>,
     flaw: Arc<Flaw>,
-    /// Collected content in memory.
+    /// The part of the collected content that is in memory.
     ahead: Bytes,
-    /// The memory reserved for it.
+    /// The memory reserved for `ahead`.
     taken: Option<Taken>,
     /// Collected content on the disk, instead of in memory.
     spooled: Option<Spooled>,
@@ -161,7 +161,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Collected content, in bytes.
+    /// The size of the collected content that was not read yet, in bytes.
     fn here_bytes(&self) -> u64 {
         self.ahead.len() as u64 + self.spooled.as_ref().map_or(0, Spooled::left)
     }

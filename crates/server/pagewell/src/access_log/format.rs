@@ -20,7 +20,7 @@ const TEXT_BYTES_MAX: usize = 4_096;
 pub struct Line<'a> {
     /// When the request was received.
     pub time: Timestamp,
-    /// The client's address.
+    /// The client's address, formatted by [`Format::client`].
     pub client: &'a Client,
     /// The request method. Empty if unknown; the same applies to the following byte strings.
     pub method: &'a [u8],
@@ -65,7 +65,7 @@ pub struct Masks {
     pub queries: bool,
 }
 
-/// The notation of values.
+/// The notation in which a format writes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     /// Text; `-` if there is no value.

@@ -30,11 +30,11 @@ const GATHER: (u32, Duration) = (10, Duration::from_millis(10));
 /// The syslog priority: facility local7, severity info, as nginx's default.
 const PRIORITY: u8 = 23 * 8 + 6;
 
-/// Where the lines are written.
+/// The destination of the access log's lines.
 pub enum Sink {
     /// A file that is appended to.
     File {
-        /// Its path.
+        /// The path of the file, for reopening it.
         path: PathBuf,
         /// The open file.
         file: File,
@@ -45,7 +45,7 @@ pub enum Sink {
     Stdout,
     /// A syslog daemon on the same machine.
     Syslog {
-        /// The daemon's socket.
+        /// The path of the daemon's socket.
         path: PathBuf,
         /// The connection to it; `None` after an error, until the next write.
         socket: Option<UnixDatagram>,
@@ -81,7 +81,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes `lines`, which are complete.
+    /// Writes `lines`, which are complete, to the destination.
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
             Sink::Stdout => {

@@ -1,6 +1,6 @@
-//! Finds parts of a configuration that do not work on this machine, though they may on another: users,
-//! php-fpm, memory, and directories for files and sockets (a systemd unit may create those). For all
-//! but the memory, `serve` fails; `check` only warns.
+//! Finds parts of a configuration that do not work on this machine, though they may on another. These
+//! are users, php-fpm, memory, and directories for files and sockets (a systemd unit may create those).
+//! For all but the memory, `serve` fails; `check` only warns.
 //!
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 

@@ -1,6 +1,6 @@
-//! Compresses content for the cache: once, at a high level, and deterministically, so that a strong
-//! entity tag is the same on every node. A compressed form is kept only if it is small enough. The
-//! window size, and with it the memory used, is bounded.
+//! Compresses content for the cache: once, at better levels than while sending, and deterministically,
+//! so that a strong entity tag is the same on every node. A compressed form is kept only if it is small
+//! enough. The window size, and with it the memory used, is bounded.
 
 use crate::config::Codings;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use http_cache::codings::Coding;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// gzip level: zlib's default.
+/// Compression level for gzip: zlib's default.
 const GZIP_LEVEL: u32 = 6;
 /// Brotli quality: above it, time grows faster than the savings.
 const BROTLI_QUALITY: i32 = 5;

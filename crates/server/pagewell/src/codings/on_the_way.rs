@@ -67,7 +67,7 @@ pub fn on_the_way(
 
 /// Content that is compressed while it is sent.
 pub struct OnTheWay {
-    /// The uncompressed content.
+    /// The content before compression.
     pub source: Content,
     encoder: Option<GzEncoder<Vec<u8>>>,
 }

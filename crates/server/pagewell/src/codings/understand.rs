@@ -43,7 +43,7 @@ fn is_sealed(headers: &HeaderMap) -> bool {
 
 /// An origin's content that is decompressed while it is read.
 pub struct Understanding {
-    /// The compressed content.
+    /// The origin's content, still compressed.
     pub body: OriginBody,
     decoder: Option<Decoder>,
     /// Received bytes that have not been decoded yet.

@@ -89,7 +89,7 @@ impl Own {
     }
 }
 
-/// A parsed URL.
+/// A URL, parsed into scheme, authority and path.
 struct Place<'a> {
     secure: bool,
     authority: &'a str,

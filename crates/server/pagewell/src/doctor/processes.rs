@@ -4,7 +4,7 @@
 
 use std::fs;
 
-/// The running processes.
+/// The processes that ran when [`Processes::now`] was called.
 pub(super) struct Processes {
     all: Vec<Seen>,
 }

@@ -15,7 +15,7 @@ pub const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
 /// Frame types (section 6).
 pub mod kind {
-    /// Content.
+    /// Content of a stream.
     pub const DATA: u8 = 0;
     /// A header block, or its first part.
     pub const HEADERS: u8 = 1;

@@ -4,7 +4,7 @@
 //! To hyper, this layer is the socket. When hyper reads, the front first reads what has arrived
 //! (`reader`), and hyper gets the rest. When hyper writes, the front tracks the ends of frames (`sent`)
 //! and inserts its own there. At [`WAITING_BYTES_MAX`] of unsent responses it stops reading until the
-//! client has taken all of them, so a client that does not read cannot send more requests. hyper then
+//! client has taken all of them. So a client that does not read cannot send more requests. hyper then
 //! runs before further requests are read, so that its ping responses and other streams are not delayed.
 
 use super::Activity;
@@ -171,7 +171,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// hyper has written `bytes`.
+    /// Tracks `bytes`, which hyper has just written.
     fn wrote(&mut self, cx: &Context<'_>, bytes: &[u8]) {
         let payload = self.sent.wrote(bytes, &mut self.windows, self.reader.streams());
         self.count(payload);

@@ -28,9 +28,9 @@ use std::sync::Arc;
 
 /// The length of the client's preface without its SETTINGS frame, in bytes.
 const PREFACE_BYTES: usize = super::PREFACE.len();
-/// SETTINGS_HEADER_TABLE_SIZE (section 6.5.2).
+/// The identifier of SETTINGS_HEADER_TABLE_SIZE (RFC 9113 section 6.5.2).
 const SETTING_TABLE: u16 = 1;
-/// SETTINGS_INITIAL_WINDOW_SIZE.
+/// The identifier of SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 section 6.5.2).
 const SETTING_WINDOW: u16 = 4;
 /// Maximum buffer capacity that is retained between frames, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
@@ -39,7 +39,7 @@ const KEPT_BYTES: usize = 16 << 10;
 pub struct Request<'a> {
     /// The request's fields.
     pub fields: &'a Fields,
-    /// The request's stream.
+    /// The identifier of the request's stream.
     pub stream: u32,
     /// How many bytes of content the flow-control windows allow.
     pub room: usize,
@@ -50,7 +50,7 @@ pub struct Request<'a> {
 pub enum Step {
     /// Call again: there may be another frame, or bytes for hyper.
     On,
-    /// More bytes have to arrive.
+    /// No complete frame is left; more bytes have to arrive.
     Starved,
 }
 
@@ -91,7 +91,7 @@ pub struct Reader {
     /// with a table size update, which only hyper can write (RFC 7541 section 4.2).
     small_table: bool,
     header_bytes_max: usize,
-    /// The streams that hyper answers.
+    /// The progress of the streams that hyper answers.
     streams: Arc<Streams>,
 }
 
@@ -117,7 +117,7 @@ impl Reader {
         }
     }
 
-    /// The streams that hyper answers.
+    /// The progress of the streams that hyper answers.
     pub fn streams(&self) -> &Arc<Streams> {
         &self.streams
     }
@@ -158,7 +158,7 @@ impl Reader {
         write_number(kind::RST_STREAM, stream, ErrorCode::Cancel as u32, &mut self.forward);
     }
 
-    /// Appends received bytes.
+    /// Appends bytes that were read from the client.
     pub fn arrive(&mut self, bytes: &[u8]) {
         self.arrived.drain(..std::mem::take(&mut self.at));
         self.arrived.extend_from_slice(bytes);
@@ -314,7 +314,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Processes HEADERS (section 6.2).
+    /// Processes a HEADERS frame (section 6.2), whose payload is at `from..to`.
     fn headers(
         &mut self,
         head: FrameHead,
@@ -347,7 +347,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Processes CONTINUATION (section 6.10).
+    /// Processes a CONTINUATION frame (section 6.10), whose payload is at `from..to`.
     fn continuation(
         &mut self,
         head: FrameHead,
@@ -380,7 +380,7 @@ impl Reader {
         }
     }
 
-    /// Processes a complete header block.
+    /// Processes a complete header block: offers it to `answer`, or converts it for hyper.
     fn block(
         &mut self,
         head: FrameHead,

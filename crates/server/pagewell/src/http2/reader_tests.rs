@@ -1,5 +1,5 @@
-//! Tests of the reader with hand-made frames in arbitrary pieces: which requests it answers, which
-//! frames hyper gets in which form, and which errors end the connection.
+//! Tests of the reader with hand-made frames in arbitrary pieces. They check which requests are
+//! answered, which frames hyper gets, and which errors end the connection.
 //!
 //! `crates/server/pagewell/tests/differential/http2.rs` tests what hyper does with the frames.
 

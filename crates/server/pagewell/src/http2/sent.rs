@@ -1,15 +1,15 @@
-//! Tracks what hyper writes to the client, frame by frame, so that the front inserts its own frames
-//! between two frames and never into one, nor into a header block of several frames (RFC 9113 section
-//! 4.3).
+//! Tracks hyper's output to the client, frame by frame, so that the front inserts its own frames only
+//! between two frames. A header block of several frames must not be interrupted either (RFC 9113
+//! section 4.3).
 //!
-//! It also records when the server's settings were sent, how many settings of the client were
-//! acknowledged, whether GOAWAY was sent, and how much of its window hyper has used.
+//! The state also contains whether the server's settings and GOAWAY were sent, and how many settings of
+//! the client were acknowledged. hyper's use of its window is recorded in [`Windows`].
 
 use super::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use super::streams::Streams;
 use super::windows::Windows;
 
-/// The position in hyper's output.
+/// The position in hyper's output to the client.
 #[derive(Debug, Default)]
 pub struct Sent {
     /// The header of the current frame.

@@ -14,7 +14,7 @@ use super::frame::{WINDOW_BYTES, WINDOW_BYTES_MAX};
 #[derive(Debug)]
 pub struct Windows {
     all: u32,
-    /// hyper's share of `all`.
+    /// hyper's share of `all`, in bytes.
     behind: u32,
 }
 

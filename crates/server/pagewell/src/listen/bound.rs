@@ -39,7 +39,7 @@ pub struct NotOpened {
 pub enum Binder {
     /// A service manager (systemd), which keeps the socket open and expects it to be served.
     Manager,
-    /// This process.
+    /// This process bound the socket itself.
     Us,
     /// Another Pagewell, which this process replaces. `is_ours`: a Pagewell created the Unix socket's
     /// file.
@@ -57,7 +57,7 @@ impl Passed {
         passed
     }
 
-    /// Adds a socket.
+    /// Adds a socket that `by` has bound.
     pub fn add(&mut self, socket: OwnedFd, by: Binder) {
         self.0.push(Bound { socket: socket.into(), by });
     }

@@ -19,8 +19,8 @@ pub fn defer(socket: &impl AsFd) -> io::Result<()> {
     let seconds = SILENCE_SECONDS;
     let length = size_of_val(&seconds) as libc::socklen_t;
     let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel reads `length` bytes
-    // of an integer that lives until the call returns.
+    // SAFETY: the descriptor is open for as long as it is borrowed. The kernel reads `length` bytes of
+    // an integer that lives until the call returns.
     let set = unsafe {
         let (level, option) = (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT);
         libc::setsockopt(socket, level, option, (&raw const seconds).cast(), length)

@@ -1,10 +1,9 @@
 //! A client's socket. It is a plain non-blocking socket until an operation has to wait, and is
 //! registered with the runtime from then on.
 //!
-//! A client that sends a single request has usually sent it by the time the connection is accepted, and
-//! the response fits into the socket's buffer. Then no operation waits, and the system calls for
-//! registering and deregistering are saved, as well as an iteration of the runtime's loop before the
-//! first read.
+//! A client that sends a single request has usually sent it before the connection is accepted, and the
+//! response fits into the socket's buffer. Then no operation waits. This saves the system calls for
+//! registering and deregistering, and an iteration of the runtime's loop before the first read.
 //!
 //! Nothing waits on an unregistered socket: the first read or write that would block registers it. It
 //! stays registered.
@@ -94,7 +93,7 @@ impl<S: Bare> Socket<S> {
         Poll::Ready(None)
     }
 
-    /// The registered socket.
+    /// The runtime's socket; an error if the registration failed.
     fn watched(&mut self) -> io::Result<Pin<&mut S::Watched>> {
         match &mut self.0 {
             Held::Watched(socket) => Ok(Pin::new(socket)),

@@ -1,8 +1,8 @@
 //! The items of the memcached port, as pages in the site's store, under keys that no HTTP request has.
 //!
-//! A key that begins with `/` is a page of the site: it depends on its URL like any page, and `delete`
-//! of it invalidates that URL. Other keys belong to the client: they depend on their tags only, and
-//! count as generated when they are stored. Both may have tags (`page_line.rs`).
+//! A key that begins with `/` is a page of the site. It depends on its URL like any page, and `delete`
+//! invalidates that URL. Other keys belong to the client: they depend on their tags only, and count as
+//! generated when they are stored. Both may have tags (`page_line.rs`).
 //!
 //! Locks: a stripe (selected by key) is held while an item is edited, and the store's locks are taken
 //! under it. `get` takes no stripe. A modified item retains the lease and dependencies that it was
@@ -44,7 +44,7 @@ pub struct Keeper {
     flushed: RwLock<Flushed>,
 }
 
-/// The effect of `flush_all` commands.
+/// Which items the `flush_all` commands have removed.
 #[derive(Clone, Copy, Default)]
 struct Flushed {
     /// Items with a `cas` up to this are flushed.

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// first.
 const HANDED_MAX: usize = 10_000;
 
-/// The leases of one site.
+/// The issued leases of one site, and those kept after changes.
 pub struct Leases {
     /// Distinguishes this process's leases from those of an earlier process.
     epoch: u64,
@@ -52,8 +52,8 @@ impl Leases {
         let lease = Arc::new(store.lease());
         let mut inside = self.lock();
         let now = now_ms();
-        // Changes within one second share the last lease. A later lease would be safe in any case, and
-        // fewer are needed.
+        // Changes within one second share the last lease, so that fewer are needed. A slightly later
+        // time for a change is safe.
         if inside.after_changes.len() > 1
             && inside.after_changes.back().is_some_and(|(at, _)| at / 1_000 == now / 1_000)
         {

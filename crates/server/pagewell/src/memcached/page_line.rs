@@ -8,7 +8,7 @@
 use memcache::Page;
 use std::borrow::Cow;
 
-/// The beginning of the line.
+/// The beginning of the metadata line in a value.
 const START: &[u8] = b"Pagewell-Page:";
 /// Maximum length of the rest of the line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -18,13 +18,13 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Said<'a> {
     /// The tags; empty if none were sent.
     pub(super) tags: Vec<Cow<'a, [u8]>>,
-    /// The lease's token.
+    /// The token of the client's lease, if it sent one.
     pub(super) lease: Option<&'a [u8]>,
     /// Offset of the content in the value, in bytes.
     pub(super) value_at: usize,
 }
 
-/// The metadata cannot be parsed.
+/// Error: the metadata cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 

@@ -6,8 +6,8 @@
 //! origin (decision 0079). A separate task writes it, so a responder that answers before it has read
 //! everything cannot cause a deadlock. The response's content is streamed.
 //!
-//! If a kept-alive connection turns out to be dead before a byte of the response arrives, a request
-//! without content is sent once more over a new connection.
+//! If a kept-alive connection breaks before a byte of the response arrives, a request without content
+//! is sent once more over a new connection.
 
 mod stdin;
 

@@ -5,7 +5,7 @@
 //!
 //! Header sections of responses are validated strictly before hyper parses them (`strict`). A request
 //! with content gets a connection of its own. The reason: an origin that does not read the content
-//! might parse it as a request later, and answer the next client's request with the result.
+//! might parse it as the next request, and send the result to another client.
 
 use super::places::Places;
 use super::strict::{Reuse, StrictConnector};
@@ -234,7 +234,7 @@ struct Asked {
     response: ::http::Response<Incoming>,
     place: OwnedSemaphorePermit,
     trailers: Trailers,
-    /// The URL, for the log.
+    /// The requested URL, for the log.
     url: String,
 }
 
@@ -342,7 +342,7 @@ impl Reply {
         self.wanted == Trailers::Wanted && self.body.size_hint().exact().is_none()
     }
 
-    /// Takes the trailers; see [`super::OriginBody::trailers`].
+    /// Takes the received trailers; see [`super::OriginBody::trailers`].
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         self.trailers.take()
     }

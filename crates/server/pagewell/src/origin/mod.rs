@@ -34,17 +34,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A request to the origin.
 pub struct OriginRequest {
-    /// The method.
+    /// The request method.
     pub method: Method,
     /// The client's request target, unchanged: path and query.
     pub target: String,
     /// The host by which the site was requested.
     pub host: String,
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'static str,
-    /// End-to-end header fields.
+    /// The end-to-end header fields.
     pub headers: HeaderMap,
-    /// The content, streamed.
+    /// The request's content.
     pub body: RequestBody,
     /// The client's address; none over a Unix socket.
     pub peer: Option<SocketAddr>,
@@ -119,7 +119,7 @@ pub struct Besides {
     pub trace: Option<Trace>,
 }
 
-/// Why there is no response.
+/// Why the origin gave no response.
 #[derive(Debug)]
 pub enum Unsent {
     /// The origin failed.
@@ -152,7 +152,7 @@ fn log_failure(url: &str, failure: Failure, reason: &str) {
 
 /// A request's content.
 pub enum RequestBody {
-    /// None.
+    /// The request has no content.
     Empty,
     /// Content that is being received or has been collected.
     Stream(Box<Upload>),
@@ -160,7 +160,7 @@ pub enum RequestBody {
 
 /// A response from the origin.
 pub struct OriginResponse {
-    /// The status.
+    /// The status code.
     pub status: StatusCode,
     /// The header fields.
     pub headers: HeaderMap,
@@ -173,20 +173,20 @@ pub struct OriginResponse {
 
 /// The content of a response, in pieces.
 pub enum OriginBody {
-    /// From a FastCGI responder.
+    /// Content from a FastCGI responder.
     FastCgi(Box<fastcgi::Reply>),
-    /// From an HTTP server.
+    /// Content from an HTTP server.
     Http(Box<http::Reply>),
-    /// From either, decompressed.
+    /// Content from either, decompressed while it is read.
     Understood(Box<Understanding>),
-    /// None.
+    /// No content.
     Nothing,
 }
 
 /// How a response ended whose end was signalled correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Successfully.
+    /// The response ended without an error.
     Well,
     /// PHP reported a fatal error: the client gets the content, but it is not stored.
     PhpFatal,

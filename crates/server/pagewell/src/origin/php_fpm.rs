@@ -1,5 +1,6 @@
 //! Pagewell's own php-fpm: finds the program, writes its configuration into a private directory, starts
-//! it, restarts it with back-off if it exits or its socket disappears, and ends it at shutdown.
+//! it, and ends it at shutdown. If php-fpm exits or its socket disappears, it is restarted with
+//! back-off.
 //!
 //! php-fpm has a process group of its own, so that its workers can be ended even if their master was
 //! killed. The kernel signals it if Pagewell dies. All workers are started at once. The reason: a
@@ -75,7 +76,7 @@ impl PhpFpm {
     }
 }
 
-/// The settings for starting php-fpm.
+/// The program, directory and configuration with which php-fpm is started.
 struct Own {
     binary: PathBuf,
     directory: Held,

@@ -127,7 +127,7 @@ impl Places {
 /// Increments a counter until it is dropped.
 struct Counted<'a> {
     count: &'a AtomicUsize,
-    /// The value before the increment.
+    /// The value of the counter before the increment.
     before: usize,
 }
 

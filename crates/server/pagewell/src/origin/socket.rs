@@ -12,11 +12,11 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connected socket.
+/// A connected socket to a FastCGI responder.
 pub enum Socket {
-    /// Over TCP.
+    /// A TCP socket, with TCP_NODELAY.
     Tcp(TcpStream),
-    /// Over a Unix socket.
+    /// A Unix socket.
     Unix(UnixSocket),
 }
 

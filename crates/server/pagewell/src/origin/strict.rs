@@ -36,7 +36,7 @@ const LINE_BYTES: usize = 64;
 pub enum Reuse {
     /// For successive requests, all without content.
     Pooled,
-    /// For one request.
+    /// For a single request, which may have content.
     Once,
 }
 
@@ -48,7 +48,7 @@ pub struct StrictConnector {
 }
 
 impl StrictConnector {
-    /// Wraps `connector`.
+    /// Validates connections that `connector` establishes.
     pub fn new(connector: HttpConnector, reuse: Reuse) -> StrictConnector {
         StrictConnector { connector, reuse }
     }

@@ -1,5 +1,5 @@
-//! Starts the installed program as the successor of this process (zero-downtime restart): with the same
-//! arguments, and in the same process group, so that it belongs to the same service.
+//! Starts the installed program as the successor of this process (zero-downtime restart). It gets the
+//! same arguments and the same process group, so it belongs to the same service.
 //!
 //! If the program file was replaced, the file at the original path is started.
 

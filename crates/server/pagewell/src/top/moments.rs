@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The number of samples per site that are stored: one a second.
 const KEPT: usize = 120;
 
-/// The metrics that are stored.
+/// The names of the metrics that are stored.
 const FIGURES: [&str; 27] = [
     "requests",
     "files",

@@ -15,13 +15,13 @@ use serde_json::Value;
 pub struct Size {
     /// Characters per line.
     pub columns: usize,
-    /// Number of lines.
+    /// The number of lines.
     pub rows: usize,
 }
 
 /// The state of the connection to Pagewell.
 pub enum Link {
-    /// Connected.
+    /// Connected to Pagewell.
     There,
     /// Disconnected, with the reason.
     Lost(String),
@@ -38,14 +38,14 @@ pub struct Besides {
     pub now_ms: u64,
 }
 
-/// The state of the view.
+/// The state of the view, apart from the metrics.
 pub struct View {
     admin: String,
     site: Option<String>,
     utf8: bool,
     /// Whether the view is interactive, so that keys have an effect.
     pub is_watched: bool,
-    /// The state of the connection.
+    /// The state of the connection to Pagewell.
     pub link: Link,
     /// The causes of misses and the recent changes.
     pub besides: Besides,
@@ -133,8 +133,8 @@ impl Line {
     }
 }
 
-/// The description of a metric's line: its name, the seconds over which the value is derived, the
-/// functions that derive and format it, and the minimum for the top of the scale.
+/// The description of a metric's line. `seconds` is the interval over which `made` derives the value;
+/// `shown` formats it; `top` is the minimum for the top of the scale.
 struct Row {
     name: &'static str,
     seconds: usize,

@@ -19,9 +19,9 @@ const UNKNOWN: Size = Size { columns: 80, rows: 24 };
 /// A key with a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Quit.
+    /// Quits `pagewell top`.
     Quit,
-    /// Show the next site.
+    /// Shows the next site.
     NextSite,
 }
 
@@ -55,7 +55,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// The current size.
+    /// The current size of the terminal.
     #[allow(clippy::unused_self, reason = "there is a size while the terminal is ours")]
     pub fn size(&self) -> Size {
         match tcgetwinsize(std::io::stdout()) {

@@ -28,7 +28,7 @@ const WAITING_MAX: usize = 4_096;
 const AT_ONCE: usize = 512;
 /// How long the first span of a batch waits for others.
 const GATHER: Duration = Duration::from_millis(500);
-/// Time limit for a request.
+/// Time limit for a request to the collector.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The wait before the second attempt.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -21,13 +21,13 @@ pub enum Kind {
 /// A finished span.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// The trace's id.
+    /// The id of the trace that the span belongs to.
     pub trace: u128,
     /// The span's id.
     pub number: u64,
-    /// The parent span's id.
+    /// The id of the parent span, if there is one.
     pub parent: Option<u64>,
-    /// The kind.
+    /// The kind of the span.
     pub kind: Kind,
     /// The request's method.
     pub method: Method,
@@ -45,15 +45,15 @@ pub struct Span {
     pub status: Option<u16>,
     /// Whether the request failed.
     pub failed: bool,
-    /// The `Cache-Status` of the response.
+    /// Pagewell's member of the response's `Cache-Status`.
     pub cache: Option<String>,
 }
 
-/// STATUS_CODE_ERROR in OTLP's trace.proto.
+/// The value of STATUS_CODE_ERROR in OTLP's trace.proto.
 const ERROR: u8 = 2;
 
 impl Span {
-    /// The OTLP/JSON encoding.
+    /// Encodes the span as OTLP/JSON.
     pub fn json(&self) -> Value {
         let mut attributes = vec![
             text("http.request.method", self.method.as_str()),

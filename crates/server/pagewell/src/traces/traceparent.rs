@@ -19,7 +19,7 @@ const SAMPLED: u8 = 1;
 /// Whether a span is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampled {
-    /// Recorded.
+    /// The span is recorded.
     Yes,
     /// Not recorded; the context is still forwarded.
     No,

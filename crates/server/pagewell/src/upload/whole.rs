@@ -35,7 +35,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Reserves nothing yet.
+    /// Starts without a reservation.
     pub(super) fn nothing(room: &Arc<Room>) -> Taken {
         Taken { room: room.clone(), bytes: 0 }
     }
@@ -65,7 +65,7 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Empty content.
+    /// Starts with empty content.
     pub(super) fn nothing(room: &Arc<Room>) -> Whole {
         Whole { gathered: Vec::new(), taken: Taken::nothing(room), file: None }
     }
