@@ -137,7 +137,7 @@ fn put(site: &Site, page: &SharedPage) {
 }
 
 /// Called when a cached page is sent uncompressed: queues it if the client would accept a compressed
-/// form. A page that is requested only once is never compressed, and on a large site most pages are.
+/// form. A page that is requested only once is never compressed; on a large site these are most pages.
 pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
     let Some(accepted) = facts.accept_encoding.get() else { return };
     let payload = page.payload();

@@ -5,7 +5,7 @@
 //! | may not have reached the origin yet | it is cancelled: it had no effect |
 //! | unsafe method | it continues to the end of the response |
 //! | response may report invalidations: LiteSpeed's compatibility headers, or private copies | it continues until the response head, within the origin's time limits |
-//! | from a client that is logged in | likewise, because applications also change data in links (GET) |
+//! | from a client that is logged in | the same, because applications also change data in links (GET) |
 //! | any other | it is cancelled at the origin |
 
 use crate::forward::send_following;

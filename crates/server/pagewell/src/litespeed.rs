@@ -2,10 +2,10 @@
 //! to plugins (`X-LSCACHE`); responses report invalidations (`X-LiteSpeed-Purge`); the plugin's crawler
 //! gets the cache result (`X-LiteSpeed-Cache`). The parser is `http_cache::litespeed`.
 //!
-//! Invariants: each origin response is applied once, whatever its method and status, and before any
-//! client gets it. A list that cannot be parsed purges the whole site. ESI is not announced, because it
-//! is not supported here. `private` applies purges with private scope, to the private copies of the
-//! client that sent the request.
+//! Invariants: the invalidations of each origin response are applied once, whatever its method and
+//! status, and before any client gets it. A list that cannot be parsed purges the whole site.
+//! LiteSpeed's ESI is not announced, because it is not supported. `private` applies purges with private
+//! scope, to the private copies of the client that sent the request.
 
 use crate::config::Dialects;
 use crate::private;

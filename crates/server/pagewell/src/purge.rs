@@ -1,6 +1,6 @@
 //! Purge requests on the client ports: authorisation (`purger`), the site, the selection of pages
-//! (`purge_requests`), and the response. When the response is sent, no client gets a page from before
-//! the purge any more.
+//! (`purge_requests`), and the response. After the response has been sent, no client gets a page from
+//! before the purge.
 //!
 //! An accepted purge is executed even if its sender disconnects, because plugins do so. Pages with a
 //! known name are looked up. Expressions need a search of the store. It runs on a separate thread, one

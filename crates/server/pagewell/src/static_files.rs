@@ -2,11 +2,12 @@
 //!
 //! A file in memory is compared with the disk (modification time, length, inode) if the last comparison
 //! is more than a second old. So a changed file is served within a second. Validators are computed from
-//! the same three values. Range and conditional requests are answered as for pages. Compressed forms
-//! are cached, too; for larger files only those (`codings`). A file that was requested by its own path
-//! is remembered by that path for a second. During that time `hits` sends it without accessing the file
-//! system (`found`). The memory is limited. If it is full, files that were not requested since the last
-//! clean-up are removed first.
+//! the same three values. Range and conditional requests are answered as for pages.
+//!
+//! Compressed forms are cached, too; for larger files only those (`codings`). A file that was requested
+//! by its own path is remembered by that path for a second. During that time `hits` sends it without
+//! accessing the file system (`found`). The memory is limited. If it is full, files that were not
+//! requested since the last clean-up are removed first.
 
 use crate::body::{Content, FileContent, ResponseBody};
 use crate::codings::{self, PLAIN_BYTES, Work};

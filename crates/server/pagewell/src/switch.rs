@@ -7,9 +7,9 @@
 //! the [`Slot`]. A response other than 101 is handled as usual; after a 101 the connection is taken
 //! back from hyper.
 //!
-//! An upgraded connection does not count as a request at the origin, or such connections would block
-//! pages; `upgrades` limits their number. FastCGI does not support upgrades: there, and for `h2c`, the
-//! Upgrade field is ignored. In HTTP/2 there is no such request.
+//! An upgraded connection does not count as a request at the origin, because many of them would block
+//! page requests; `upgrades` limits their number. FastCGI does not support upgrades: there, and for
+//! `h2c`, the Upgrade field is ignored. In HTTP/2 there is no such request.
 
 use crate::body::{Content, ResponseBody};
 use crate::config::Limits;

@@ -1,8 +1,8 @@
 //! Registers file descriptors with the runtime for selected events. The runtime's own socket types are
 //! always registered for reading and writing from the start.
 //!
-//! A registered socket keeps its descriptor until it is dropped; the socket types of std and socket2
-//! do.
+//! A registered socket must keep its descriptor until it is dropped, as the socket types of std and
+//! socket2 do.
 
 use std::io;
 use std::os::fd::AsRawFd;

@@ -8,8 +8,8 @@
 //! | writes all shards, one after the other | all are written |
 //!
 //! Lines that cannot be written are dropped and counted. The first failure is logged, and so is the
-//! first success after it. Nothing is written twice, because retrying on a full disk would delay the
-//! lines behind.
+//! first success after it. A failed write is not retried, because retrying on a full disk would delay
+//! later lines.
 
 use super::{AccessLog, lock};
 use crate::config::AccessLogTo;

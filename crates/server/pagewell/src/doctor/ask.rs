@@ -2,8 +2,8 @@
 //!
 //! It uses HTTP/1.0, so that the end of the connection is the end of the response. Over TLS any
 //! certificate is accepted, because the request contains nothing confidential. One redirect is
-//! followed, to the same host only. Time and size are bounded. The calls block, because `pagewell
-//! doctor` does nothing else at the same time.
+//! followed, to the same host only. Time and size are bounded. The calls block, because
+//! `pagewell doctor` does nothing else at the same time.
 
 use crate::config::{Config, DatabaseTls, Trust};
 use crate::database::tls_client;

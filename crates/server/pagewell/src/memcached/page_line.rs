@@ -1,9 +1,9 @@
 //! The metadata that a client of the memcached port sends with a page: its tags and its lease.
 //!
-//! Standard clients can send only a value. So a value may begin with the line `Pagewell-Page:
-//! tags=news,news:4 lease=1f.17`, which is removed before the value is stored. In the meta commands,
-//! `P` has the tags and `L` the lease. A comma or a space in a tag is percent-encoded (`%2C`, `%20`). A
-//! page with an invalid line is refused.
+//! Standard clients can send only a value. So a value may begin with the line
+//! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is removed before the value is stored. In the
+//! meta commands, `P` has the tags and `L` the lease. A comma or a space in a tag is percent-encoded
+//! (`%2C`, `%20`). A page with an invalid line is refused.
 
 use memcache::Page;
 use std::borrow::Cow;

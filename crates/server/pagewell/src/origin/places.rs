@@ -94,7 +94,7 @@ impl Places {
         }
     }
 
-    /// Completes when a request has waited for a permit for more than [`NEEDED_AFTER`]. Called by
+    /// Completes when a request has waited for a permit for more than `NEEDED_AFTER`. Called by
     /// responses that hold a permit only because their client is slow; the one that has waited here
     /// longest is notified.
     pub async fn needed(&self) {
