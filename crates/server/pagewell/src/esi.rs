@@ -445,7 +445,7 @@ fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
             let (host, path) = rest.split_at(at);
             let own_port = if page.scheme == "https" { ":443" } else { ":80" };
             let host = host.strip_suffix(own_port).unwrap_or(host);
-            // A page for all hosts of the site may refer to another of them than the requested one.
+            // A page that all hosts of the site share may refer to a host other than the requested one.
             let mut own = hosts.all().chain([&page.host]);
             if !own.any(|own| host.eq_ignore_ascii_case(own)) {
                 return None;

@@ -113,7 +113,7 @@ impl Activity {
         }
     }
 
-    /// The front has answered a request.
+    /// Records that the front has answered a request.
     fn answered(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
         self.has_asked();

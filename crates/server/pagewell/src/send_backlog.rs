@@ -481,7 +481,7 @@ impl Table {
     fn relieve(&mut self) -> Vec<Arc<Client>> {
         self.looked = Some(Instant::now());
         // How many remaining clients wait for each content outside the store. Whether it is stored is
-        // checked once, because the store may purge it at any time.
+        // checked once, because the store may remove it at any time.
         let of = self.contents.iter().filter(|(_, content)| content.is_apart());
         let mut apart: HashMap<usize, usize> = of.map(|(id, _)| (*id, 0)).collect();
         let mut bytes = 0;
@@ -563,7 +563,7 @@ impl Table {
     }
 }
 
-/// Repeats the check while the total exceeds the limit, because the store may purge pages at any time.
+/// Repeats the check while the total exceeds the limit, because the store may remove pages at any time.
 async fn watch() {
     let mut watching = Watching { is_over: false };
     while !watching.is_over {

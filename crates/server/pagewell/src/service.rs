@@ -57,7 +57,7 @@ impl Tell {
 
 impl Supervisor {
     /// Connects to the service manager that the environment names. A failure is logged, and no messages
-    /// are sent.
+    /// are sent then.
     pub fn of_environment() -> Supervisor {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else { return Supervisor { socket: None } };
         let address = match name.as_bytes() {

@@ -298,7 +298,7 @@ mod tests {
         looks.all.begin(1).hand(1);
         looks.after(0, None);
         assert!(looks.after(10, None).are_all);
-        // So is a connection whose front's responses are not taken.
+        // A connection is slow, too, if its client does not take the front's responses.
         looks.all.begin(3);
         looks.after(0, Some(7));
         assert!(looks.after(10, Some(7)).are_all);

@@ -31,8 +31,8 @@ pub struct Places {
     timeout: Duration,
     /// The number of requests that have waited for more than [`NEEDED_AFTER`].
     impatient: AtomicUsize,
-    /// Notified repeatedly for each of them, because a notification may come when there is no response
-    /// to release.
+    /// Notified repeatedly for each of them, because at first no response may wait in
+    /// [`Places::needed`].
     needed: Notify,
     /// The limits that were reached at this origin.
     pub reached: Arc<Reached>,
