@@ -247,8 +247,8 @@ fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
     }
 }
 
-/// The messages that the client accepts in addition to the response: interim responses from HTTP/1.1 on
-/// (RFC 9110 section 15.2), and trailers if it requests them.
+/// The messages that the client accepts in addition to the response. These are interim responses from
+/// HTTP/1.1 on (RFC 9110 section 15.2), and trailers if it requests them.
 fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
     match request.version() {
         Version::HTTP_11 => Besides {

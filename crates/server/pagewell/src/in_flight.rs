@@ -1,5 +1,6 @@
 //! The state of an HTTP/1 connection that the front and hyper's service share: whether a request is in
-//! flight, and its interim responses (RFC 9110 section 15.2), which hyper cannot send.
+//! flight, and its interim responses. The front writes these, because hyper cannot send them (RFC 9110
+//! section 15.2).
 //!
 //! | state | an interim response |
 //! |---|---|

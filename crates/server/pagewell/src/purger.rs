@@ -6,8 +6,8 @@
 //! never one from a header field. A loopback address counts only for the connection itself, not in the
 //! PROXY protocol. Behind a proxy on the same machine, all connections come from loopback; the fields
 //! that proxies add reveal forwarded requests. Requests that a website makes a browser send are
-//! rejected. **Behind a local proxy that adds no such fields, set `purge.from = []` and use a token**:
-//! its requests cannot be distinguished from those of a local program. The response does not reveal the
+//! rejected. **Behind a local proxy that adds no such fields, set `purge.from = []` and use a token.**
+//! Its requests cannot be distinguished from those of a local program. The response does not reveal the
 //! reason.
 
 use crate::config::{Config, Purging};

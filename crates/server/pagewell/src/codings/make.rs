@@ -1,6 +1,6 @@
-//! Compresses content for the cache: once, at better levels than while sending, and deterministically,
-//! so that a strong entity tag is the same on every node. A compressed form is kept only if it is small
-//! enough. The window size, and with it the memory used, is bounded.
+//! Compresses content for the cache: once, and at better levels than while sending. The output is
+//! deterministic, so a strong entity tag is the same on every node. A compressed form is kept only if
+//! it is small enough. The window size, and with it the memory used, is bounded.
 
 use crate::config::Codings;
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! The progress of each response on one HTTP/2 connection: how much content hyper has, how much the
-//! client has taken, and whether it is too slow. "Taken" counts the payload of DATA frames of the
-//! stream that the socket has accepted.
+//! The progress of each response on one HTTP/2 connection: how much content hyper has, and how much the
+//! client has taken. Detects clients that are too slow. "Taken" counts the payload of DATA frames of
+//! the stream that the socket has accepted.
 //!
 //! | state of the stream | limit |
 //! |---|---|
