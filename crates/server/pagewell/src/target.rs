@@ -1,39 +1,39 @@
-//! What a request is for: the target URI, put together from the request line and Host as RFC 9110
-//! section 7.1 says, and the cache key made from it.
+//! The target URI of a request, determined from the request line and Host as in RFC 9110 section 7.1,
+//! and the cache key.
 //!
-//! The key is scheme, host, path and query, the host in lower case and without the scheme's own
-//! port, path and query in their normal form (see `site_rules::KeyForm`). Apart from that form, path
-//! and query stay as they were written: to PHP they differ when their bytes do.
+//! The key consists of scheme, host, path and query. The host is in lower case and without the scheme's
+//! default port; path and query are normalised (see `site_rules::KeyForm`). Apart from that
+//! normalisation, path and query stay unchanged, because PHP distinguishes different bytes.
 
 use http::{HeaderMap, Uri, header};
 
-/// A request's target URI.
+/// The target URI of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// `http` or `https`.
     pub scheme: &'static str,
-    /// Host, and port where it is not the scheme's own; in lower case.
+    /// The host in lower case, with the port if it is not the scheme's default port.
     pub host: String,
-    /// Path and query as they go to the origin: as they were written, less what a page that may be
-    /// shared must not know.
+    /// Path and query for the origin: as in the request, without parts that the origin must not see
+    /// when it generates a shared page.
     pub path_and_query: String,
-    /// The name by which the page is stored and invalidated, where it is another.
+    /// The normalised path and query under which the page is stored and invalidated, if different.
     pub normal: Option<String>,
-    /// The path as it was written, where it is another: files are found by it.
+    /// The path as in the request, if different; it is used to find files.
     pub written: Option<String>,
 }
 
-/// Why a request has no target.
+/// Why the target of a request is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// Host is no host.
+    /// The host is invalid.
     HostInvalid,
-    /// The request line's form is for proxies of other sites, or for none.
+    /// The form of the request target is only for forward proxies, or invalid.
     FormInvalid,
 }
 
 impl TargetError {
-    /// Its name, as it stands in the answer.
+    /// The reason's name, as in the response.
     pub fn as_str(self) -> &'static str {
         match self {
             TargetError::HostInvalid => "host-invalid",
@@ -43,25 +43,25 @@ impl TargetError {
 }
 
 impl Target {
-    /// Reads the target of a request over a connection of this scheme. `fallback` is the host of a
-    /// client that names none (HTTP/1.0).
+    /// Determines the target of a request over a connection with this scheme. `fallback` is the host
+    /// for a client that sends none (HTTP/1.0).
     ///
     /// # Errors
-    /// See [`TargetError`]; to be answered with 400.
+    /// See [`TargetError`]; the response is 400.
     pub fn read(
         uri: &Uri,
         headers: &HeaderMap,
         fallback: &str,
         scheme: &'static str,
     ) -> Result<Target, TargetError> {
-        // A target of another scheme cannot have been meant for this connection.
+        // A target with another scheme is not for this connection.
         if uri.scheme_str().is_some_and(|named| named != scheme) {
             return Err(TargetError::FormInvalid);
         }
         let in_header = headers.get(header::HOST).map(|value| value.as_bytes());
-        // RFC 9112 section 3.2.2: in absolute form, Host is ignored in favour of the target's.
+        // RFC 9112 section 3.2.2: in absolute form, the target's host takes precedence over Host.
         let host = match (uri.authority(), in_header) {
-            // The form of CONNECT: a bare authority.
+            // The authority form, which only CONNECT has.
             (Some(_), _) if uri.scheme().is_none() => return Err(TargetError::FormInvalid),
             (Some(authority), _) if authority.as_str().contains('@') => {
                 return Err(TargetError::FormInvalid);
@@ -88,8 +88,8 @@ impl Target {
         })
     }
 
-    /// The target of a page's key, as [`write_key`](Self::write_key) writes it; `None` where the key has
-    /// more in it.
+    /// Parses a page's key, as [`write_key`](Self::write_key) writes it; `None` if the key has
+    /// additional parts.
     pub fn of_key(key: &[u8]) -> Option<Target> {
         let uri: Uri = str::from_utf8(key).ok()?.parse().ok()?;
         let scheme = match uri.scheme_str()? {
@@ -100,17 +100,17 @@ impl Target {
         Target::read(&uri, &HeaderMap::new(), "", scheme).ok()
     }
 
-    /// The path alone.
+    /// The path without the query.
     pub fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// The page's path and query in their normal form.
+    /// The normalised path and query of the page.
     pub fn page(&self) -> &str {
         self.normal.as_deref().unwrap_or(&self.path_and_query)
     }
 
-    /// The same target by another scheme, which a trusted proxy has named.
+    /// The same target with another scheme, which a trusted proxy has named.
     pub fn by_scheme(mut self, scheme: &'static str) -> Target {
         let own_port = if scheme == "https" { ":443" } else { ":80" };
         if let Some(at) = self.host.len().checked_sub(own_port.len())
@@ -122,7 +122,7 @@ impl Target {
         self
     }
 
-    /// Writes the cache key into `out`, which it empties first.
+    /// Writes the cache key into `out`, which is cleared first.
     pub fn write_key(&self, out: &mut Vec<u8>) {
         out.clear();
         for part in [self.scheme, "://", &self.host, self.page()] {
@@ -130,20 +130,20 @@ impl Target {
         }
     }
 
-    /// The URI by which the page is stored.
+    /// The URI under which the page is stored.
     pub fn uri_of_page(&self) -> String {
         [self.scheme, "://", &self.host, self.page()].concat()
     }
 
-    /// The URI in one piece.
+    /// The URI as one string.
     pub fn uri(&self) -> String {
         [self.scheme, "://", &self.host, &self.path_and_query].concat()
     }
 }
 
-/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
-/// bytes that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what
-/// only they can judge.
+/// Writes the beginning of a host's keys, scheme and host, into `out`, which is cleared first. The
+/// bytes are the same as from [`Target::read`] and [`Target::write_key`], but nothing is allocated.
+/// `None` for hosts that only those functions support.
 pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
@@ -156,7 +156,7 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
         [] => &[][..],
         b":80" if scheme == "http" => &[],
         b":443" if scheme == "https" => &[],
-        // Leading zeros and numbers beyond 65,535 are for the other reader.
+        // Leading zeros and numbers above 65,535 are left to the other parser.
         [b':', digits @ ..] if is_plain_port(digits) => port_part,
         _ => return None,
     };
@@ -168,14 +168,14 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
     Some(())
 }
 
-/// Whether a port is written as a key has it.
+/// Whether a port is written in the same way as in a key.
 fn is_plain_port(digits: &[u8]) -> bool {
     let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
     begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
 }
 
-/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
-/// `None` for what only [`Target::read`] can judge.
+/// Appends the path and query of a request in origin form to the output of [`write_plain_origin`].
+/// `None` for paths that only [`Target::read`] supports.
 pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
@@ -185,7 +185,7 @@ pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// A host as it stands in the key, if it is one (RFC 3986 section 3.2.2).
+/// The host as in the key, if it is valid (RFC 3986 section 3.2.2).
 pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
     let (name, port) = match host.rfind(':') {
         Some(at) if !host[at..].contains(']') => (&host[..at], Some(&host[at + 1..])),

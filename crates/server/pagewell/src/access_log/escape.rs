@@ -1,19 +1,20 @@
-//! Values of the access log as they are written: what visitors have sent can neither begin a line of its
-//! own nor end a value, and is no command to a terminal. And what is left of values where personal data
-//! is not to be kept.
+//! Escapes and masks the values of the access log.
+//!
+//! After escaping, a value from a client cannot end a field, start a line, or send a command to a
+//! terminal. Masking removes personal data.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Whether nothing of a value has to be written otherwise: printable ASCII without `"` and `\`.
+/// Whether a value needs no escaping: printable ASCII without `"` and `\`.
 fn is_plain(value: &[u8]) -> bool {
-    // Not stopped early, so that many bytes are looked at at once.
+    // No early exit, so that the compiler can vectorise the loop.
     let plain = |byte: &u8| (b' '..=b'~').contains(byte) & (*byte != b'"') & (*byte != b'\\');
     value.iter().fold(true, |all, byte| all & plain(byte))
 }
 
-/// A value between quotes or blanks: whatever is not plain becomes `\xHH`, as nginx writes it.
+/// Escapes a value for a text format: every byte that is not plain becomes `\xHH`, as in nginx.
 pub fn text(value: &[u8], out: &mut Vec<u8>) {
     if is_plain(value) {
         return out.extend_from_slice(value);
@@ -29,8 +30,8 @@ pub fn text(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The inside of a JSON string (RFC 8259 section 7). Bytes that are no UTF-8 are written as if they were
-/// characters of that number, so that the line can be read in any case.
+/// Escapes the content of a JSON string (RFC 8259 section 7). Bytes that are not valid UTF-8 are
+/// written as the Unicode characters of the same number, so that the line is always valid JSON.
 pub fn json(value: &[u8], out: &mut Vec<u8>) {
     if is_plain(value) {
         return out.extend_from_slice(value);
@@ -39,7 +40,7 @@ pub fn json(value: &[u8], out: &mut Vec<u8>) {
         for character in chunk.valid().chars() {
             match character {
                 '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-                // The controls of ASCII, and those of Latin-1, which terminals obey too.
+                // ASCII control characters, and the C1 control characters, which terminals obey, too.
                 control if control.is_control() => {
                     out.extend_from_slice(b"\\u00");
                     hex(control as u8, out);
@@ -60,8 +61,8 @@ fn hex(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
-/// A target or URL without what its parameters say: `/a?b=1&c` is `/a?b=&c=`. A parameter without a
-/// value may be one itself. `write` gets it in pieces.
+/// A target or URL without the values of its query parameters: `/a?b=1&c` becomes `/a?b=&`. A parameter
+/// without `=` is removed, because it may be a value. `write` receives the result in pieces.
 pub fn without_values(target: &[u8], mut write: impl FnMut(&[u8])) {
     let Some(at) = memchr::memchr(b'?', target) else { return write(target) };
     let query = &target[at + 1..];
@@ -76,7 +77,7 @@ pub fn without_values(target: &[u8], mut write: impl FnMut(&[u8])) {
     }
 }
 
-/// The network that an address is in: /24, or /48.
+/// The network of an address: /24 for IPv4, /48 for IPv6.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => {

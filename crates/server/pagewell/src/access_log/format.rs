@@ -1,9 +1,8 @@
-//! How a line of the access log is written: one of the usual formats, or one of the operator's own with
-//! fields in braces. A format is read once, at the start, into pieces: what stands there as it is, and
-//! fields.
+//! Formats a line of the access log: a predefined format, or the operator's own with field names in
+//! braces. The format is parsed at the start into literal text and fields.
 //!
-//! Every value that came from outside is cut off at [`VALUE_BYTES_MAX`] and escaped. Cookies are no
-//! field: whoever has the cookie of a session is who it belongs to.
+//! Every value that a client or an origin sends is truncated to [`VALUE_BYTES_MAX`] and escaped. There
+//! is no field for cookies, because anyone who reads a session cookie in the log can use that session.
 
 use super::escape::{self, network_of};
 use super::outcome::Outcome;
@@ -12,70 +11,70 @@ use http_cache::Timestamp;
 use std::io::Write;
 use std::net::IpAddr;
 
-/// More of a value is not written.
+/// Maximum length of one value, in bytes before escaping. Longer values are truncated.
 pub const VALUE_BYTES_MAX: usize = 2_048;
-/// What stands between the fields of a format of the operator's own, together.
+/// Maximum length of the operator's own format, in bytes.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// One answer.
+/// One response, as the access log records it.
 pub struct Line<'a> {
-    /// When the request was there.
+    /// When the request was received.
     pub time: Timestamp,
-    /// Whose it was.
+    /// The client's address, formatted by [`Format::client`].
     pub client: &'a Client,
-    /// The method; empty where it is not known, like all that follows.
+    /// The request method. Empty if unknown; the same applies to the following byte strings.
     pub method: &'a [u8],
     /// `http` or `https`.
     pub scheme: &'static str,
-    /// The host, as the request has it.
+    /// The `Host` of the request, unchanged.
     pub host: &'a [u8],
-    /// Path and query, as the request has them.
+    /// The path and query of the request, unchanged.
     pub target: &'a [u8],
-    /// `HTTP/1.1` and the like.
+    /// The protocol version, for example `HTTP/1.1`.
     pub protocol: &'a [u8],
-    /// The status of the answer.
+    /// The response's status code.
     pub status: u16,
-    /// Bytes of content that were sent.
+    /// Bytes of response content that were sent.
     pub bytes: u64,
-    /// Microseconds from when the request was there to the answer's end.
+    /// Microseconds from the request's arrival to the end of the response.
     pub duration_us: u64,
-    /// Microseconds of these that the origin took; none where it was not asked.
+    /// Microseconds of `duration_us` that the origin took; `None` if it was not contacted.
     pub origin_us: Option<u64>,
-    /// What the cache did.
+    /// The cache result.
     pub outcome: Outcome<'a>,
-    /// Whether the answer broke off.
+    /// Whether the response was cut off.
     pub broken: bool,
-    /// The field `Referer`.
+    /// The value of the `Referer` field.
     pub referer: &'a [u8],
-    /// The field `User-Agent`.
+    /// The value of the `User-Agent` field.
     pub user_agent: &'a [u8],
 }
 
-/// A client's address, as it is written.
+/// A client's address as text, masked if the format masks addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Client {
     text: Vec<u8>,
 }
 
-/// What is left out of lines.
+/// Which personal data is omitted from the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
-    /// The part of addresses that tells one client from his neighbours.
+    /// The host part of client addresses.
     pub addresses: bool,
-    /// What query parameters say.
+    /// The values of query parameters.
     pub queries: bool,
 }
 
-/// How a value is written.
+/// The notation in which a format writes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
-    /// As text, `-` where there is none.
+    /// Text; `-` if there is no value.
     Text,
-    /// As JSON, `null` where there is none.
+    /// JSON; `null` if there is no value.
     Json,
 }
 
-/// What can stand in a line.
+/// A field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Time,
@@ -97,7 +96,7 @@ enum Field {
     UserAgent,
 }
 
-/// The names by which an operator's own format calls the fields; the manual has this table too.
+/// The field names in an operator's own format; the manual has the same table.
 const FIELDS: [(&str, Field); 17] = [
     ("time", Field::Time),
     ("clf_time", Field::ClfTime),
@@ -118,7 +117,7 @@ const FIELDS: [(&str, Field); 17] = [
     ("user_agent", Field::UserAgent),
 ];
 
-/// What the format `json` has, in this order.
+/// The fields of the predefined format `json`, in order.
 const JSON: [Field; 16] = [
     Field::Time,
     Field::Client,
@@ -149,26 +148,26 @@ enum Piece {
     Field(Field),
 }
 
-/// How lines are written.
+/// A parsed format.
 #[derive(Clone, Debug)]
 pub struct Format {
     pieces: Vec<Piece>,
     values: Values,
     masks: Masks,
-    /// Whether lines say how long an answer took.
+    /// Whether the lines contain the response's duration.
     is_timed: bool,
 }
 
-/// Why a format cannot be used: a sentence for the operator.
+/// Why a format is invalid: a sentence for the operator.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unreadable(pub String);
 
 impl Format {
-    /// Reads a format: `common`, `combined`, `json`, or one with fields in braces.
+    /// Parses a format: `common`, `combined`, `json`, or text with field names in braces.
     ///
     /// # Errors
-    /// A brace without its other half, a field that there is not, or that is there twice, or nothing
-    /// that would differ from line to line.
+    /// An unbalanced brace, an unknown or repeated field, control characters, more than 4,096 bytes, or
+    /// no field at all.
     pub fn read(text: &str, masks: Masks) -> Result<Format, Unreadable> {
         let (pieces, values) = match text {
             "json" => (json_pieces(), Values::Json),
@@ -181,19 +180,19 @@ impl Format {
         Ok(Format { pieces, values, masks, is_timed })
     }
 
-    /// Whether lines say how long an answer took; where not, nobody need measure it.
+    /// Whether the lines contain the response's duration. If not, the caller need not measure it.
     pub fn is_timed(&self) -> bool {
         self.is_timed
     }
 
-    /// A client's address as lines have it; none over a Unix socket.
+    /// Formats a client's address, masked as configured; `unix` if there is none, as on a Unix socket.
     pub fn client(&self, address: Option<IpAddr>) -> Client {
         let mut client = Client::default();
         self.set_client(&mut client, address);
         client
     }
 
-    /// The same, where there was one before.
+    /// Like [`Format::client`], but reuses the memory of `client`.
     pub fn set_client(&self, client: &mut Client, address: Option<IpAddr>) {
         client.text.clear();
         let masked = address.map(|address| match self.masks.addresses {
@@ -207,7 +206,7 @@ impl Format {
         };
     }
 
-    /// Writes a line, its end included.
+    /// Appends a line to `out`, including the line break.
     pub fn write(&self, line: &Line<'_>, stamp: &Stamp, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -233,7 +232,7 @@ impl Format {
             Field::DurationUs => number(Some(line.duration_us), self.values, out),
             Field::OriginUs => number(line.origin_us, self.values, out),
             Field::Cache => self.own(line.outcome.word.as_bytes(), out),
-            // Where there is no field of its own for it, it must not get lost.
+            // A text format has no field for a response that was cut off, so the detail shows it.
             Field::Detail if line.broken && self.values == Values::Text => {
                 self.own(b"broken-off", out);
             }
@@ -244,7 +243,7 @@ impl Format {
         }
     }
 
-    /// What visitors have sent.
+    /// Writes a value that a client or an origin has sent.
     fn value(&self, value: &[u8], out: &mut Vec<u8>) {
         let value = &value[..value.len().min(VALUE_BYTES_MAX)];
         match (self.values, value.is_empty()) {
@@ -259,7 +258,8 @@ impl Format {
         }
     }
 
-    /// What visitors have sent, and may have a query.
+    /// Writes a target or URL that a client has sent. The values in its query are omitted if
+    /// configured.
     fn address(&self, value: &[u8], out: &mut Vec<u8>) {
         if !self.masks.queries || memchr::memchr(b'?', value).is_none() {
             return self.value(value, out);
@@ -269,7 +269,7 @@ impl Format {
         self.value(&left, out);
     }
 
-    /// What needs no escaping.
+    /// Writes a value that needs no escaping.
     fn own(&self, value: &[u8], out: &mut Vec<u8>) {
         if self.values == Values::Json {
             out.push(b'"');
@@ -303,7 +303,7 @@ fn json_pieces() -> Vec<Piece> {
     pieces
 }
 
-/// Reads a format with fields in braces; `{{` and `}}` are braces.
+/// Parses a format with field names in braces; `{{` and `}}` stand for literal braces.
 fn pieces(format: &str) -> Result<Vec<Piece>, Unreadable> {
     let unreadable = |why: String| Err(Unreadable(why));
     if format.len() > TEXT_BYTES_MAX || format.contains(char::is_control) {

@@ -1,10 +1,10 @@
-//! The time as lines have it, in both ways of writing it. It is written anew once a second; within a
-//! second only the milliseconds differ. Always UTC: a log that jumps by an hour twice a year cannot be
-//! searched.
+//! Formats the time of a log line in the two supported notations. The text is formatted once per
+//! second; within a second only the milliseconds change. Times are in UTC, because local time repeats
+//! an hour when daylight saving ends.
 
 use http_cache::{Timestamp, date};
 
-/// A second, written out, and a moment in it.
+/// A time, formatted to the second, and its milliseconds.
 pub struct Stamp {
     second: u64,
     millisecond: u64,
@@ -20,7 +20,7 @@ impl Default for Stamp {
 }
 
 impl Stamp {
-    /// From now on this time.
+    /// Sets the time that [`Stamp::clf`] and [`Stamp::iso`] return.
     pub fn set(&mut self, time: Timestamp) {
         let second = time.0 / 1_000;
         if second != self.second {
@@ -30,12 +30,12 @@ impl Stamp {
         self.millisecond = time.0 % 1_000;
     }
 
-    /// `01/Jan/1970:00:00:00 +0000`, as the Common Log Format has it.
+    /// The time in the Common Log Format: `01/Jan/1970:00:00:00 +0000`.
     pub fn clf(&self) -> &[u8] {
         &self.clf
     }
 
-    /// `1970-01-01T00:00:00.000Z` (RFC 3339).
+    /// The time as in RFC 3339, with milliseconds: `1970-01-01T00:00:00.000Z`.
     pub fn iso(&self) -> [u8; 24] {
         let (mut iso, mut rest) = (self.iso, self.millisecond);
         for digit in iso[20..23].iter_mut().rev() {
@@ -46,7 +46,7 @@ impl Stamp {
     }
 
     fn write_second(&mut self) {
-        // Thu, 01 Jan 1970 00:00:00 GMT
+        // The format of `date`: Thu, 01 Jan 1970 00:00:00 GMT
         let date = date::format(Timestamp(self.second * 1_000));
         let (day, month, year, clock) = (&date[5..7], &date[8..11], &date[12..16], &date[17..25]);
         self.clf[..2].copy_from_slice(day);

@@ -1,40 +1,42 @@
-//! When the render of a page began that comes through the memcached port.
+//! Determines when the origin began to generate a page that is stored through the memcached port.
 //!
-//! Two ways to know. A client that asked for a lease before it began (`get pagewell:lease`) says which: the
-//! lease of that moment is kept here for as long as a render may take. Of any other page it is assumed that
-//! its render began so long ago (`memcached.render_time`): after each change a lease is kept, and the page
-//! gets the last one that is old enough. So every change within that time counts against the page.
+//! There are two ways. A client that requested a lease before it began (`get pagewell:lease`) sends the
+//! lease's token with the page; the lease is kept for as long as generating a page may take. For other
+//! pages, `memcached.render_time` is assumed: after each change a lease is kept, and the page gets the
+//! last one that is old enough. So all changes within that time invalidate the page.
 //!
-//! Why that is right: a kept lease's time is read after it was taken. Every change with a larger number came
-//! after that time; every change up to its number was applied before it, so a render that began later saw it.
-//! Bounded: one lease a second, and [`HANDED_MAX`] handed out. Under the lock the
-//! store's index is taken, where a kept lease goes, and nothing else.
+//! This is correct because a kept lease's time is read after the lease was taken. Changes with a larger
+//! number happened after that time. Changes up to its number were applied before, so a page whose
+//! generation began later contains them. Bounds: one lease a second, and [`HANDED_MAX`] issued leases.
+//! Only the lock of the store's index is taken under this lock.
 
 use page_store::{Lease, Store};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Leases handed out at once, those of one number counted once; the oldest gives way.
+/// Maximum number of issued leases; leases of the same number count once. The oldest is discarded
+/// first.
 const HANDED_MAX: usize = 10_000;
 
-/// The leases that are kept for one site.
+/// The issued leases of one site, and those kept after changes.
 pub struct Leases {
-    /// What sets this process's leases apart from those of one before.
+    /// Distinguishes this process's leases from those of an earlier process.
     epoch: u64,
     render_ms: u64,
     inside: Mutex<Inside>,
 }
 
 struct Inside {
-    /// After changes, oldest first; the first is the last that is old enough for everybody.
+    /// Time in milliseconds and lease after each change, oldest first. The first is the latest that is
+    /// older than `memcached.render_time`.
     after_changes: VecDeque<(u64, Arc<Lease>)>,
-    /// Handed out, by number.
+    /// The issued leases with their time in milliseconds, in the order of issue.
     handed: VecDeque<(u64, Arc<Lease>)>,
 }
 
 impl Leases {
-    /// Nothing but the store's beginning. `epoch` is the process's own.
+    /// Starts with the store's current lease. `epoch` has to be unique to the process.
     pub fn new<P: page_store::Payload>(
         store: &Store<P>,
         render_time: Duration,
@@ -45,12 +47,13 @@ impl Leases {
         Leases { epoch, render_ms: render_time.as_millis() as u64, inside }
     }
 
-    /// Takes notice of a change that has just been applied. `now_ms` is asked for after the lease is taken.
+    /// Records a change that has just been applied. `now_ms` is called after the lease was taken.
     pub fn changed<P: page_store::Payload>(&self, store: &Store<P>, now_ms: impl Fn() -> u64) {
         let lease = Arc::new(store.lease());
         let mut inside = self.lock();
         let now = now_ms();
-        // Changes of one second share the last one's lease: a little later is safe, for fewer leases.
+        // Changes within one second share the last lease, so that fewer are needed. A slightly later
+        // time for a change is safe.
         if inside.after_changes.len() > 1
             && inside.after_changes.back().is_some_and(|(at, _)| at / 1_000 == now / 1_000)
         {
@@ -64,14 +67,14 @@ impl Leases {
         self.forget(&mut inside, now);
     }
 
-    /// The lease of a page of which nobody has said when its render began.
+    /// The lease for a page without a lease of its own.
     pub fn assumed(&self, now_ms: u64) -> Arc<Lease> {
         let mut inside = self.lock();
         self.forget(&mut inside, now_ms);
         inside.after_changes.front().map(|(_, lease)| lease.clone()).expect("the first never goes")
     }
 
-    /// A lease for a render that is about to begin, as its client gives it back.
+    /// Issues a lease for a page that a client is about to generate. Returns its token.
     pub fn hand_out<P: page_store::Payload>(&self, store: &Store<P>, now_ms: u64) -> String {
         let lease = store.lease();
         let number = lease.number();
@@ -85,7 +88,7 @@ impl Leases {
         format!("{:x}.{}", self.epoch, number.get())
     }
 
-    /// The lease that a client gives back; `None` where it is not one of this process, or over.
+    /// The lease for a token; `None` if it was not issued by this process or has expired.
     pub fn handed(&self, token: &[u8], now_ms: u64) -> Option<Arc<Lease>> {
         let (epoch, number) = std::str::from_utf8(token).ok()?.split_once('.')?;
         let is_own = u64::from_str_radix(epoch, 16).ok()? == self.epoch;
@@ -106,7 +109,8 @@ impl Leases {
         }
     }
 
-    /// A panic cannot leave a list half-changed in a way that matters: a lease too few is a page too few.
+    /// Ignores poisoning: after a panic a lease may be missing, and then a page is not stored, which is
+    /// harmless.
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
-//! When a change counts against a page from the memcached port, and when it does not.
+//! Tests which changes invalidate a page from the memcached port.
 //!
-//! Times are numbers; the store is a real one.
+//! Times are plain numbers; the store is a real one.
 
 use super::*;
 use page_store::{Change, Limits, Payload, Site, Strength, Target};
@@ -47,7 +47,7 @@ fn changes_without_end_take_no_memory_without_end_and_are_let_go() {
     }
     let (now, kept) = (1_000_000 + 300_000, leases.inside.lock().unwrap().after_changes.len());
     assert!(kept <= 62, "{kept}");
-    // Not older than a render and the second in which changes share a lease.
+    // At most as old as `render_time` plus the second within which changes share a lease.
     let assumed = leases.assumed(now).number().get();
     assert!((2_380..=2_400).contains(&assumed), "{assumed}");
 }
