@@ -5,26 +5,26 @@
 
 use http::StatusCode;
 
-/// Why a request is refused before it is looked at.
+/// Why a request is refused before it is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not the grammar of RFC 9112.
+    /// Invalid syntax (RFC 9112).
     Malformed,
-    /// A line that does not end in CR LF.
+    /// A line that ends in LF without CR.
     BareLineFeed,
-    /// The request line's target is too long.
+    /// The request target is too long.
     TargetTooLong,
-    /// A character in the request line's target that is to be percent-encoded there.
+    /// A character in the request target that has to be percent-encoded.
     TargetInvalid,
     /// The header section is too long.
     HeadTooLarge,
     /// Too many header lines.
     TooManyHeaders,
-    /// No Host line in HTTP/1.1.
+    /// No Host field in HTTP/1.1.
     HostMissing,
-    /// More than one Host line.
+    /// More than one Host field.
     HostRepeated,
-    /// More than one length, or one that is no number.
+    /// More than one length, or an invalid one.
     LengthInvalid,
     /// A length and a transfer coding.
     LengthAndCoding,
@@ -32,26 +32,26 @@ pub enum Refusal {
     CodingUnknown,
     /// The content is too long.
     ContentTooLarge,
-    /// CONNECT: this is no proxy for strangers.
+    /// CONNECT, which is not supported: Pagewell is not a forward proxy.
     MethodConnect,
     /// The header section did not arrive in time.
     HeadTimeout,
     /// The content did not arrive in time.
     ContentTimeout,
-    /// The content comes too slowly.
+    /// The content arrives too slowly.
     ContentTooSlow,
-    /// The content broke off, or its chunks cannot be read.
+    /// The content was cut off, or its chunks are invalid.
     ContentMalformed,
-    /// So much content of requests waits on the disk that there is no room for this.
+    /// The disk space for content of requests is used up.
     ContentNoRoom,
-    /// The disk did not take the content, or did not give it back.
+    /// The content could not be written to the disk, or not be read back.
     ContentNotKept,
-    /// The client's address has too many requests at once over HTTP/2.
+    /// The client's address has too many HTTP/2 requests in progress.
     TooManyStreams,
 }
 
 impl Refusal {
-    /// The status code that answers it.
+    /// The status code of the response.
     pub fn status(self) -> StatusCode {
         match self {
             Refusal::TargetTooLong => StatusCode::URI_TOO_LONG,
@@ -70,7 +70,7 @@ impl Refusal {
         }
     }
 
-    /// Its name, as it stands in the answer and in the log.
+    /// The reason's name in the response and in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Refusal::Malformed => "malformed",
@@ -96,7 +96,7 @@ impl Refusal {
         }
     }
 
-    /// The whole answer; the connection ends with it.
+    /// The complete response, after which the connection is closed.
     pub fn answer(self) -> Vec<u8> {
         let status = self.status();
         let text = format!("{status}: {}\n", self.as_str());
