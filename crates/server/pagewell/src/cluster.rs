@@ -4,8 +4,8 @@
 //! Numbers count the changes that this node has published, from 1. What carries them is behind this seam
 //! (`database/valkey`).
 
+use crate::journal::Snapshots;
 use crate::propagation::Propagation;
-use crate::snapshot::Snapshots;
 use page_store::{Strength, Target};
 use std::pin::Pin;
 

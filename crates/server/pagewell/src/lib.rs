@@ -28,6 +28,7 @@ pub mod heard;
 pub mod hits;
 pub mod http2;
 pub mod in_flight;
+pub mod journal;
 pub mod keep_time;
 pub mod let_go;
 pub mod listen;

@@ -13,9 +13,9 @@
 //! while its `PendingChange` is held, or by the call that gives it back. So after [`PendingChanges::close`] has
 //! found none, no change is acknowledged.
 
+use crate::journal::{InHand, Snapshots};
 use crate::propagation::Propagation;
 use crate::site_state::SiteState;
-use crate::snapshot;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ pub struct PendingChanges(AtomicUsize);
 pub struct PendingChange {
     site: Arc<SiteState>,
     _counted: Counted,
-    recorded: Option<snapshot::InHand>,
+    recorded: Option<InHand>,
     /// How many changes had been published to the other nodes when it began.
     published: u64,
 }
@@ -91,12 +91,9 @@ impl PendingChange {
         PendingChange::recorded(site, site.snapshots.as_ref().filter(|_| site.cluster.is_some()))
     }
 
-    fn recorded(
-        site: &Arc<SiteState>,
-        journal: Option<&Arc<snapshot::Snapshots>>,
-    ) -> Option<PendingChange> {
+    fn recorded(site: &Arc<SiteState>, journal: Option<&Arc<Snapshots>>) -> Option<PendingChange> {
         let counted = site.pending.begin()?;
-        let recorded = journal.map(snapshot::Snapshots::in_hand);
+        let recorded = journal.map(Snapshots::in_hand);
         let published = site.cluster.as_ref().map_or(0, |cluster| cluster.published());
         Some(PendingChange { site: site.clone(), _counted: counted, recorded, published })
     }

@@ -11,10 +11,9 @@
 //! An unusable snapshot is renamed (`NAME.refused`), and the cache starts empty. Requests are
 //! served while pages are restored; missing pages are fetched from the origin.
 
-use super::files::Running;
-use super::journal::Open;
-use super::{Snapshots, page, target};
+use super::page;
 use crate::database::{self, Bookmark};
+use crate::journal::{Open, Running, Snapshots, target};
 use crate::page::StoredPage;
 use crate::site::Site;
 use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
@@ -23,7 +22,6 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How far the clock may be behind the time at which a snapshot was begun, in milliseconds.
@@ -134,11 +132,10 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
         }
     };
     if site.cluster.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
-        snapshots.left_untold.store(true, Ordering::Release);
         let wrong = |error| format!("snapshot.directory: {error}");
-        snapshots.files.mark_untold().map_err(wrong)?;
+        snapshots.found_untold().map_err(wrong)?;
     }
-    if let Err(error) = snapshots.begin_running() {
+    if let Err(error) = snapshots.files.begin_running() {
         snapshots.forget(&mut snapshots.journal(), "running", &error);
         removed(snapshots, &error)?;
         return Ok(None);
@@ -151,7 +148,7 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
 
 /// Fails if an unusable snapshot could not be deleted, because a later process might use it.
 fn removed(snapshots: &Snapshots, why: &dyn fmt::Display) -> Result<(), String> {
-    if !snapshots.unremoved.load(Ordering::Acquire) {
+    if !snapshots.files.has_unusable() {
         return Ok(());
     }
     let directory = snapshots.files.directory().display();
@@ -211,8 +208,8 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open),
         was_in_hand = in_hand;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
     }
-    // After a zero-downtime restart the old process reports its pending changes itself (`in_hand`).
-    if was_in_hand && snapshots.in_hand.load(Ordering::Relaxed) == 0 {
+    // After a zero-downtime restart the old process reports its pending changes itself (`pending_changes`).
+    if was_in_hand && snapshots.operations_in_flight() == 0 {
         return Err(NotUsed::InHand);
     }
     Ok((names, open.ok_or(NotUsed::JournalMissing)?))

@@ -8,9 +8,9 @@
 //!
 //! Not here: whether a snapshot may be used at the start (`load`).
 
-use super::journal::Open;
-use super::{Snapshots, page};
+use super::page;
 use crate::database::{Feed, Needed};
+use crate::journal::{Open, Snapshots, Stage};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use page_snapshot::{Head, Position, Writer, Written};
@@ -19,7 +19,6 @@ use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -95,13 +94,12 @@ pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Tol
             tokio::task::spawn_blocking(move || loading.load(&own, &|| stop.borrow().is_leaving()));
         // A panic is in the log already; no snapshot is written then.
         let whole = all.await.unwrap_or(false);
-        snapshots.taken_up.store(true, Ordering::Release);
+        snapshots.restored(whole);
         if !whole {
             return;
         }
     }
-    snapshots.taken_up.store(true, Ordering::Release);
-    snapshots.loaded.store(true, Ordering::Release);
+    snapshots.restored(true);
     loop {
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
@@ -194,13 +192,13 @@ fn end(snapshots: &Snapshots) {
 }
 
 fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
-    if !snapshots.loaded.load(Ordering::Acquire) {
+    if snapshots.stage() != Stage::Writing {
         return Err(NotWritten::NotLoaded);
     }
     if snapshots.lacks_mark() {
         return Err(NotWritten::Untold);
     }
-    snapshots.begin_running()?;
+    snapshots.files.begin_running()?;
     let (positions, logs) = positions(site)?;
     let generation = begin_journal(snapshots)?;
     // Read after the journal was begun: a reload that changes the configuration deletes that
@@ -335,7 +333,7 @@ fn put_in_place(snapshots: &Snapshots, generation: u64) -> Result<(), NotWritten
     snapshots.files.replace_snapshot()?;
     open.complete = Some(generation);
     // Files that could not be deleted earlier are replaced by now.
-    snapshots.unremoved.store(false, Ordering::Release);
+    snapshots.files.are_usable();
     drop(journal);
     snapshots.files.sync()?;
     snapshots.files.remove_journals(generation);

@@ -8,10 +8,10 @@ use super::socket::{self, Socket};
 use super::{FREE, GREETING, PREPARED};
 use crate::config::Address;
 use crate::database;
+use crate::journal::InHand;
 use crate::listen::{Binder, Passed};
 use crate::propagation::Propagation;
 use crate::site::Site;
-use crate::snapshot;
 use crate::why::Cause;
 use page_store::{Strength, Target};
 use serde::Deserialize;
@@ -101,11 +101,7 @@ impl Placed {
     ///
     /// # Errors
     /// The old process has ended, or serves again itself: a sentence for the operator.
-    pub async fn serve(
-        self,
-        door: &Arc<Site>,
-        in_hand: Vec<snapshot::InHand>,
-    ) -> Result<Following, String> {
+    pub async fn serve(self, door: &Arc<Site>, in_hand: Vec<InHand>) -> Result<Following, String> {
         let Placed(Predecessor { stream, pid }) = self;
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(gone)?));

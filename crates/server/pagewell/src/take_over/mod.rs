@@ -16,7 +16,7 @@
 //! Connections between steps 4 and 6 wait in the kernel's queue. Invariant: a process answers from
 //! its cache only if all acknowledged changes are applied to it. So the two never do at once. If
 //! the new process fails before step 6 ends, the old one accepts again, but forwards every request.
-//! The old process reports its last change only with nothing in flight (`in_hand`); if it ends
+//! The old process reports its last change only with nothing in flight (`pending_changes`); if it ends
 //! without this report, the new one purges every page. If the new process is lost after it may
 //! serve, the old one acknowledges no change any more.
 

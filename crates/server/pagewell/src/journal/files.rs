@@ -7,7 +7,7 @@
 //! overwritten in place, which works on a full disk too. One process at a time holds the lock. Only
 //! the owner may read or write the files.
 
-use super::journal::BYTES_MAX;
+use super::open::BYTES_MAX;
 use crate::config;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -15,6 +15,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The most bytes read of `NAME.running`; Pagewell never writes more.
@@ -27,6 +28,10 @@ pub struct Files {
     directory: PathBuf,
     name: String,
     lock: Mutex<Option<File>>,
+    /// Whether this process has written `NAME.running`. Without it no snapshot may be used.
+    is_running: AtomicBool,
+    /// Whether there is an unusable snapshot or journal that could not be deleted yet.
+    is_unusable: AtomicBool,
 }
 
 /// How an earlier process ended.
@@ -44,7 +49,8 @@ impl Files {
     /// Creates the file names for this configuration. Nothing is opened.
     pub fn new(config: &config::Snapshot) -> Files {
         let (directory, name) = (config.directory.clone(), config.name.clone());
-        Files { directory, name, lock: Mutex::new(None) }
+        let (is_running, is_unusable) = (AtomicBool::new(false), AtomicBool::new(false));
+        Files { directory, name, lock: Mutex::new(None), is_running, is_unusable }
     }
 
     /// Returns the directory of the snapshots.
@@ -196,11 +202,35 @@ impl Files {
         })
     }
 
-    /// Deletes the snapshot and all journals.
+    /// What is there must not be used: it is deleted now or later.
+    pub fn are_unusable(&self) {
+        self.is_unusable.store(true, Ordering::Release);
+    }
+
+    /// Whether something unusable is still there.
+    #[must_use]
+    pub fn has_unusable(&self) -> bool {
+        self.is_unusable.load(Ordering::Acquire)
+    }
+
+    /// A usable snapshot is in place.
+    pub fn are_usable(&self) {
+        self.is_unusable.store(false, Ordering::Release);
+    }
+
+    /// Deletes the snapshot and all journals, if they are unusable.
     ///
     /// # Errors
-    /// The snapshot could not be deleted.
-    pub fn remove_all(&self) -> io::Result<()> {
+    /// The snapshot could not be deleted. It is tried again with the next call.
+    pub fn remove_unusable(&self) -> io::Result<()> {
+        if self.has_unusable() {
+            self.remove_all()?;
+            self.are_usable();
+        }
+        Ok(())
+    }
+
+    fn remove_all(&self) -> io::Result<()> {
         self.discard_snapshot();
         match fs::remove_file(self.snapshot()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -223,12 +253,16 @@ impl Files {
         }
     }
 
-    /// Records that a process is running.
+    /// Records that a process is running, once. It is tried again after a failure, for example on a full disk.
     ///
     /// # Errors
     /// The record cannot be written.
     pub fn begin_running(&self) -> io::Result<()> {
-        self.say(&boot_id())
+        if !self.is_running.load(Ordering::Acquire) {
+            self.say(&boot_id())?;
+            self.is_running.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Overwrites the content of `NAME.running`.
