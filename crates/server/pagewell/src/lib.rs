@@ -40,6 +40,7 @@ pub mod pace;
 pub mod page;
 pub mod panics;
 pub mod per_address;
+pub mod percent_encoding;
 pub mod phase;
 pub mod plain_head;
 pub mod private;

@@ -15,7 +15,7 @@ pub use bound::{Binder, Bound, NotOpened, Passed};
 pub use deferred::defer;
 pub use socket::Socket;
 
-use crate::config::Address;
+use crate::config::{Address, Begin};
 use crate::connection::{self, Spoken};
 use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
@@ -192,15 +192,6 @@ impl Inherited {
             Binder::Manager | Binder::Predecessor { .. } => Inherited::default(),
         }
     }
-}
-
-/// What a connection begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// What its client says.
-    Client,
-    /// The PROXY protocol.
-    Proxied,
 }
 
 /// Accepts visitors until told to stop; over TLS where it is given.

@@ -9,9 +9,8 @@
 
 pub mod value;
 
-use crate::config::HIDDEN;
+use crate::config::{HIDDEN, SOURCES};
 use crate::options::NginxConfigArgs;
-use crate::routes::SOURCES;
 
 /// The configuration for these addresses.
 pub fn text(args: &NginxConfigArgs) -> String {

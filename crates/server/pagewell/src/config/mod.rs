@@ -32,7 +32,6 @@ mod unused;
 mod wake;
 pub mod written;
 
-use crate::listen::Begin;
 use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::Policy;
@@ -89,6 +88,15 @@ impl std::fmt::Display for Address {
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
+}
+
+/// What a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// What its client says.
+    Client,
+    /// The PROXY protocol.
+    Proxied,
 }
 
 /// The configuration as used.
@@ -429,6 +437,10 @@ pub const HIDDEN: &[&str] = &[
     "wp-config.php",
     "LocalSettings.php",
 ];
+
+/// What is never shown, not even where it is not run: PHP under all its names, and what CGI runs.
+pub const SOURCES: [&str; 12] =
+    ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
 
 /// The document root for `dir`: itself when it has one of these files (an index, the front controller), else
 /// its `public`, `web`, `htdocs` or `pub`.
