@@ -65,6 +65,7 @@ pub mod sites;
 pub mod snapshot;
 pub mod spool;
 pub mod static_files;
+pub mod steering_fields;
 pub mod switch;
 pub mod take_over;
 pub mod target;
