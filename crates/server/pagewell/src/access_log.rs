@@ -12,31 +12,21 @@
 //! Not logged: what is said on the control interface, the memcached port, and after an upgrade.
 
 mod entry;
-mod escape;
-mod format;
-mod outcome;
-mod stamp;
 mod writer;
 
+pub use crate::access_log_format::{
+    BUFFER_BYTES_MIN, Client, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome, Unreadable,
+    outcome,
+};
 pub use entry::{Entry, Spent};
-pub use format::{Client, Format, Line, Masks, Unreadable};
-pub use outcome::{FILE, HIT, Outcome, outcome};
 pub use writer::{Sink, Writing, start};
 
+use crate::access_log_format::{SHARD_BYTES_MIN, Stamp};
 use crate::config::AccessLog as Chosen;
-use stamp::Stamp;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-
-/// No line is longer: seven values, cut off at [`format::VALUE_BYTES_MAX`], each byte of them written as
-/// six at worst, and what stands between them.
-pub const LINE_BYTES_MAX: usize = 96 << 10;
-/// A buffer is no smaller: it has room for a line, and for others while the writer comes.
-const SHARD_BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
-/// The smallest that all buffers together may be.
-pub const BUFFER_BYTES_MIN: usize = 2 * SHARD_BYTES_MIN;
 
 /// The access log.
 pub struct AccessLog {

@@ -5,6 +5,7 @@
 //! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
 
 pub mod access_log;
+pub mod access_log_format;
 pub mod body;
 pub mod clock;
 pub mod codings;
