@@ -48,8 +48,6 @@ pub use database::{
     Replication, SharedStream, Trust, database_servers,
 };
 pub use stream::STREAM;
-#[cfg(test)]
-pub use stream::stream_for_tests;
 pub use traces::Traces;
 
 pub use dialects::Dialects;
