@@ -35,6 +35,7 @@ pub mod log;
 pub mod memcached;
 pub mod networks;
 pub mod nginx_config;
+pub mod nginx_value;
 pub mod options;
 pub mod origin;
 pub mod pace;
