@@ -5,11 +5,9 @@
 //! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
 
 pub mod access_log;
-pub mod access_log_format;
 pub mod body;
 pub mod clock;
 pub mod codings;
-pub mod config;
 pub mod connection;
 pub mod control;
 pub mod counters;
@@ -31,18 +29,12 @@ pub mod keep_time;
 pub mod let_go;
 pub mod listen;
 pub mod litespeed;
-pub mod log;
 pub mod memcached;
-pub mod networks;
-pub mod nginx_config;
-pub mod nginx_value;
-pub mod options;
 pub mod origin;
 pub mod pace;
 pub mod page;
 pub mod panics;
 pub mod per_address;
-pub mod percent_encoding;
 pub mod phase;
 pub mod plain_head;
 pub mod private;
@@ -67,10 +59,8 @@ pub mod sites;
 pub mod snapshot;
 pub mod spool;
 pub mod static_files;
-pub mod steering_fields;
 pub mod switch;
 pub mod take_over;
-pub mod target;
 pub mod terms;
 pub mod tls;
 pub mod top;
@@ -83,3 +73,9 @@ pub mod wake;
 mod watched;
 pub mod why;
 pub mod writes;
+
+pub use ::config;
+pub use ::config::{
+    access_log_format, log, networks, nginx_config, options, percent_encoding, steering_fields,
+    target,
+};
