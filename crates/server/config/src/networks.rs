@@ -45,11 +45,13 @@ impl Networks {
     }
 
     /// Whether nobody is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty() && !self.unix
     }
 
     /// Whether the peer of a connection is in the set; none over a Unix socket.
+    #[inline]
     pub fn have_peer(&self, peer: Option<SocketAddr>) -> bool {
         match peer {
             None => self.unix,
@@ -58,6 +60,7 @@ impl Networks {
     }
 
     /// Whether an address is in the set.
+    #[inline]
     pub fn have(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|(network, bits)| match (network, address) {

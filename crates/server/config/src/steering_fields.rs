@@ -61,6 +61,7 @@ const NOT_FROM_CLIENTS_BEGIN: [&str; 2] = ["x-forwarded-", "x-litespeed-"];
 
 /// The names of the request fields that only a trusted party may set and that are so long, in lower case;
 /// those that begin as a whole family's do come besides. By length, for a hit asks for a few names.
+#[inline]
 fn not_from_clients(length: usize) -> &'static [&'static str] {
     static ALL: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
         let mut by_length: Vec<Vec<&str>> = Vec::new();
@@ -74,11 +75,13 @@ fn not_from_clients(length: usize) -> &'static [&'static str] {
 }
 
 /// Whether a client may set the request field of this name (in lower case) for the application.
+#[inline]
 pub fn is_from_clients(name: &str) -> bool {
     !is_steering(name) && is_plain(name)
 }
 
 /// Whether only a trusted party may set the field of this name (in lower case).
+#[inline]
 pub fn is_steering(name: &str) -> bool {
     not_from_clients(name.len()).contains(&name)
         || NOT_FROM_CLIENTS_BEGIN.iter().any(|begin| name.starts_with(begin))
@@ -86,6 +89,7 @@ pub fn is_steering(name: &str) -> bool {
 
 /// Whether all applications read the name alike: letters, digits and `-` only. In CGI's variables
 /// `X_Original_URL` is `X-Original-URL`, and so is `X.Original.URL` to PHP.
+#[inline]
 pub fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

@@ -101,11 +101,13 @@ impl Target {
     }
 
     /// The path alone.
+    #[inline]
     pub fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
     /// The page's path and query in their normal form.
+    #[inline]
     pub fn page(&self) -> &str {
         self.normal.as_deref().unwrap_or(&self.path_and_query)
     }
@@ -144,6 +146,7 @@ impl Target {
 /// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
 /// bytes that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what
 /// only they can judge.
+#[inline]
 pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
@@ -169,6 +172,7 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
 }
 
 /// Whether a port is written as a key has it.
+#[inline]
 fn is_plain_port(digits: &[u8]) -> bool {
     let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
     begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
@@ -176,6 +180,7 @@ fn is_plain_port(digits: &[u8]) -> bool {
 
 /// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
 /// `None` for what only [`Target::read`] can judge.
+#[inline]
 pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {

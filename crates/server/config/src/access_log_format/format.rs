@@ -182,6 +182,7 @@ impl Format {
     }
 
     /// Whether lines say how long an answer took; where not, nobody need measure it.
+    #[inline]
     pub fn is_timed(&self) -> bool {
         self.is_timed
     }

@@ -21,6 +21,7 @@ impl Default for Stamp {
 
 impl Stamp {
     /// From now on this time.
+    #[inline]
     pub fn set(&mut self, time: Timestamp) {
         let second = time.0 / 1_000;
         if second != self.second {

@@ -176,6 +176,7 @@ pub struct Config {
 
 impl Config {
     /// What connections to this address begin with.
+    #[inline]
     pub fn begin_at(&self, address: &Address) -> Begin {
         match self.proxied.contains(address) {
             true => Begin::Proxied,
@@ -209,6 +210,7 @@ impl Hosts {
     }
 
     /// Whether requests for this host are answered.
+    #[inline]
     pub fn have(&self, host: &str) -> bool {
         self.others == OtherHosts::Serve
             || self.canonical.as_deref() == Some(host)
