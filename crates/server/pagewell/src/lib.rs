@@ -9,6 +9,7 @@ pub mod body;
 pub mod clock;
 pub mod codings;
 pub mod connection;
+pub mod constant_time;
 pub mod control;
 pub mod counters;
 pub mod database;

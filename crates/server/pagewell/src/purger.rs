@@ -11,7 +11,7 @@
 //! says what to do then. Nothing here is told to whoever is refused.
 
 use crate::config::{Config, Purging};
-use crate::control::same;
+use crate::constant_time::same;
 use crate::exchange::{SaidBy, Visitor};
 use http::{HeaderMap, header};
 

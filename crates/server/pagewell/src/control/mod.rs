@@ -15,7 +15,6 @@ mod places;
 mod ready;
 mod stats;
 
-pub(crate) use caller::same;
 pub use dashboard::FILES;
 pub use explain::Explain;
 pub use invalidate::{Invalidate, Invalidated, PATH_OR_URL};
