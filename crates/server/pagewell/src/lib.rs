@@ -34,6 +34,7 @@ pub mod memcached;
 pub mod origin;
 pub mod pace;
 pub mod page;
+pub mod page_name;
 pub mod panics;
 pub mod per_address;
 pub mod phase;

@@ -22,9 +22,9 @@ pub mod text;
 
 pub use lists::{changes, offenders, tag};
 
-use crate::control::PATH_OR_URL;
 use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
+use crate::page_name::PATH_OR_URL;
 use crate::site::Site;
 use crate::target::Target;
 use crate::why::changes::Named;

@@ -13,7 +13,7 @@
 //! Whatever cannot be understood, or names nothing, is every page: somebody has changed something. Machines
 //! of several versions may read one stream.
 
-use crate::control::{named_page, named_prefix};
+use crate::page_name::{path_and_query as named_page, prefix as named_prefix};
 use page_store::{Strength, Target};
 use site_rules::KeyForm;
 use std::hash::{BuildHasher, RandomState};
