@@ -27,6 +27,7 @@ pub mod http2;
 pub mod in_flight;
 pub mod in_hand;
 pub mod keep_time;
+pub mod kernel_counts;
 pub mod let_go;
 pub mod listen;
 pub mod litespeed;
