@@ -32,6 +32,8 @@ pub mod let_go;
 pub mod listen;
 pub mod litespeed;
 pub mod memcached;
+pub mod memcached_keys;
+pub mod memcached_leases;
 pub mod origin;
 pub mod pace;
 pub mod page;

@@ -2,7 +2,7 @@
 //!
 //! What is stored lives in the page store of the site, under keys that no HTTP request has, and is dropped
 //! by changes like any page (`keeper.rs`). Of a page stored here it is not known when its render began,
-//! unless its client has said so by a lease: `leases.rs` has both cases. [0030] has the reasons.
+//! unless its client has said so by a lease: `memcached_leases.rs` has both cases. [0030] has the reasons.
 //!
 //! A connection reads only when everything it has said is answered and sent, so it holds at most one line or
 //! value, and one answer. A connection whose first line is no command is closed: it speaks TLS or another
@@ -12,11 +12,11 @@
 //! [0030]: ../../../docs/decisions/0030-memcached-port.md
 
 mod keeper;
-mod leases;
 mod page_line;
 
-pub use keeper::{Keeper, NAMESPACE, is_of_client};
-pub use leases::Leases;
+pub use crate::memcached_keys::{NAMESPACE, is_of_client};
+pub use crate::memcached_leases::Leases;
+pub use keeper::Keeper;
 
 use crate::in_hand::{Hand, begin_at_once, heard};
 use crate::listen::{Accepted, Listener, accept_each};

@@ -13,7 +13,7 @@ use crate::database::Waited;
 use crate::exchange::Visitor;
 use crate::in_hand;
 use crate::litespeed;
-use crate::memcached;
+use crate::memcached_keys::NAMESPACE;
 use crate::page::{ReadPage, StoredPage};
 use crate::purger;
 use crate::serve;
@@ -294,7 +294,7 @@ impl Pages {
         }
         let port = named.rfind(':').filter(|at| !named[*at..].contains(']'));
         let name = named[..port.unwrap_or(named.len())].trim_end_matches('.');
-        let mut keys = vec![memcached::NAMESPACE.to_vec()];
+        let mut keys = vec![NAMESPACE.to_vec()];
         for scheme in ["http", "https"] {
             let ends = ["/", ":", "./", ".:"];
             keys.extend(ends.map(|end| [scheme, "://", name, end].concat().into_bytes()));

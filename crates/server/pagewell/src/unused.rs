@@ -10,7 +10,7 @@
 //! background counts as well. What clients keep over the memcached port under keys of their own is left alone:
 //! they have given it a time themselves.
 
-use crate::memcached;
+use crate::memcached_keys::is_of_client;
 use crate::phase::{Phase, Told};
 use crate::server::BETWEEN_BATCHES;
 use crate::site::Site;
@@ -72,7 +72,7 @@ async fn make_round(site: &Site, older: Older, stop: &Told) {
     let mut round = Round::new(older);
     while !round.is_over() && !stop.borrow().is_leaving() {
         let mut unused = site.store.grow_older(&mut round);
-        unused.retain(|page| !memcached::is_of_client(page.key().bytes()));
+        unused.retain(|page| !is_of_client(page.key().bytes()));
         if site.store.drop_unused(&unused) > 0 {
             site.untidy.notify_one();
         }

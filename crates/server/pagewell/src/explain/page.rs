@@ -3,7 +3,7 @@
 //! it.
 
 use super::judge::Judged;
-use crate::memcached::NAMESPACE;
+use crate::memcached_keys::NAMESPACE;
 use crate::page::{ReadPage, SharedPage, ttl_seconds};
 use crate::site::Site;
 use crate::target::Target;

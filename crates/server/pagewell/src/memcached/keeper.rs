@@ -8,8 +8,9 @@
 //! taken by `get`. An item that is changed keeps lease and dependencies of the page it was stored as, so a
 //! change finds it like before (`Store::replace_payload`). A marked page (a soft change) is not there.
 
-use super::leases::Leases;
 use super::page_line;
+use crate::memcached_keys::NAMESPACE;
+use crate::memcached_leases::Leases;
 use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
@@ -22,13 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What is asked for to get a lease.
 const LEASE_KEY: &[u8] = b"pagewell:lease";
-/// What goes before a key: no scheme is written like this.
-pub const NAMESPACE: &[u8] = b"memcached\n";
-/// Whether a page's key is that of an item which is no page of the site, but a client's own.
-pub fn is_of_client(key: &[u8]) -> bool {
-    key.strip_prefix(NAMESPACE).is_some_and(|key| !key.starts_with(b"/"))
-}
-
 /// Locks for edits.
 const STRIPES: usize = 64;
 /// The protocol's version, which clients compare, and who it is.
@@ -344,19 +338,6 @@ mod tests {
         flushed.flush(Moment(7_000), Moment(7_000), 2);
         assert!(flushed.has(&new, Moment(7_000)));
         assert!(!flushed.has(&item(3, 8_000), Moment(200_000)));
-    }
-
-    #[test]
-    fn what_begins_with_a_slash_is_a_page_and_the_rest_a_clients_own() {
-        for (key, is_own) in [
-            (&b"memcached\nsession:4"[..], true),
-            (b"memcached\n", true),
-            (b"memcached\n/news/", false),
-            (b"http://a.test/memcached", false),
-            (b"", false),
-        ] {
-            assert_eq!(is_of_client(key), is_own, "{}", as_text(key));
-        }
     }
 
     #[test]
