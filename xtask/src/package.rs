@@ -11,7 +11,7 @@ use crate::man;
 use crate::root::{self, Profile};
 use clap::CommandFactory;
 use clap_complete::{Shell, generate_to};
-use pagewell::options::CommandLine;
+use config::options::CommandLine;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;

@@ -12,33 +12,21 @@
 //! Not logged: the control interface, the memcached port, and traffic after a protocol upgrade.
 
 mod entry;
-mod escape;
-mod format;
-mod outcome;
-mod stamp;
 mod writer;
 
+pub use crate::access_log_format::{
+    BUFFER_BYTES_MIN, Client, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome, Unreadable,
+    outcome,
+};
 pub use entry::{Entry, Spent};
-pub use format::{Client, Format, Line, Masks, Unreadable};
-pub use outcome::{FILE, HIT, Outcome, outcome};
 pub use writer::{Sink, Writing, start};
 
+use crate::access_log_format::{SHARD_BYTES_MIN, Stamp};
 use crate::config::AccessLog as Chosen;
-use stamp::Stamp;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-
-/// Upper bound for the length of one line, in bytes. A line has seven values of at most
-/// [`format::VALUE_BYTES_MAX`] bytes, each byte escaped to at most six, plus the fixed text between
-/// them.
-pub const LINE_BYTES_MAX: usize = 96 << 10;
-/// Minimum size of one buffer, in bytes: room for one line of maximum length, and for further lines
-/// until the writer empties the buffer.
-const SHARD_BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
-/// Minimum size of all buffers together, in bytes.
-pub const BUFFER_BYTES_MIN: usize = 2 * SHARD_BYTES_MIN;
 
 /// The access log of one default site: its format, and the buffers that wait for the writer.
 pub struct AccessLog {

@@ -11,6 +11,7 @@ mod processes;
 mod running;
 
 use crate::config::{Config, FilesConfig, OriginConfig, OwnPhp};
+use crate::kernel_counts::kernel_counts;
 use crate::options::{DoctorArgs, ServeArgs};
 use crate::origin::php_fpm::{find_binary, newest_binary};
 use crate::routes::leading_outside;
@@ -123,18 +124,6 @@ pub fn text(findings: &[Finding], json: bool) -> String {
 
 fn text_of(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default()
-}
-
-/// The kernel's counters for TCP and for the firewall's connection tracking table.
-#[must_use]
-pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
-    let tcp = read::tcp(&text_of("/proc/net/netstat"), &text_of("/proc/net/sockstat"));
-    let conntrack = read::conntrack(
-        &text_of("/proc/sys/net/netfilter/nf_conntrack_count"),
-        &text_of("/proc/sys/net/netfilter/nf_conntrack_max"),
-        &text_of("/proc/net/stat/nf_conntrack"),
-    );
-    (tcp, conntrack)
 }
 
 /// The facts that do not depend on the configuration, for the process `running`.

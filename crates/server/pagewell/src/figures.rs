@@ -7,7 +7,7 @@ mod process;
 pub use process::{OfTheProcess, PROCESS, of_this_process};
 
 use crate::counters::Counters;
-use crate::doctor::kernel_counts;
+use crate::kernel_counts::kernel_counts;
 use crate::site::Site;
 use page_store::Stats;
 

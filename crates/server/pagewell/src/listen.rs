@@ -15,7 +15,7 @@ pub use deferred::defer;
 pub use socket::Socket;
 
 use crate::client::{SaidBy, Visitor};
-use crate::config::Address;
+use crate::config::{Address, Begin};
 use crate::connection::{self, Spoken};
 use crate::origin::Besides;
 use crate::per_address::Counted;
@@ -193,15 +193,6 @@ impl Inherited {
             Binder::Manager | Binder::Predecessor { .. } => Inherited::default(),
         }
     }
-}
-
-/// The first bytes of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// The client's own data.
-    Client,
-    /// A PROXY protocol header.
-    Proxied,
 }
 
 /// Accepts client connections until shutdown; over TLS if `tls` is given.

@@ -2,7 +2,7 @@
 //!
 //! The items are in the site's page store, under keys that no HTTP request can have, and are
 //! invalidated like pages (`keeper.rs`). When the origin began to generate an item is unknown, unless
-//! the client has used a lease: `leases.rs` handles both cases. [0030] has the reasons.
+//! the client has used a lease: `memcached_leases.rs` handles both cases. [0030] has the reasons.
 //!
 //! A connection reads only after the responses to all its requests are sent. So it needs memory for at
 //! most one line or value, and one response. A connection whose first line is not a command is closed.
@@ -12,11 +12,11 @@
 //! [0030]: ../../../docs/decisions/0030-memcached-port.md
 
 mod keeper;
-mod leases;
 mod page_line;
 
-pub use keeper::{Keeper, NAMESPACE, is_of_client};
-pub use leases::Leases;
+pub use crate::memcached_keys::{NAMESPACE, is_of_client};
+pub use crate::memcached_leases::Leases;
+pub use keeper::Keeper;
 
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::pending_changes::PendingChange;

@@ -11,7 +11,7 @@ use crate::body::{Content, ResponseBody};
 use crate::client::Visitor;
 use crate::config::{Hosts, OtherHosts};
 use crate::litespeed;
-use crate::memcached;
+use crate::memcached_keys::NAMESPACE;
 use crate::page::{ReadPage, StoredPage};
 use crate::pending_changes::PendingBatch;
 use crate::propagation::Propagation;
@@ -296,7 +296,7 @@ impl Pages {
         }
         let port = named.rfind(':').filter(|at| !named[*at..].contains(']'));
         let name = named[..port.unwrap_or(named.len())].trim_end_matches('.');
-        let mut keys = vec![memcached::NAMESPACE.to_vec()];
+        let mut keys = vec![NAMESPACE.to_vec()];
         for scheme in ["http", "https"] {
             let ends = ["/", ":", "./", ".:"];
             keys.extend(ends.map(|end| [scheme, "://", name, end].concat().into_bytes()));

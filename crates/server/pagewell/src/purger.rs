@@ -12,7 +12,7 @@
 
 use crate::client::{SaidBy, Visitor};
 use crate::config::{Config, Purging};
-use crate::control::same;
+use crate::constant_time::same;
 use http::{HeaderMap, header};
 
 /// Fields by which a proxy reveals that it forwards a request.

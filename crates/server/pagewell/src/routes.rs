@@ -19,7 +19,8 @@ mod resolved;
 pub use links::{LeadingOutside, leading_outside};
 pub use resolved::Resolved;
 
-use crate::config::{FilesConfig, Symlinks};
+use crate::config::{FilesConfig, SOURCES, Symlinks};
+use crate::percent_encoding::percent_decoded;
 use http_cache::Timestamp;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -119,31 +120,6 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
         }
         _ => front_controller(root),
     }
-}
-
-/// Decodes percent-encoding (RFC 3986 section 2.1). `None` if the encoding is invalid, or the result is
-/// not UTF-8.
-pub fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
-    if !text.as_bytes().contains(&b'%') {
-        return Some(Cow::Borrowed(text));
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = match (first, tail) {
-            (b'%', [high, low, tail @ ..]) => {
-                let digit = |d: u8| char::from(d).to_digit(16);
-                bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
-                tail
-            }
-            (b'%', _) => return None,
-            _ => {
-                bytes.push(first);
-                tail
-            }
-        };
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// Resolves `.`, `..` and repeated slashes. `None` if the path leaves the root.
@@ -356,11 +332,6 @@ fn below(directory: &Path, name: &str) -> PathBuf {
     path.push(name);
     path
 }
-
-/// Extensions of files that are never sent, even if they are not executed: PHP under all its names, and
-/// CGI scripts.
-pub(crate) const SOURCES: [&str; 12] =
-    ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
 
 /// Whether the file's extension is one of [`SOURCES`].
 fn is_source(path: &Path) -> bool {

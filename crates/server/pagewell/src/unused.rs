@@ -11,7 +11,7 @@
 //! Every lookup for a request counts, hit or not, and so does a background refresh. Items under
 //! keys of memcached clients stay, because they have their own expiry time.
 
-use crate::memcached;
+use crate::memcached_keys::is_of_client;
 use crate::phase::{Phase, Told};
 use crate::server::BETWEEN_BATCHES;
 use crate::site::Site;
@@ -73,7 +73,7 @@ async fn make_round(site: &Site, older: Older, stop: &Told) {
     let mut round = Round::new(older);
     while !round.is_over() && !stop.borrow().is_leaving() {
         let mut unused = site.store.grow_older(&mut round);
-        unused.retain(|page| !memcached::is_of_client(page.key().bytes()));
+        unused.retain(|page| !is_of_client(page.key().bytes()));
         if site.store.drop_unused(&unused) > 0 {
             site.untidy.notify_one();
         }

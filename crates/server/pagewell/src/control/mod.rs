@@ -16,11 +16,9 @@ mod places;
 mod ready;
 mod stats;
 
-pub(crate) use caller::same;
 pub use dashboard::FILES;
 pub use explain::Explain;
-pub use invalidate::{Invalidate, Invalidated, PATH_OR_URL};
-pub(crate) use invalidate::{path_and_query as named_page, prefix as named_prefix};
+pub use invalidate::{Invalidate, Invalidated};
 use live::Live;
 pub use live::STREAMS;
 use metrics::Format;

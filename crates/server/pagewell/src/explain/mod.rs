@@ -23,8 +23,8 @@ pub mod text;
 pub use lists::{changes, offenders, tag};
 
 use crate::client::{SaidBy, Visitor};
-use crate::control::PATH_OR_URL;
 use crate::origin::Besides;
+use crate::page_name::PATH_OR_URL;
 use crate::site::Site;
 use crate::target::Target;
 use crate::why::changes::Named;

@@ -3,7 +3,7 @@
 //! It shows freshness, dependencies, render, number of uses, and what would purge the page.
 
 use super::judge::Judged;
-use crate::memcached::NAMESPACE;
+use crate::memcached_keys::NAMESPACE;
 use crate::page::{ReadPage, SharedPage, ttl_seconds};
 use crate::site::Site;
 use crate::target::Target;

@@ -9,8 +9,9 @@
 //! stored with, so later changes still invalidate it (`Store::replace_payload`). A page that is marked
 //! stale (soft purge) counts as absent.
 
-use super::leases::Leases;
 use super::page_line;
+use crate::memcached_keys::NAMESPACE;
+use crate::memcached_leases::Leases;
 use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
@@ -23,13 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// The key with which a client requests a lease.
 const LEASE_KEY: &[u8] = b"pagewell:lease";
-/// Prefix of the keys in the store. It is not a valid URL scheme, so no request has such a key.
-pub const NAMESPACE: &[u8] = b"memcached\n";
-/// Whether a store key belongs to an item that is not a page of the site.
-pub fn is_of_client(key: &[u8]) -> bool {
-    key.strip_prefix(NAMESPACE).is_some_and(|key| !key.starts_with(b"/"))
-}
-
 /// The number of locks for edits.
 const STRIPES: usize = 64;
 /// The version that is reported: memcached's, which clients compare, followed by Pagewell's.
@@ -352,19 +346,6 @@ mod tests {
         flushed.flush(Moment(7_000), Moment(7_000), 2);
         assert!(flushed.has(&new, Moment(7_000)));
         assert!(!flushed.has(&item(3, 8_000), Moment(200_000)));
-    }
-
-    #[test]
-    fn what_begins_with_a_slash_is_a_page_and_the_rest_a_clients_own() {
-        for (key, is_own) in [
-            (&b"memcached\nsession:4"[..], true),
-            (b"memcached\n", true),
-            (b"memcached\n/news/", false),
-            (b"http://a.test/memcached", false),
-            (b"", false),
-        ] {
-            assert_eq!(is_of_client(key), is_own, "{}", as_text(key));
-        }
     }
 
     #[test]

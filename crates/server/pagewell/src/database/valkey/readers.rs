@@ -349,9 +349,16 @@ mod tests {
         said.trim_end().rsplit("\r\n").next().expect("a value").to_owned()
     }
 
+    /// A stream as it is configured; nothing connects to it.
+    fn stream() -> Arc<Database> {
+        let text = "site.origin = \"http://127.0.0.1:1\"\nstream.url = \"redis://localhost\"";
+        let file = toml::from_str(text).expect("a configuration");
+        crate::config::resolve(&file).expect("it can be used").stream.expect("a stream")
+    }
+
     #[test]
     fn what_is_said_is_understood() {
-        let config = crate::config::stream_for_tests("redis://localhost");
+        let config = stream();
         let mut own = Own::new("k", &config, &"ab12".into());
         let at = Id { ms: 3, number: 1 };
         let said = value(own.say(at).expect("it is said"));
@@ -367,7 +374,7 @@ mod tests {
     /// After a reconnect the node writes another value, which shows that it is alive.
     #[test]
     fn another_connection_says_something_else() {
-        let config = crate::config::stream_for_tests("redis://localhost");
+        let config = stream();
         let say = || {
             let mut own = Own::new("k", &config, &"ab12".into());
             value(own.say(Id { ms: 3, number: 1 }).expect("it is said"))

@@ -6,7 +6,7 @@
 //! whether anything is there.
 
 use super::{Account, DatabaseTls, Place, PositionBy, Trust};
-use crate::routes::percent_decoded;
+use crate::percent_encoding::percent_decoded;
 use std::borrow::Cow;
 
 /// What a database speaks, as its URL says.

@@ -20,7 +20,8 @@ impl Default for Stamp {
 }
 
 impl Stamp {
-    /// Sets the time that [`Stamp::clf`] and [`Stamp::iso`] return.
+    /// From now on this time.
+    #[inline]
     pub fn set(&mut self, time: Timestamp) {
         let second = time.0 / 1_000;
         if second != self.second {

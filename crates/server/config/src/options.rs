@@ -7,7 +7,7 @@ use crate::config::shown::Flags;
 use crate::config::written::with_place;
 use crate::config::{Config, load, resolve};
 use crate::log::LogLevel;
-use crate::nginx_config::value;
+use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;

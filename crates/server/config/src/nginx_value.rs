@@ -18,9 +18,9 @@ pub struct ServerName {
 
 impl ServerName {
     /// What a `Host` field has that means this one, where nginx listens there.
-    pub(super) fn regex(&self, listen: &str) -> String {
+    pub(crate) fn regex(&self, listen: &str) -> String {
         let of_listen = listen.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
-        let host = super::regex(&self.host, "");
+        let host = regex(&self.host, "");
         match (self.port, of_listen) {
             (Some(port), _) => format!("^{host}:{port}$"),
             (None, Some(port)) => format!("^{host}(?::{port})?$"),
@@ -92,6 +92,23 @@ pub(crate) fn cookie(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("write the name of a cookie, in which * stands for anything: SESS*".into()),
     }
+}
+
+/// A pattern with `*` as a regular expression, in which this is what `*` stands for.
+pub(crate) fn regex(pattern: &str, star: &str) -> String {
+    let mut regex = String::new();
+    for character in pattern.chars() {
+        match character {
+            '*' => regex.push_str(star),
+            plain if plain.is_ascii_alphanumeric() || matches!(plain, '-' | '_') => {
+                regex.push(plain);
+            }
+            // In a class of its own: nginx takes backslashes before quotes away.
+            '^' => regex.push_str(r"\^"),
+            special => regex.extend(['[', special, ']']),
+        }
+    }
+    regex
 }
 
 fn socket(path: &str) -> Result<String, String> {

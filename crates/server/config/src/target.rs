@@ -100,12 +100,14 @@ impl Target {
         Target::read(&uri, &HeaderMap::new(), "", scheme).ok()
     }
 
-    /// The path without the query.
+    /// The path alone.
+    #[inline]
     pub fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// The normalised path and query of the page.
+    /// The page's path and query in their normal form.
+    #[inline]
     pub fn page(&self) -> &str {
         self.normal.as_deref().unwrap_or(&self.path_and_query)
     }
@@ -141,9 +143,10 @@ impl Target {
     }
 }
 
-/// Writes the beginning of a host's keys, scheme and host, into `out`, which is cleared first. The
-/// bytes are the same as from [`Target::read`] and [`Target::write_key`], but nothing is allocated.
-/// `None` for hosts that only those functions support.
+/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
+/// bytes that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what
+/// only they can judge.
+#[inline]
 pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
@@ -168,14 +171,16 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
     Some(())
 }
 
-/// Whether a port is written in the same way as in a key.
+/// Whether a port is written as a key has it.
+#[inline]
 fn is_plain_port(digits: &[u8]) -> bool {
     let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
     begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
 }
 
-/// Appends the path and query of a request in origin form to the output of [`write_plain_origin`].
-/// `None` for paths that only [`Target::read`] supports.
+/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
+/// `None` for what only [`Target::read`] can judge.
+#[inline]
 pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {

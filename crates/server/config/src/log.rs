@@ -62,6 +62,7 @@ impl Seldom {
     }
 
     /// Whether it is to be said `now`, by the monotonic clock.
+    #[inline]
     pub fn is_due(&self, now: Duration) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = said.is_none_or(|at| now.saturating_sub(at) >= self.every);

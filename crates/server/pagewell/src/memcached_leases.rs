@@ -117,5 +117,5 @@ impl Leases {
 }
 
 #[cfg(test)]
-#[path = "leases_tests.rs"]
+#[path = "memcached_leases_tests.rs"]
 mod tests;

@@ -2,8 +2,8 @@
 //! as a configuration, every key of a rule and every option of keys and cookies occurs in one, and
 //! the names it gives as examples of cookies and parameters are on the lists.
 
-use pagewell::config::raw::File;
-use pagewell::config::resolve;
+use config::raw::File;
+use config::resolve;
 use site_rules::raw::RULE_KEYS;
 use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 

@@ -180,7 +180,8 @@ impl Format {
         Ok(Format { pieces, values, masks, is_timed })
     }
 
-    /// Whether the lines contain the response's duration. If not, the caller need not measure it.
+    /// Whether lines say how long an answer took; where not, nobody need measure it.
+    #[inline]
     pub fn is_timed(&self) -> bool {
         self.is_timed
     }
@@ -351,7 +352,7 @@ fn pieces(format: &str) -> Result<Vec<Piece>, Unreadable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::LINE_BYTES_MAX;
+    use crate::access_log_format::LINE_BYTES_MAX;
 
     fn written(format: &Format, line: &Line<'_>) -> String {
         let mut stamp = Stamp::default();

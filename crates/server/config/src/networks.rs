@@ -7,12 +7,13 @@
 //! mean nothing, and they never go to the origin as they came.
 
 use http::HeaderMap;
+use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 /// A set of addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Networks {
-    networks: Vec<(IpAddr, u8)>,
+    networks: Vec<IpNet>,
     unix: bool,
 }
 
@@ -29,27 +30,32 @@ impl Networks {
                 continue;
             }
             let wrong = || format!("{word:?}: write for instance 10.0.0.0/8, ::1 or unix");
+            // Not by IpNet's own parser, which takes addresses that the standard library does not.
             let (address, bits) = match word.split_once('/') {
                 Some((address, bits)) => (address, Some(bits)),
                 None => (word.as_str(), None),
             };
             let address: IpAddr = address.parse().map_err(|_| wrong())?;
-            let most = if address.is_ipv4() { 32 } else { 128 };
-            let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
-            if bits > most {
-                return Err(wrong());
-            }
-            all.networks.push((address, bits));
+            let network = match bits.map(str::parse) {
+                None => IpNet::from(address),
+                Some(bits) => {
+                    let bits = bits.map_err(|_| wrong())?;
+                    IpNet::new(address, bits).map_err(|_| wrong())?
+                }
+            };
+            all.networks.push(network);
         }
         Ok(all)
     }
 
     /// Whether nobody is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty() && !self.unix
     }
 
     /// Whether the peer of a connection is in the set; none over a Unix socket.
+    #[inline]
     pub fn have_peer(&self, peer: Option<SocketAddr>) -> bool {
         match peer {
             None => self.unix,
@@ -58,19 +64,10 @@ impl Networks {
     }
 
     /// Whether an address is in the set.
+    #[inline]
     pub fn have(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.networks.iter().any(|(network, bits)| match (network, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let differing = u32::from(*network) ^ u32::from(address);
-                differing.leading_zeros() >= u32::from(*bits)
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let differing = u128::from(*network) ^ u128::from(address);
-                differing.leading_zeros() >= u32::from(*bits)
-            }
-            _ => false,
-        })
+        self.networks.iter().any(|network| network.contains(&address))
     }
 
     /// For whom a trusted proxy asks, where it says so readably.
@@ -136,7 +133,12 @@ mod tests {
         }
         assert!(!some.have_peer(None) && networks(&["unix"]).have_peer(None));
         assert!(networks(&["0.0.0.0/0"]).have("1.2.3.4".parse().unwrap()));
-        for wrong in ["10.0.0.0/33", "x", "10.0.0.0/", "::/129"] {
+        // An address in the network stands for the network, and IPv4 has no part in that of IPv6.
+        assert!(networks(&["10.1.2.3/8"]).have("10.255.0.1".parse().unwrap()));
+        assert!(!networks(&["::/0"]).have("::ffff:10.0.0.1".parse().unwrap()));
+        for wrong in
+            ["10.0.0.0/33", "x", "10.0.0.0/", "::/129", "10.0.0/8", "010.0.0.0/8", "10.0.0.0/256"]
+        {
             assert!(Networks::read(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
     }

@@ -5,13 +5,11 @@
 //! it, so that one host only is answered. What is not stored, is no GET, or comes with a session goes to
 //! PHP: to the script that was asked for, else to the front controller. Hidden files are those of Pagewell
 //! itself (`config::HIDDEN`). Nothing is written anywhere and nothing is asked of nginx: what it would
-//! refuse, or read as something else than was meant, is refused here (`value`).
+//! refuse, or read as something else than was meant, is refused here (`nginx_value`).
 
-pub mod value;
-
-use crate::config::HIDDEN;
+use crate::config::{HIDDEN, SOURCES};
+use crate::nginx_value::regex;
 use crate::options::NginxConfigArgs;
-use crate::routes::SOURCES;
 
 /// The configuration for these addresses.
 pub fn text(args: &NginxConfigArgs) -> String {
@@ -42,23 +40,6 @@ fn hidden() -> String {
     let names: Vec<String> = names.map(|name| regex(&name, "[^/]*")).collect();
     let dotted = r"[.](?!(?<=^/[.])(?-i:well-known)(?:/|$))[^/]*";
     format!("^(?<hidden>(?:/[^/]*)*?/(?:{dotted}|{}))(?:/|$)", names.join("|"))
-}
-
-/// A pattern with `*` as a regular expression, in which this is what `*` stands for.
-fn regex(pattern: &str, star: &str) -> String {
-    let mut regex = String::new();
-    for character in pattern.chars() {
-        match character {
-            '*' => regex.push_str(star),
-            plain if plain.is_ascii_alphanumeric() || matches!(plain, '-' | '_') => {
-                regex.push(plain);
-            }
-            // In a class of its own: nginx takes backslashes before quotes away.
-            '^' => regex.push_str(r"\^"),
-            special => regex.extend(['[', special, ']']),
-        }
-    }
-    regex
 }
 
 const TEMPLATE: &str = r#"# Inside http { }: nginx in front, pages out of Pagewell's memcached port, PHP behind.

@@ -1,12 +1,12 @@
 //! `[access_log]`: whether, where and how each answer is logged, as used.
 //!
 //! One for all sites of a process: lines have the host. How lines are written is read by
-//! `access_log::Format`; nothing is opened here.
+//! `access_log_format::Format`; nothing is opened here.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
 use super::units::parse_bytes;
-use crate::access_log::{BUFFER_BYTES_MIN, Format, Masks};
+use crate::access_log_format::{BUFFER_BYTES_MIN, Format, Masks};
 use std::path::PathBuf;
 
 /// What all buffers together hold, where nothing is said.

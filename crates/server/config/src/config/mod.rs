@@ -32,7 +32,6 @@ mod unused;
 mod wake;
 pub mod written;
 
-use crate::listen::Begin;
 use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::Policy;
@@ -49,8 +48,6 @@ pub use database::{
     Replication, SharedStream, Trust, database_servers,
 };
 pub use stream::STREAM;
-#[cfg(test)]
-pub use stream::stream_for_tests;
 pub use traces::Traces;
 
 pub use dialects::Dialects;
@@ -89,6 +86,15 @@ impl std::fmt::Display for Address {
             Address::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
+}
+
+/// What a connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// What its client says.
+    Client,
+    /// The PROXY protocol.
+    Proxied,
 }
 
 /// The configuration as used.
@@ -170,6 +176,7 @@ pub struct Config {
 
 impl Config {
     /// What connections to this address begin with.
+    #[inline]
     pub fn begin_at(&self, address: &Address) -> Begin {
         match self.proxied.contains(address) {
             true => Begin::Proxied,
@@ -203,6 +210,7 @@ impl Hosts {
     }
 
     /// Whether requests for this host are answered.
+    #[inline]
     pub fn have(&self, host: &str) -> bool {
         self.others == OtherHosts::Serve
             || self.canonical.as_deref() == Some(host)
@@ -429,6 +437,10 @@ pub const HIDDEN: &[&str] = &[
     "wp-config.php",
     "LocalSettings.php",
 ];
+
+/// What is never shown, not even where it is not run: PHP under all its names, and what CGI runs.
+pub const SOURCES: [&str; 12] =
+    ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
 
 /// The document root for `dir`: itself when it has one of these files (an index, the front controller), else
 /// its `public`, `web`, `htdocs` or `pub`.

@@ -69,13 +69,6 @@ pub(super) fn resolve(
     })))
 }
 
-/// The one at this address, and nothing else said of it.
-#[cfg(test)]
-pub fn stream_for_tests(url: &str) -> Arc<Database> {
-    let raw = raw::Stream { url: Some(url.into()), ..raw::Stream::default() };
-    resolve(&raw, None, &[]).unwrap_or_default().unwrap_or_else(|| panic!("{url}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use super::raw::File;
 use super::resolve::{LoadError, wrong};
 use super::{Hosts, OtherHosts};
 use crate::networks::Networks;
+use crate::steering_fields::is_from_clients;
 use crate::target::normal_host;
 use http_cache::Policy;
 use site_rules::{Secret, SiteRules, Surroundings};
@@ -26,8 +27,7 @@ pub(super) fn rules(
         secret: secret(file)?,
         has_trusted_proxies: !trusted.is_empty(),
     };
-    let is_read =
-        |name: &&String| crate::request_fields::is_from_clients(&name.to_ascii_lowercase());
+    let is_read = |name: &&String| is_from_clients(&name.to_ascii_lowercase());
     if let Some(bad) = file.keys.fields.iter().find(|name| !is_read(name)) {
         let why =
             "only Pagewell and trusted proxies set this field, so no client's reaches the origin";
