@@ -9,9 +9,10 @@ use crate::esi::{self, Asked};
 use crate::forward::{self, AsSent, Why, read_facts};
 use crate::heard::Patience;
 use crate::litespeed;
+use crate::lookup::{self, StoredPages};
 use crate::networks::forwarded_scheme;
 use crate::origin::Besides;
-use crate::page::{SharedPage, StoredPage, marked, ttl_seconds};
+use crate::page::{SharedPage, StoredPage, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
@@ -429,7 +430,9 @@ pub fn decide_by(
 ) -> (Candidates<StoredPage>, Verdict) {
     let under = |key: &[u8]| {
         let candidates = look(site, key);
-        let verdict = decide_among(site, facts, headers, plan, &candidates);
+        let (fields, now) = (AsSent(headers), site.clock.now());
+        let stored = StoredPages::Shared(candidates.as_slice());
+        let verdict = lookup::choose(site, facts, &fields, plan, stored, now);
         (candidates, verdict)
     };
     let (candidates, verdict) = under(key);
@@ -444,55 +447,6 @@ pub fn decide_by(
     match is_for_all && is_better {
         true => (others, other),
         false => (candidates, verdict),
-    }
-}
-
-/// What is to be done with a request, where these are stored.
-fn decide_among(
-    site: &Site,
-    facts: &RequestFacts<'_>,
-    headers: &HeaderMap,
-    plan: &Plan,
-    candidates: &Candidates<StoredPage>,
-) -> Verdict {
-    let listed = candidates
-        .iter()
-        .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
-    let rules = &site.config.rules;
-    let fields = AsSent(headers);
-    let planned = Planned::new(rules, *plan, &fields);
-    let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    restrict(site, plan, facts, candidates.as_slice(), verdict)
-}
-
-/// What the plan leaves of a verdict: see [`SiteRules::may_use`].
-fn restrict(
-    site: &Site,
-    plan: &Plan,
-    facts: &RequestFacts<'_>,
-    pages: &[SharedPage],
-    verdict: Verdict,
-) -> Verdict {
-    let rules = &site.config.rules;
-    let only_if_cached = facts.cache_control.only_if_cached;
-    let may_use = |at: &usize| {
-        let stored = &pages[*at].payload().stored;
-        rules.may_use(plan, stored) && esi::may_use(site, stored)
-    };
-    match verdict {
-        // RFC 9111 section 5.2.1.7.
-        Verdict::Reuse { candidate, .. } if !may_use(&candidate) && only_if_cached => {
-            Verdict::Unsatisfied
-        }
-        Verdict::Reuse { candidate, .. } if !may_use(&candidate) => {
-            Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None }
-        }
-        Verdict::Forward { why, validate, fallback } => Verdict::Forward {
-            why,
-            validate: validate.filter(may_use),
-            fallback: fallback.filter(may_use),
-        },
-        verdict => verdict,
     }
 }
 

@@ -31,6 +31,7 @@ pub mod let_go;
 pub mod listen;
 pub mod litespeed;
 pub mod log;
+pub mod lookup;
 pub mod memcached;
 pub mod networks;
 pub mod nginx_config;

@@ -1,0 +1,95 @@
+//! Whether a stored page answers a request. This is the only module of the server that calls
+//! [`http_cache::decide`]; what the site's rules and its ESI option leave of the verdict is applied here too.
+//!
+//! | candidates | request fields that select a variant | a soft change counts | a page may be used if |
+//! |---|---|---|---|
+//! | [`StoredPages::Shared`] | as the plan changes them | yes | the rules allow it for this client's cookies |
+//!
+//! A template is used only while ESI is on. Invariants: no lock, no I/O, no clock: `now` is an argument. The
+//! verdict contains the answer (200, 206, 304, 412 or 416), which callers pass on and never compute again.
+//! Not here: the cache key, the store, and the lease rules.
+
+use crate::esi;
+use crate::page::{SharedPage, marked};
+use crate::site::Site;
+use http_cache::{Candidate, Fields, ForwardReason, RequestFacts, Timestamp, Verdict, decide};
+use site_rules::{Plan, Planned};
+
+/// The stored pages among which one is chosen.
+#[derive(Clone, Copy)]
+pub enum StoredPages<'p> {
+    /// The pages under the key of a shared page.
+    Shared(&'p [SharedPage]),
+}
+
+impl<'p> StoredPages<'p> {
+    #[inline]
+    fn as_slice(self) -> &'p [SharedPage] {
+        match self {
+            StoredPages::Shared(pages) => pages,
+        }
+    }
+
+    #[inline]
+    fn candidate(self, page: &SharedPage) -> Candidate<'_> {
+        Candidate { stored: &page.payload().stored, marked: marked(page) }
+    }
+}
+
+/// Decides which of the stored pages answers a request at the time `now`, and how, or why the request goes to
+/// the origin (RFC 9111 section 4). `fields` are the request's fields without those that the origin does not
+/// get; `plan` is what the site's rules make of the request.
+#[inline]
+pub fn choose(
+    site: &Site,
+    request: &RequestFacts<'_>,
+    fields: &dyn Fields,
+    plan: &Plan,
+    candidates: StoredPages<'_>,
+    now: Timestamp,
+) -> Verdict {
+    let rules = &site.config.rules;
+    let pages = candidates.as_slice();
+    let listed = pages.iter().map(|page| candidates.candidate(page));
+    let planned = Planned::new(rules, *plan, fields);
+    let verdict = decide(request, &planned, listed, rules.policy(plan), now);
+    restrict(site, request, plan, pages, verdict)
+}
+
+/// Takes from a verdict the pages that may not be used for the request.
+#[inline]
+fn restrict(
+    site: &Site,
+    request: &RequestFacts<'_>,
+    plan: &Plan,
+    pages: &[SharedPage],
+    verdict: Verdict,
+) -> Verdict {
+    let may_use = |at: &usize| may_use(site, plan, &pages[*at]);
+    match verdict {
+        Verdict::Reuse { candidate, .. } if !may_use(&candidate) => unusable(request),
+        Verdict::Forward { why, validate, fallback } => Verdict::Forward {
+            why,
+            validate: validate.filter(may_use),
+            fallback: fallback.filter(may_use),
+        },
+        verdict => verdict,
+    }
+}
+
+/// The verdict where the page that would answer may not be used.
+#[cold]
+fn unusable(request: &RequestFacts<'_>) -> Verdict {
+    match request.cache_control.only_if_cached {
+        // RFC 9111 section 5.2.1.7.
+        true => Verdict::Unsatisfied,
+        false => Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None },
+    }
+}
+
+/// Whether a page may be used for the request of this plan: see [`site_rules::SiteRules::may_use`].
+#[inline]
+fn may_use(site: &Site, plan: &Plan, page: &SharedPage) -> bool {
+    let stored = &page.payload().stored;
+    site.config.rules.may_use(plan, stored) && esi::may_use(site, stored)
+}
