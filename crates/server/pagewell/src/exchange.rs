@@ -25,14 +25,10 @@ use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_cache::status::{CacheStatus, Handled};
-use http_cache::{
-    Candidate, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict, decide,
-};
+use http_cache::{ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict};
 use hyper::body::Incoming;
 use page_store::Candidates;
-use site_rules::{
-    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
-};
+use site_rules::{BypassBecause, Handling, Peer, Plan, RequestView, SiteRules, key_without_vary};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -448,25 +444,6 @@ pub fn decide_by(
         true => (others, other),
         false => (candidates, verdict),
     }
-}
-
-/// Whether a page that was just made answers this request.
-pub fn answers(
-    site: &Arc<Site>,
-    facts: &RequestFacts<'_>,
-    headers: &HeaderMap,
-    plan: &Plan,
-    page: &SharedPage,
-) -> bool {
-    let only = Candidate { stored: &page.payload().stored, marked: None };
-    let listed = std::iter::once(only);
-    let rules = &site.config.rules;
-    let fields = AsSent(headers);
-    let planned = Planned::new(rules, *plan, &fields);
-    let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    let stored = &page.payload().stored;
-    let may_use = rules.may_use(plan, stored) && esi::may_use(site, stored);
-    matches!(verdict, Verdict::Reuse { .. }) && may_use
 }
 
 /// A fresh page from the store.

@@ -4,6 +4,7 @@
 //! | candidates | request fields that select a variant | a soft change counts | a page may be used if |
 //! |---|---|---|---|
 //! | [`StoredPages::Shared`] | as the plan changes them | yes | the rules allow it for this client's cookies |
+//! | [`StoredPages::Rendered`] | as the plan changes them | no: the lease rule for sharing has been applied | the same |
 //!
 //! A template is used only while ESI is on. Invariants: no lock, no I/O, no clock: `now` is an argument. The
 //! verdict contains the answer (200, 206, 304, 412 or 416), which callers pass on and never compute again.
@@ -14,12 +15,17 @@ use crate::page::{SharedPage, marked};
 use crate::site::Site;
 use http_cache::{Candidate, Fields, ForwardReason, RequestFacts, Timestamp, Verdict, decide};
 use site_rules::{Plan, Planned};
+use std::slice;
 
 /// The stored pages among which one is chosen.
 #[derive(Clone, Copy)]
 pub enum StoredPages<'p> {
     /// The pages under the key of a shared page.
     Shared(&'p [SharedPage]),
+    /// The page of a render that the request has waited for. The caller has checked that no change between
+    /// the render's lease and the request's arrival touches it; a later one, which may have marked it, does
+    /// not concern this request (rule 2).
+    Rendered(&'p SharedPage),
 }
 
 impl<'p> StoredPages<'p> {
@@ -27,12 +33,17 @@ impl<'p> StoredPages<'p> {
     fn as_slice(self) -> &'p [SharedPage] {
         match self {
             StoredPages::Shared(pages) => pages,
+            StoredPages::Rendered(page) => slice::from_ref(page),
         }
     }
 
     #[inline]
     fn candidate(self, page: &SharedPage) -> Candidate<'_> {
-        Candidate { stored: &page.payload().stored, marked: marked(page) }
+        let marked = match self {
+            StoredPages::Shared(_) => marked(page),
+            StoredPages::Rendered(_) => None,
+        };
+        Candidate { stored: &page.payload().stored, marked }
     }
 }
 
