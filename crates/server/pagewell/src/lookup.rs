@@ -5,6 +5,7 @@
 //! |---|---|---|---|
 //! | [`StoredPages::Shared`] | as the plan changes them | yes | the rules allow it for this client's cookies |
 //! | [`StoredPages::Rendered`] | as the plan changes them | no: the lease rule for sharing has been applied | the same |
+//! | [`StoredPages::Private`] | as the client sent them | yes | it is a private copy |
 //!
 //! A template is used only while ESI is on. Invariants: no lock, no I/O, no clock: `now` is an argument. The
 //! verdict contains the answer (200, 206, 304, 412 or 416), which callers pass on and never compute again.
@@ -26,13 +27,15 @@ pub enum StoredPages<'p> {
     /// the render's lease and the request's arrival touches it; a later one, which may have marked it, does
     /// not concern this request (rule 2).
     Rendered(&'p SharedPage),
+    /// The pages under the key of a client's private copies.
+    Private(&'p [SharedPage]),
 }
 
 impl<'p> StoredPages<'p> {
     #[inline]
     fn as_slice(self) -> &'p [SharedPage] {
         match self {
-            StoredPages::Shared(pages) => pages,
+            StoredPages::Shared(pages) | StoredPages::Private(pages) => pages,
             StoredPages::Rendered(page) => slice::from_ref(page),
         }
     }
@@ -40,10 +43,23 @@ impl<'p> StoredPages<'p> {
     #[inline]
     fn candidate(self, page: &SharedPage) -> Candidate<'_> {
         let marked = match self {
-            StoredPages::Shared(_) => marked(page),
+            StoredPages::Shared(_) | StoredPages::Private(_) => marked(page),
             StoredPages::Rendered(_) => None,
         };
         Candidate { stored: &page.payload().stored, marked }
+    }
+
+    /// Whether a page may be used for the request of this plan: see [`site_rules::SiteRules::may_use`].
+    #[inline]
+    fn may_use(self, site: &Site, plan: &Plan, at: usize) -> bool {
+        let stored = &self.as_slice()[at].payload().stored;
+        let is_for_client = match self {
+            StoredPages::Shared(_) | StoredPages::Rendered(_) => {
+                site.config.rules.may_use(plan, stored)
+            }
+            StoredPages::Private(_) => stored.is_private(),
+        };
+        is_for_client && esi::may_use(site, stored)
     }
 }
 
@@ -63,8 +79,12 @@ pub fn choose(
     let pages = candidates.as_slice();
     let listed = pages.iter().map(|page| candidates.candidate(page));
     let planned = Planned::new(rules, *plan, fields);
-    let verdict = decide(request, &planned, listed, rules.policy(plan), now);
-    restrict(site, request, plan, pages, verdict)
+    let fields = match candidates {
+        StoredPages::Private(_) => fields,
+        StoredPages::Shared(_) | StoredPages::Rendered(_) => &planned,
+    };
+    let verdict = decide(request, fields, listed, rules.policy(plan), now);
+    restrict(site, request, plan, candidates, verdict)
 }
 
 /// Takes from a verdict the pages that may not be used for the request.
@@ -73,10 +93,10 @@ fn restrict(
     site: &Site,
     request: &RequestFacts<'_>,
     plan: &Plan,
-    pages: &[SharedPage],
+    candidates: StoredPages<'_>,
     verdict: Verdict,
 ) -> Verdict {
-    let may_use = |at: &usize| may_use(site, plan, &pages[*at]);
+    let may_use = |at: &usize| candidates.may_use(site, plan, *at);
     match verdict {
         Verdict::Reuse { candidate, .. } if !may_use(&candidate) => unusable(request),
         Verdict::Forward { why, validate, fallback } => Verdict::Forward {
@@ -96,11 +116,4 @@ fn unusable(request: &RequestFacts<'_>) -> Verdict {
         true => Verdict::Unsatisfied,
         false => Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None },
     }
-}
-
-/// Whether a page may be used for the request of this plan: see [`site_rules::SiteRules::may_use`].
-#[inline]
-fn may_use(site: &Site, plan: &Plan, page: &SharedPage) -> bool {
-    let stored = &page.payload().stored;
-    site.config.rules.may_use(plan, stored) && esi::may_use(site, stored)
 }
