@@ -14,7 +14,10 @@
 use crate::esi;
 use crate::page::{SharedPage, marked};
 use crate::site::Site;
-use http_cache::{Candidate, Fields, ForwardReason, RequestFacts, Timestamp, Verdict, decide};
+use http_cache::{
+    Answer, Candidate, Failure, Fields, ForwardReason, RequestFacts, Timestamp, Verdict, answer,
+    decide, may_use_stale_on,
+};
 use site_rules::{Plan, Planned};
 use std::slice;
 
@@ -85,6 +88,34 @@ pub fn choose(
     };
     let verdict = decide(request, fields, listed, rules.policy(plan), now);
     restrict(site, request, plan, candidates, verdict)
+}
+
+/// Decides whether the page that a request falls back on answers it, because its render has failed with
+/// `failure` (RFC 5861 section 4, RFC 9111 section 4.2.4), and how. The page may be stale, but has to be one that
+/// [`choose`] gives for the request, to use or to fall back on.
+pub fn choose_on_failure(
+    site: &Site,
+    request: &RequestFacts<'_>,
+    fields: &dyn Fields,
+    plan: &Plan,
+    page: &SharedPage,
+    (failure, now): (Failure, Timestamp),
+) -> Option<Answer> {
+    let stored = &page.payload().stored;
+    // The origin has been asked: whether that was allowed is not the question here.
+    let mut asked = *request;
+    asked.cache_control.only_if_cached = false;
+    let alone = StoredPages::Shared(slice::from_ref(page));
+    let answer = match choose(site, &asked, fields, plan, alone, now) {
+        Verdict::Reuse { answer, .. } => answer,
+        Verdict::Forward { fallback: Some(_), .. } => {
+            answer(request, stored, stored.content_length())
+        }
+        Verdict::Forward { fallback: None, .. } | Verdict::Unsatisfied => return None,
+    };
+    let policy = site.config.rules.policy(plan);
+    let allowed = may_use_stale_on(failure, stored, marked(page), request, policy, now);
+    allowed.is_ok().then_some(answer)
 }
 
 /// Takes from a verdict the pages that may not be used for the request.

@@ -34,8 +34,9 @@ use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
+use crate::lookup;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, marked, ttl_seconds};
+use crate::page::{ReadPage, SharedPage, StoredPage, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::routes::Script;
@@ -46,7 +47,6 @@ use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
-    may_use_stale_on,
 };
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, Planned};
@@ -249,9 +249,8 @@ fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<Respons
 /// RFC 5861 section 4, RFC 9111 section 4.2.4.
 fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
     let fallback = ask.fallback.as_ref()?;
-    let (page, facts, now) = (fallback.payload(), ask.facts(), site.clock.now());
-    let policy = site.config.rules.policy(&ask.plan);
-    may_use_stale_on(failure, &page.stored, marked(fallback), &facts, policy, now).ok()?;
+    let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
+    lookup::choose_on_failure(site, &facts, &fields, &ask.plan, fallback, (failure, now))?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
     status.ttl_seconds = Some(ttl_seconds(fallback, now));
