@@ -1,6 +1,6 @@
 //! Plain hits, answered in front of hyper: a GET or HEAD whose page is in the store and fresh, over
 //! HTTP/1.1 or 1.0, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange`
-//! reads and asks the same `decide`; whatever is not plain goes to hyper, byte for byte, and is
+//! reads and asks the same `lookup`; whatever is not plain goes to hyper, byte for byte, and is
 //! answered there. What was found goes out as a `hit`.
 //!
 //! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
@@ -16,16 +16,15 @@ pub use hit::{After, Hit};
 
 use crate::codings;
 use crate::forward::AllAsSent;
-use crate::page::{ReadPage, SharedPage, marked};
+use crate::lookup::{self, StoredPages};
+use crate::page::{ReadPage, SharedPage};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
 use hit::{Chosen, Head, Held, Plain};
 use http_cache::codings::{form_of_not_modified, form_of_whole};
-use http_cache::{
-    Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
-};
-use site_rules::{Handling, Peer, Plan, Planned, RequestView};
+use http_cache::{Answer, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict};
+use site_rules::{Handling, Peer, Plan, RequestView};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -134,22 +133,13 @@ impl Hits {
         content_max: usize,
     ) -> Option<(Held, Plain)> {
         let plan = asked.plan(site, peer, now, key)?;
-        let rules = &site.config.rules;
         let candidates = site.store.candidates(site.store.key(&key.bytes));
         let pages = candidates.as_slice();
         if pages.is_empty() {
             return None;
         }
-        let listed = pages
-            .iter()
-            .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
-        let planned = Planned::new(rules, plan, &asked.fields);
-        match decide(&asked.facts, &planned, listed, rules.policy(&plan), now) {
-            Verdict::Reuse { candidate, .. }
-                if !rules.may_use(&plan, &pages[candidate].payload().stored) =>
-            {
-                None
-            }
+        let shared = StoredPages::Shared(pages);
+        match lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now) {
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
                 let form = form(&asked.facts, page, answer, content_max)?;

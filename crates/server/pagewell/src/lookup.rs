@@ -68,7 +68,8 @@ impl<'p> StoredPages<'p> {
 
 /// Decides which of the stored pages answers a request at the time `now`, and how, or why the request goes to
 /// the origin (RFC 9111 section 4). `fields` are the request's fields without those that the origin does not
-/// get; `plan` is what the site's rules make of the request.
+/// get; `plan` is what the site's rules make of the request. A page that may not be used for this client is
+/// neither used nor validated nor fallen back on.
 #[inline]
 pub fn choose(
     site: &Site,
@@ -86,8 +87,18 @@ pub fn choose(
         StoredPages::Private(_) => fields,
         StoredPages::Shared(_) | StoredPages::Rendered(_) => &planned,
     };
-    let verdict = decide(request, fields, listed, rules.policy(plan), now);
-    restrict(site, request, plan, candidates, verdict)
+    let mut verdict = decide(request, fields, listed, rules.policy(plan), now);
+    let may_use = |at: &usize| candidates.may_use(site, plan, *at);
+    match &mut verdict {
+        Verdict::Reuse { candidate, .. } if may_use(candidate) => {}
+        Verdict::Reuse { .. } => verdict = unusable(request),
+        Verdict::Forward { validate, fallback, .. } => {
+            *validate = validate.filter(may_use);
+            *fallback = fallback.filter(may_use);
+        }
+        Verdict::Unsatisfied => {}
+    }
+    verdict
 }
 
 /// Decides whether the page that a request falls back on answers it, because its render has failed with
@@ -116,27 +127,6 @@ pub fn choose_on_failure(
     let policy = site.config.rules.policy(plan);
     let allowed = may_use_stale_on(failure, stored, marked(page), request, policy, now);
     allowed.is_ok().then_some(answer)
-}
-
-/// Takes from a verdict the pages that may not be used for the request.
-#[inline]
-fn restrict(
-    site: &Site,
-    request: &RequestFacts<'_>,
-    plan: &Plan,
-    candidates: StoredPages<'_>,
-    verdict: Verdict,
-) -> Verdict {
-    let may_use = |at: &usize| candidates.may_use(site, plan, *at);
-    match verdict {
-        Verdict::Reuse { candidate, .. } if !may_use(&candidate) => unusable(request),
-        Verdict::Forward { why, validate, fallback } => Verdict::Forward {
-            why,
-            validate: validate.filter(may_use),
-            fallback: fallback.filter(may_use),
-        },
-        verdict => verdict,
-    }
 }
 
 /// The verdict where the page that would answer may not be used.
