@@ -25,7 +25,9 @@ use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_cache::status::{CacheStatus, Handled};
-use http_cache::{ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict};
+use http_cache::{
+    Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
+};
 use hyper::body::Incoming;
 use page_store::Candidates;
 use site_rules::{BypassBecause, Handling, Peer, Plan, RequestView, SiteRules, key_without_vary};
@@ -284,10 +286,10 @@ async fn get(
     };
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
-        Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
-            return hit(site, &facts, &pages[candidate]);
+        Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
+            return hit(site, &facts, &pages[candidate], answer);
         }
-        Verdict::Reuse { candidate, state: Reuse::Stale(because), .. } => {
+        Verdict::Reuse { candidate, state: Reuse::Stale(because), answer } => {
             let page = &pages[candidate];
             if because == StaleBecause::WhileRevalidate && may_refresh(site) {
                 let again = Some(page.clone());
@@ -297,7 +299,7 @@ async fn get(
                 (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
                 tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
             }
-            return stale_hit(site, &facts, page, because);
+            return stale_hit(site, &facts, (page, answer), because);
         }
         Verdict::Unsatisfied => {
             return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
@@ -451,16 +453,17 @@ pub fn hit(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     page: &SharedPage,
+    answer: Answer,
 ) -> Response<ResponseBody> {
     site.counters.hits.add();
     page.serve();
-    from_store(site, facts, page, None)
+    from_store(site, facts, (page, answer), None)
 }
 
 fn stale_hit(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
-    page: &SharedPage,
+    (page, answer): (&SharedPage, Answer),
     because: StaleBecause,
 ) -> Response<ResponseBody> {
     site.counters.stale_hits.add();
@@ -469,13 +472,13 @@ fn stale_hit(
         StaleBecause::WhileRevalidate => "stale-while-revalidate",
         StaleBecause::MaxStale => "max-stale",
     };
-    from_store(site, facts, page, Some(detail))
+    from_store(site, facts, (page, answer), Some(detail))
 }
 
 fn from_store(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
-    page: &SharedPage,
+    (page, answer): (&SharedPage, Answer),
     detail: Option<&'static str>,
 ) -> Response<ResponseBody> {
     let now = site.clock.now();
@@ -483,7 +486,7 @@ fn from_store(
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(ttl_seconds(page, now));
     status.detail = detail;
-    let response = serve::page(facts, page, now, &status);
+    let response = serve::page(facts, page, answer, now, &status);
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
     if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
         codings::keep_plain(site, page);

@@ -140,7 +140,7 @@ fn from_store(
     let candidates = site.store.candidates(site.store.key(key));
     let (copies, now) = (StoredPages::Private(candidates.as_slice()), site.clock.now());
     let verdict = lookup::choose(site, facts, &AsSent(headers), plan, copies, now);
-    let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict else { return None };
+    let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict else { return None };
     let found = &candidates.as_slice()[candidate];
     let page = found.payload();
     codings::wanted(site, facts, found);
@@ -148,7 +148,7 @@ fn from_store(
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
     status.detail = Some("private");
-    Some(serve::page(facts, found, now, &status))
+    Some(serve::page(facts, found, answer, now, &status))
 }
 
 /// What became of a response that might be kept for its owner.

@@ -220,10 +220,10 @@ async fn leased(
     right: Right,
 ) -> Response<ResponseBody> {
     let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
-    if let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict {
+    if let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict {
         drop(right);
         let page = &candidates.as_slice()[candidate];
-        return crate::exchange::hit(site, &ask.facts(), page);
+        return crate::exchange::hit(site, &ask.facts(), page, answer);
     }
     ask.look_again(&candidates, verdict);
     rendered(site, ask, script, right).await
@@ -250,7 +250,8 @@ fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<Respons
 fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
     let fallback = ask.fallback.as_ref()?;
     let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
-    lookup::choose_on_failure(site, &facts, &fields, &ask.plan, fallback, (failure, now))?;
+    let (plan, when) = (&ask.plan, (failure, now));
+    let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
     status.ttl_seconds = Some(ttl_seconds(fallback, now));
@@ -258,7 +259,7 @@ fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<Re
     if let Failure::Status(code) = failure {
         status.forward_status = Some(code);
     }
-    Some(serve::page(&facts, fallback, now, &status))
+    Some(serve::page(&facts, fallback, answer, now, &status))
 }
 
 /// The right to render: with others waiting, or not.

@@ -218,13 +218,13 @@ fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &Share
     let now = site.clock.now();
     let (fields, rendered) = (AsSent(&*ask.headers), StoredPages::Rendered(page));
     let verdict = lookup::choose(site, &facts, &fields, &ask.plan, rendered, now);
-    let Verdict::Reuse { .. } = verdict else { return Followed::Refused };
+    let Verdict::Reuse { answer, .. } = verdict else { return Followed::Refused };
     site.counters.collapsed.add();
     codings::wanted(site, &facts, page);
     let mut status = ask.status();
     status.collapsed = true;
     status.ttl_seconds = Some(stored.ttl_seconds(now));
-    Followed::Answered(serve::page(&facts, page, now, &status))
+    Followed::Answered(serve::page(&facts, page, answer, now, &status))
 }
 
 /// A failure that says something of the origin is everybody's at once, any other when it happens again: so
