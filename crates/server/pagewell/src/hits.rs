@@ -17,13 +17,12 @@ pub use hit::{After, Hit};
 use crate::codings;
 use crate::forward::AllAsSent;
 use crate::lookup::{self, StoredPages};
-use crate::page::{ReadPage, SharedPage};
+use crate::page::{ReadPage, Section, SharedPage, select};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
-use hit::{Chosen, Head, Held, Plain};
-use http_cache::codings::{form_of_not_modified, form_of_whole};
-use http_cache::{Answer, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict};
+use hit::{Chosen, Held, Plain};
+use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestView};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -143,7 +142,7 @@ impl Hits {
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
                 let form = form(&asked.facts, page, answer, content_max)?;
-                if form.coding.is_none() && matches!(form.head, Head::Whole) {
+                if form.coding.is_none() && form.head == Section::Whole {
                     codings::wanted(site, &asked.facts, page);
                 }
                 site.counters.requests.add();
@@ -310,33 +309,17 @@ impl Asked<'_> {
     }
 }
 
-/// Which prepared header section of a page answers the request, and in which coding its content goes.
+/// The form of a page that answers the request, if it goes out as it is laid out, with no more than so many
+/// bytes of content. Whatever has to be made for the request is for the other reader.
+#[inline]
 fn form(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
     answer: Answer,
     content_max: usize,
 ) -> Option<Chosen> {
-    let (stored, forms) = (&page.payload().stored, page.payload().forms());
-    let (head, coding) = match answer {
-        // It is put together for each visitor.
-        Answer::Whole if stored.forms == Forms::Assembled => return None,
-        Answer::Whole => (Head::Whole, form_of_whole(facts, forms.codings())),
-        Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
-        Answer::NotModified => {
-            (Head::NotModified, form_of_not_modified(facts, stored, forms.codings()))
-        }
-        _ => return None,
-    };
-    // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
-    let form = match coding {
-        Some(coding) => forms.get(coding)?.form(),
-        None => page.plain(),
-    };
-    let (lines, length) = match (head, coding) {
-        (Head::Whole, _) => (form.head(), form.content()?.len()),
-        (Head::NotModified, Some(_)) => (form.not_modified(), form.content()?.len()),
-        (Head::NotModified, None) => (form.not_modified(), 0),
-    };
+    let selected = select(facts, page, answer);
+    let (head, coding) = (selected.section?, selected.coding);
+    let (lines, length) = (selected.lines()?, selected.content_bytes()?);
     (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
 }

@@ -8,22 +8,21 @@ use super::{Form, ReadPage, SharedPage};
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
 use http_cache::{Answer, Forms, RequestFacts, StoredFacts};
 
-/// The header section of an answer.
+/// A header section that is laid out with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// That of the whole response, as it was laid out with the page.
+    /// That of the whole response.
     Whole,
-    /// That of a 304, as it was laid out with the page.
+    /// That of a 304.
     NotModified,
-    /// One that has to be made for this answer: 206, 412, 416, or a page that is put together of ESI fragments.
-    Made,
 }
 
 /// The form of a page that answers a request.
 #[derive(Clone, Copy)]
 pub struct Selected<'p> {
-    /// The header section.
-    pub section: Section,
+    /// The header section; `None` where it has to be made for this answer: 206, 412, 416, or a page that is put
+    /// together of ESI fragments.
+    pub section: Option<Section>,
     /// The content coding; `None` for the content as it came.
     pub coding: Option<Coding>,
     /// The page in this coding; `None` where only its entity tag is known.
@@ -34,20 +33,19 @@ impl<'p> Selected<'p> {
     /// The header lines and the empty line, where they are laid out with the page.
     #[inline]
     pub fn lines(&self) -> Option<&'p [u8]> {
-        match self.section {
-            Section::Whole => self.form.map(|form| form.head()),
-            Section::NotModified => self.form.map(|form| form.not_modified()),
-            Section::Made => None,
-        }
+        let form = self.form?;
+        Some(match self.section? {
+            Section::Whole => form.head(),
+            Section::NotModified => form.not_modified(),
+        })
     }
 
     /// The length of the content that a GET gets, in bytes, where it is stored in this form.
     #[inline]
     pub fn content_bytes(&self) -> Option<usize> {
-        match self.section {
+        match self.section? {
             Section::Whole => self.form?.content().map(<[u8]>::len),
             Section::NotModified => Some(0),
-            Section::Made => None,
         }
     }
 }
@@ -61,9 +59,9 @@ pub fn select<'p>(
 ) -> Selected<'p> {
     let (stored, forms) = (&page.payload().stored, page.payload().forms());
     let section = match answer {
-        Answer::Whole if stored.forms != Forms::Assembled => Section::Whole,
-        Answer::NotModified => Section::NotModified,
-        _ => Section::Made,
+        Answer::Whole if stored.forms != Forms::Assembled => Some(Section::Whole),
+        Answer::NotModified => Some(Section::NotModified),
+        _ => None,
     };
     let coding = select_coding(request, stored, forms.codings(), answer);
     let form = match coding {
