@@ -34,6 +34,7 @@ pub mod kernel_counts;
 pub mod let_go;
 pub mod listen;
 pub mod litespeed;
+pub mod lookup;
 pub mod memcached;
 pub mod memcached_keys;
 pub mod memcached_leases;

@@ -17,7 +17,7 @@ use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
-use http_cache::{Forms, RequestFacts, Stored, Timestamp};
+use http_cache::{Answer, Forms, RequestFacts, Stored, Timestamp};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -159,8 +159,8 @@ impl StaticFiles {
         if let Some(small) = &kept
             && let Some(content) = &small.content
         {
-            return Ok(in_form(facts, small, || {
-                serve::file(facts, &small.stored, Content::Whole(content.clone()))
+            return Ok(in_form(facts, small, |answer| {
+                serve::file(facts, &small.stored, answer, content.clone())
             }));
         }
         let mut file = tokio::fs::File::open(path).await?;
@@ -179,7 +179,8 @@ impl StaticFiles {
                     Kept::new(version, stored.clone(), Some(content.clone()), now),
                 );
             }
-            return Ok(serve::file(facts, &stored, Content::Whole(content)));
+            let answer = http_cache::answer(facts, &stored, Some(content.len() as u64));
+            return Ok(serve::file(facts, &stored, answer, content));
         }
         let large = match kept.filter(|kept| kept.version == version) {
             Some(kept) => kept,
@@ -189,8 +190,8 @@ impl StaticFiles {
             }
         };
         let file = Arc::new(file.into_std().await);
-        Ok(in_form(facts, &large, || {
-            serve::large_file(facts, &large.stored, version.length, |from, length| {
+        Ok(in_form(facts, &large, |answer| {
+            serve::large_file(facts, &large.stored, answer, version.length, |from, length| {
                 Content::File(Box::new(FileContent::new(file, from, length)))
             })
         }))
@@ -357,7 +358,7 @@ impl Kept {
 fn in_form(
     facts: &RequestFacts<'_>,
     kept: &Kept,
-    plain: impl FnOnce() -> Response<ResponseBody>,
+    plain: impl FnOnce(Answer) -> Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let content_in = |coding| kept.content_in(coding);
     let forms = (kept.codings(), &content_in as &dyn Fn(Coding) -> Option<Bytes>);

@@ -154,7 +154,7 @@ impl Render {
         status.detail = status.detail.or(Some(reason));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
-        let response = serve::page(&self.ask.facts(), &page, now, &status);
+        let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, Outcome::NotShareable);
     }
 
