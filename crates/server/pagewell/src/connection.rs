@@ -10,7 +10,7 @@ use crate::access_log::{Entry, Spent};
 use crate::body::ResponseBody;
 use crate::exchange::{self, Visitor};
 use crate::front::{Front, Next};
-use crate::hits::Hits;
+use crate::hit::Hits;
 use crate::http2;
 use crate::in_flight::InFlight;
 use crate::origin::{Besides, Origin};

@@ -6,7 +6,7 @@ use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
 use crate::exchange::{self, Visitor};
 use crate::front::logged::{Lines, Said};
-use crate::hits::{Hit, Hits};
+use crate::hit::{Hit, Hits};
 use crate::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;

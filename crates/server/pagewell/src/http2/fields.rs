@@ -2,7 +2,7 @@
 //! What is written as a request reads as the fields that it was made of, whatever they hold: that is what the
 //! tests at the end are about, and nothing is answered by what was read otherwise.
 
-use crate::plain_head::{is_control, is_token};
+use crate::hit::read::{is_control, is_token};
 use hpack::{Decoder, FIELD_BYTES, write_field};
 
 /// A field that no request may have over HTTP/2 (RFC 9113 section 8.2.2). hyper, which finds it in a block,
@@ -216,7 +216,7 @@ fn has_space_around(value: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::config::Limits;
-    use crate::plain_head;
+    use crate::hit::read;
     use proptest::prelude::*;
 
     fn fields(list: &[(&[u8], &[u8])]) -> Fields {
@@ -344,7 +344,7 @@ mod tests {
             let Some(text) = plain(&[&line[..], &more].concat()) else { return Ok(()) };
             let mut places = Vec::new();
             let limits = Limits::default();
-            if let Some(read) = plain_head::read(text.as_bytes(), &limits, &mut places) {
+            if let Some(read) = read::read(text.as_bytes(), &limits, &mut places) {
                 prop_assert_eq!(read.head_bytes, text.len());
                 prop_assert_eq!(read.target, &*path);
                 let mut lines = read.lines.iter();
