@@ -27,7 +27,7 @@ mod refusing;
 
 use crate::config::Limits;
 use crate::deadline::Deadline;
-use crate::hits::{After, Hit, Hits};
+use crate::hit::{After, Hit, Hits};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::pace::Pace;

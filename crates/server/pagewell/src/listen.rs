@@ -14,10 +14,10 @@ pub use bound::{Binder, Bound, NotOpened, Passed};
 pub use deferred::defer;
 pub use socket::Socket;
 
+use crate::client::Besides;
 use crate::client::{SaidBy, Visitor};
 use crate::config::{Address, Begin};
 use crate::connection::{self, Spoken};
-use crate::origin::Besides;
 use crate::per_address::Counted;
 use crate::phase::{Phase, Told};
 use crate::proxy_protocol::{self, Refused, Said, Step};

@@ -13,7 +13,7 @@ pub use laid::{Form, Laid, Plain};
 pub use new::NewPage;
 pub use select::{Section, Selected, select, select_coding};
 
-use crate::codings;
+use crate::content_decoding;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
@@ -99,7 +99,7 @@ impl<'a> OtherForms<'a> {
         let quickest = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
         let mut forms = quickest.iter().filter_map(|coding| Some((*coding, self.get(*coding)?)));
         let (coding, form) = forms.next()?;
-        let content = codings::whole(coding, form.form().content()?, bytes).ok()?;
+        let content = content_decoding::whole(coding, form.form().content()?, bytes).ok()?;
         (content.len() == bytes).then(|| content.into())
     }
 }

@@ -7,7 +7,6 @@
 
 use crate::counters::Counter;
 use crate::refusal::Refusal;
-use crate::site::Site;
 
 macro_rules! limits {
     ($($name:ident $key:literal,)*) => {
@@ -108,22 +107,10 @@ impl Reached {
         self.note(limit);
     }
 
-    fn get(&self, limit: Limit) -> u64 {
+    /// How often this limit was reached.
+    pub fn get(&self, limit: Limit) -> u64 {
         self.0[limit as usize].get()
     }
-}
-
-/// How often each limit was reached on a site and at its origin.
-pub fn of(site: &Site) -> impl Iterator<Item = (&'static str, u64)> {
-    let (own, places) = (&site.counters.reached, &site.origin.places().reached);
-    Limit::ALL.iter().map(move |limit| {
-        let count = match limit {
-            // This limit has a counter of its own, which is older than this family of metrics.
-            Limit::CodingQueue => site.counters.codings_skipped.get(),
-            limit => own.get(*limit) + places.get(*limit),
-        };
-        (limit.key(), count)
-    })
 }
 
 #[cfg(test)]

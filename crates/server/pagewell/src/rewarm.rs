@@ -10,9 +10,9 @@
 //! or the rules bypass this request, the page waits for its next client. Not here: the choice of
 //! the pages (`page_store`), and renders that a stale hit starts.
 
+use crate::client::Besides;
 use crate::client::{SaidBy, Visitor};
 use crate::exchange::decide_on;
-use crate::origin::Besides;
 use crate::phase::{Phase, Told};
 use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
 use crate::request_fields::view_of;

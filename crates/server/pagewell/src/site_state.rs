@@ -12,12 +12,13 @@ use crate::cluster::Cluster;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::journal::Snapshots;
-use crate::memcached::Leases;
+use crate::memcached_leases::Leases;
 use crate::page::{self, StoredPage};
 use crate::pending_changes::PendingChanges;
 use crate::successor::{Leaving, SuccessorProcess};
 use crate::target::Target as UriTarget;
 use crate::terms::Terms;
+use crate::traces::Exporter;
 use crate::uncovered_tags::UncoveredTags;
 use crate::why::Why;
 use http_cache::StoredFacts;
@@ -70,6 +71,8 @@ pub struct Lasting {
     pub pending: Arc<PendingChanges>,
     /// The namespace of its keys and tags in the store.
     pub name: page_store::Site,
+    /// Where spans go, where requests are traced and this is the default site.
+    pub exporter: Option<Exporter>,
     /// Whether this process still answers from memory, and which process does instead.
     pub(crate) leaving: Leaving,
     /// The reading of the configuration that counts; `u64::MAX` once another process has the pages.
@@ -88,14 +91,16 @@ impl Deref for SiteState {
 }
 
 impl SiteState {
-    /// The state of a site that starts. `cluster`: how its changes reach other nodes.
+    /// The state of a site that starts. `cluster`: how its changes reach other nodes; `is_door`: it is the default
+    /// site, to which connections come first.
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
         cluster: Option<Arc<dyn Cluster>>,
+        is_door: bool,
     ) -> Arc<SiteState> {
         let limits = Arc::new(config.limits.clone());
-        let lasting = Arc::new(Lasting::new(&config, clock, cluster));
+        let lasting = Arc::new(Lasting::new(&config, clock, cluster, is_door));
         let state = Arc::new(SiteState { config, limits, reading: 0, lasting });
         *state.lasting.current() = Arc::downgrade(&state);
         state
@@ -233,7 +238,12 @@ impl SiteState {
 }
 
 impl Lasting {
-    fn new(config: &Config, clock: Clock, cluster: Option<Arc<dyn Cluster>>) -> Lasting {
+    fn new(
+        config: &Config,
+        clock: Clock,
+        cluster: Option<Arc<dyn Cluster>>,
+        is_door: bool,
+    ) -> Lasting {
         let limits = &config.limits;
         let pages_bytes = config.memory_bytes - SiteState::files_bytes(config);
         let mut store_limits = page_store::Limits::new(pages_bytes);
@@ -263,6 +273,7 @@ impl Lasting {
             name: page_store::Site(0),
             leases,
             clock,
+            exporter: config.traces.as_ref().filter(|_| is_door).map(Exporter::new),
             pending: Arc::default(),
             leaving: Leaving::default(),
             current_reading: AtomicU64::new(0),

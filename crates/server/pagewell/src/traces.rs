@@ -23,7 +23,7 @@ pub use export::{Exporter, run};
 pub use traceparent::{Sampled, TraceParent};
 
 use crate::client::Visitor;
-use crate::site::Site;
+use crate::site_state::SiteState;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;
 use span::{Kind, Span};
@@ -43,7 +43,7 @@ struct InHand {
     parent: Option<u64>,
     /// The vendor-specific part of the context.
     state: Option<HeaderValue>,
-    site: Arc<Site>,
+    site: Arc<SiteState>,
     begun: Instant,
     told: Mutex<Told>,
 }
@@ -68,7 +68,7 @@ impl Trace {
     /// Starts the trace of a request that arrived at the default site `door`. `None` if tracing is
     /// disabled. Only a trusted proxy's context is used, for the parent span and for whether the trace
     /// is sampled.
-    pub fn of<B>(door: &Arc<Site>, request: &Request<B>, visitor: &Visitor) -> Option<Trace> {
+    pub fn of<B>(door: &Arc<SiteState>, request: &Request<B>, visitor: &Visitor) -> Option<Trace> {
         let exporter = door.exporter.as_ref()?;
         let headers = request.headers();
         let given = match visitor.believed {
@@ -201,7 +201,11 @@ impl Waits {
 
 /// Replaces the client's trace context in a request to the origin by Pagewell's, or removes it. If
 /// tracing is disabled, the context is forwarded unchanged.
-pub fn in_request(site: &Site, headers: &mut HeaderMap, trace: Option<&Trace>) -> Option<Asked> {
+pub fn in_request(
+    site: &SiteState,
+    headers: &mut HeaderMap,
+    trace: Option<&Trace>,
+) -> Option<Asked> {
     site.config.traces.as_ref()?;
     headers.remove(TRACE_PARENT);
     headers.remove(TRACE_STATE);
@@ -214,7 +218,7 @@ pub fn in_request(site: &Site, headers: &mut HeaderMap, trace: Option<&Trace>) -
 }
 
 /// Removes trace contexts from a response, because it may be stored and sent to other clients.
-pub fn out_of_response(site: &Site, headers: &mut HeaderMap) {
+pub fn out_of_response(site: &SiteState, headers: &mut HeaderMap) {
     if site.config.traces.is_some() {
         OF_CONTEXTS.iter().for_each(|name| drop(headers.remove(*name)));
     }

@@ -22,8 +22,8 @@ pub mod text;
 
 pub use lists::{changes, offenders, tag};
 
+use crate::client::Besides;
 use crate::client::{SaidBy, Visitor};
-use crate::origin::Besides;
 use crate::page_name::PATH_OR_URL;
 use crate::site::Site;
 use crate::target::Target;

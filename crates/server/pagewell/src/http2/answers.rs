@@ -9,7 +9,7 @@ use super::reader::Request;
 use crate::client::Visitor;
 use crate::exchange;
 use crate::front::logged::{Lines, Said};
-use crate::hits::{Hit, Hits};
+use crate::hit::{Hit, Hits};
 use crate::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;

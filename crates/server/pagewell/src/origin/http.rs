@@ -10,9 +10,10 @@
 use super::places::Places;
 use super::strict::{Reuse, StrictConnector};
 use super::{
-    Besides, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
     log_failure,
 };
+use crate::client::Besides;
 use crate::config::Config;
 use crate::litespeed;
 use crate::propagation::Propagation;

@@ -13,16 +13,16 @@ pub mod php_fpm;
 pub mod places;
 pub(crate) mod socket;
 mod strict;
+mod understand;
 
-use crate::access_log::Spent;
-use crate::codings::Understanding;
+pub use understand::{Understanding, may_be_understood};
+
+use crate::client::Besides;
 use crate::config::{Config, OriginConfig};
-use crate::in_flight::Interims;
 use crate::propagation::Propagation;
 use crate::refusal::Refusal;
 use crate::routes::Script;
 use crate::spool::Spool;
-use crate::traces::Trace;
 use crate::trailers::Trailers;
 use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
@@ -102,21 +102,6 @@ impl Reached {
     pub fn was_too_long(&self) -> bool {
         self.0.too_long.load(Ordering::Relaxed)
     }
-}
-
-/// Messages that the client accepts in addition to the response (HTTP origins only), and measurements
-/// of the request.
-#[derive(Clone, Debug, Default)]
-pub struct Besides {
-    /// The sender of interim responses. `None` if they cannot be sent: in HTTP/1.0, and in HTTP/2,
-    /// where hyper does not support it.
-    pub interims: Option<Interims>,
-    /// Whether the client accepts trailers.
-    pub trailers: Trailers,
-    /// Adds up the time that the origin takes, if it is needed.
-    pub spent: Option<Spent>,
-    /// The request's trace, if requests are traced.
-    pub trace: Option<Trace>,
 }
 
 /// Why the origin gave no response.

@@ -1,7 +1,7 @@
 //! Which form of a page answers a request: the header section, the content coding, and how many bytes of content.
 //! One function for plain hits, which are written as the page was laid out, and for all other answers (`serve`).
 //!
-//! Pure, and allocates nothing. What kind of answer it is (200, 206, 304, 412 or 416) has been decided before, by
+//! Pure, and allocates nothing. The kind of answer (200, 206, 304, 412 or 416) has been decided before, by
 //! `http_cache`.
 
 use super::{Form, ReadPage, SharedPage};

@@ -8,7 +8,7 @@ use super::span::{self, Span};
 use super::traceparent::{Sampled, TraceParent};
 use crate::config;
 use crate::counters::Counters;
-use crate::site::Site;
+use crate::site_state::SiteState;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
@@ -90,7 +90,7 @@ impl Exporter {
 }
 
 /// Sends spans until [`Exporter::end`] is called, and then the remaining ones.
-pub async fn run(site: Arc<Site>) {
+pub async fn run(site: Arc<SiteState>) {
     let Some(exporter) = &site.exporter else { return };
     let waiting = exporter.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut waiting) = waiting else { return };

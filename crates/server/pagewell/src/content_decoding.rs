@@ -1,96 +1,19 @@
-//! Decompresses responses of an origin that compresses although the request did not allow it. The
-//! content is decompressed while it is received and then treated like any other.
+//! Decoding of compressed content: gzip, Brotli and zstd, piece by piece or as a whole, with bounds on the result.
 //!
-//! Bounds: the output for one input piece (a decompression bomb counts as an invalid response), and the
-//! zstd window (RFC 9659: 8 MiB). Content that ends before its compressed stream ends is incomplete,
-//! even if the message is complete.
+//! Pure: bytes in, bytes out. Which responses are decoded is decided elsewhere (`origin::understand`).
+//! Sources: RFC 9110 section 8.4.1 (content codings), RFC 7932 (Brotli), RFC 8878 (zstd).
 
-use crate::origin::{OriginBody, OriginResponse};
-use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
-use http::HeaderMap;
-use http_cache::Failure;
-use http_cache::codings::{Coding, Encoded, encoded};
+use http_cache::codings::Coding;
 use std::io::{self, Write};
 use zstd::stream::raw::{self, InBuffer, Operation, OutBuffer};
 
 /// How many bytes are passed to a decoder at a time.
-const PIECE_BYTES: usize = 4 << 10;
+pub const PIECE_BYTES: usize = 4 << 10;
 /// Maximum output for one such piece, in bytes: 1,024 times the input, about gzip's maximum ratio.
 const GROWN_BYTES: usize = PIECE_BYTES * 1_024;
 /// The largest window of a zstd frame that is accepted, as a power of two (RFC 9659 section 3).
 const ZSTD_WINDOW_BITS: u32 = 23;
-
-/// The coding to decode, if the response has a single known one and may be transformed. With
-/// `no-transform` or a digest of the content it is forwarded unchanged (RFC 9110 section 7.7, RFC
-/// 9530).
-pub fn may_be_understood(response: &OriginResponse) -> Option<Coding> {
-    let Encoded::In(coding) = encoded(&response.headers) else { return None };
-    if response.status.as_u16() == 206 || is_sealed(&response.headers) {
-        return None;
-    }
-    Some(coding)
-}
-
-fn is_sealed(headers: &HeaderMap) -> bool {
-    let digest = ["content-digest", "content-md5", "digest"];
-    digest.iter().any(|name| headers.contains_key(*name))
-        || headers.get_all(http::header::CACHE_CONTROL).iter().any(|line| {
-            let line = line.as_bytes().to_ascii_lowercase();
-            line.split(|byte| *byte == b',').any(|word| word.trim_ascii() == b"no-transform")
-        })
-}
-
-/// An origin's content that is decompressed while it is read.
-pub struct Understanding {
-    /// The origin's content, still compressed.
-    pub body: OriginBody,
-    decoder: Option<Decoder>,
-    /// Received bytes that have not been decoded yet.
-    left: Bytes,
-}
-
-impl Understanding {
-    /// Decodes `body`, which is in the coding `coding`.
-    pub fn new(body: OriginBody, coding: Coding) -> Understanding {
-        Understanding { body, decoder: Decoder::new(coding).ok(), left: Bytes::new() }
-    }
-
-    /// The next piece of decoded content. `None` at the end of the message, where the compressed stream
-    /// must end, too.
-    ///
-    /// # Errors
-    /// The response was cut off, does not match its `Content-Encoding`, or decompresses to too many
-    /// bytes.
-    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
-        loop {
-            while !self.left.is_empty() {
-                let piece = self.left.split_to(self.left.len().min(PIECE_BYTES));
-                match self.decoder.as_mut().map(|decoder| decoder.feed(&piece)) {
-                    Some(Ok(out)) if out.is_empty() => {}
-                    Some(Ok(out)) => return Some(Ok(out.into())),
-                    Some(Err(_)) | None => return self.broken(),
-                }
-            }
-            // Boxed, because to the compiler the future of `body` may contain this one.
-            match Box::pin(self.body.next()).await {
-                Some(Ok(bytes)) => self.left = bytes,
-                Some(Err(failure)) => return Some(Err(failure)),
-                None => match self.decoder.take().map(Decoder::end) {
-                    Some(Ok(out)) if !out.is_empty() => return Some(Ok(out.into())),
-                    Some(Err(_)) => return self.broken(),
-                    Some(Ok(_)) | None => return None,
-                },
-            }
-        }
-    }
-
-    fn broken(&mut self) -> Option<Result<Bytes, Failure>> {
-        tracing::error!(event = "origin-invalid", reason = "content-encoding");
-        self.decoder = None;
-        Some(Err(Failure::InvalidResponse))
-    }
-}
 
 /// Collects a decoder's output, up to a maximum size.
 #[derive(Default)]
@@ -110,7 +33,10 @@ impl Write for Sink {
     }
 }
 
-enum Decoder {
+/// Decodes content piece by piece.
+pub struct Decoder(Inner);
+
+enum Inner {
     Gzip(Box<MultiGzDecoder<Sink>>),
     Brotli(Box<brotli::DecompressorWriter<Sink>>),
     Zstd { decoder: raw::Decoder<'static>, begun: Begun },
@@ -124,35 +50,42 @@ enum Begun {
 }
 
 impl Decoder {
-    fn new(coding: Coding) -> io::Result<Decoder> {
-        Ok(match coding {
-            Coding::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(Sink::default()))),
+    /// A decoder for this coding.
+    ///
+    /// # Errors
+    /// The library refuses its settings.
+    pub fn new(coding: Coding) -> io::Result<Decoder> {
+        Ok(Decoder(match coding {
+            Coding::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(Sink::default()))),
             Coding::Brotli => {
                 let decoder = brotli::DecompressorWriter::new(Sink::default(), PIECE_BYTES);
-                Decoder::Brotli(Box::new(decoder))
+                Inner::Brotli(Box::new(decoder))
             }
             Coding::Zstd => {
                 let mut decoder = raw::Decoder::new()?;
                 let most = zstd::zstd_safe::DParameter::WindowLogMax(ZSTD_WINDOW_BITS);
                 decoder.set_parameter(most)?;
-                Decoder::Zstd { decoder, begun: Begun::Nothing }
+                Inner::Zstd { decoder, begun: Begun::Nothing }
             }
-        })
+        }))
     }
 
     /// Decodes the next bytes, and returns the output.
-    fn feed(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
-        match self {
-            Decoder::Gzip(decoder) => {
+    ///
+    /// # Errors
+    /// The content is not in this coding, or the output grows beyond 1,024 times the input.
+    pub fn feed(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
+        match &mut self.0 {
+            Inner::Gzip(decoder) => {
                 decoder.write_all(piece)?;
                 decoder.flush()?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Decoder::Brotli(decoder) => {
+            Inner::Brotli(decoder) => {
                 decoder.write_all(piece)?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Decoder::Zstd { decoder, begun } => {
+            Inner::Zstd { decoder, begun } => {
                 let (mut sink, mut room) = (Sink::default(), vec![0; 32 << 10]);
                 let mut input = InBuffer::around(piece);
                 loop {
@@ -170,18 +103,21 @@ impl Decoder {
     }
 
     /// Finishes decoding, and returns the remaining output.
-    fn end(self) -> io::Result<Vec<u8>> {
-        match self {
-            Decoder::Gzip(mut decoder) => {
+    ///
+    /// # Errors
+    /// The content ends too early.
+    pub fn end(self) -> io::Result<Vec<u8>> {
+        match self.0 {
+            Inner::Gzip(mut decoder) => {
                 decoder.try_finish()?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Decoder::Brotli(mut decoder) => {
+            Inner::Brotli(mut decoder) => {
                 decoder.close()?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Decoder::Zstd { begun: Begun::Frame, .. } => Err(io::ErrorKind::UnexpectedEof.into()),
-            Decoder::Zstd { .. } => Ok(Vec::new()),
+            Inner::Zstd { begun: Begun::Frame, .. } => Err(io::ErrorKind::UnexpectedEof.into()),
+            Inner::Zstd { .. } => Ok(Vec::new()),
         }
     }
 }
@@ -205,8 +141,8 @@ pub fn whole(coding: Coding, coded: &[u8], most: usize) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::make;
     use super::*;
+    use crate::content_encoding::make;
 
     #[test]
     fn content_that_ends_too_early_or_is_not_what_it_says_is_refused() {

@@ -96,7 +96,7 @@ fn window_bits(bytes: usize) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::understand::whole;
+    use crate::content_decoding::whole;
     use super::*;
 
     fn text() -> Vec<u8> {

@@ -10,18 +10,14 @@
 //!
 //! A file of the document root that was found a moment ago is sent the same way, where no page is.
 
-mod hit;
-
-pub use hit::{After, Hit};
-
+use super::read::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
+use super::send::{After, Chosen, Held, Hit, Plain};
 use crate::codings;
 use crate::lookup::{self, StoredPages};
 use crate::page::{ReadPage, Section, SharedPage, select};
-use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
 use crate::request_fields::AllAsSent;
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
-use hit::{Chosen, Held, Plain};
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestView};
 use std::borrow::Cow;
@@ -85,7 +81,7 @@ impl Hits {
             }
         }
         let mut places = std::mem::take(&mut self.places);
-        let found = plain_head::read(bytes, &self.site.limits, &mut places)
+        let found = read::read(bytes, &self.site.limits, &mut places)
             .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
         self.places = places;
         match found {

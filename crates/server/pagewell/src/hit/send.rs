@@ -5,9 +5,9 @@
 //! It goes by the version that was asked in, and says of the connection what that does not say by itself
 //! (RFC 9112 section 9.3).
 
+use super::read::PlainVersion;
 use crate::access_log::{FILE, HIT, Outcome};
 use crate::page::{Form, Laid, ReadPage, Section, SharedPage};
-use crate::plain_head::PlainVersion;
 use crate::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
