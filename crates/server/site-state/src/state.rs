@@ -9,14 +9,14 @@
 use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::config::{Config, Limits};
+use config::{Config, Limits};
 use crate::counters::Counters;
 use crate::journal::Snapshots;
 use crate::memcached_leases::Leases;
 use crate::page::{self, StoredPage};
 use crate::pending_changes::PendingChanges;
 use crate::successor::{Leaving, SuccessorProcess};
-use crate::target::Target as UriTarget;
+use config::target::Target as UriTarget;
 use crate::terms::Terms;
 use crate::traces::Exporter;
 use crate::uncovered_tags::UncoveredTags;
@@ -74,7 +74,7 @@ pub struct Lasting {
     /// Where spans go, where requests are traced and this is the default site.
     pub exporter: Option<Exporter>,
     /// Whether this process still answers from memory, and which process does instead.
-    pub(crate) leaving: Leaving,
+    pub leaving: Leaving,
     /// The reading of the configuration that counts; `u64::MAX` once another process has the pages.
     current_reading: AtomicU64,
     /// The site by that reading. Guards that one value.

@@ -18,7 +18,7 @@ mod open;
 pub use files::{Files, Running};
 pub use open::Open;
 
-use crate::config;
+use config;
 use page_snapshot::Name;
 use page_store::Target;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};

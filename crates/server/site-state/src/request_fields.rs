@@ -5,8 +5,8 @@
 //! Sources: RFC 9110 section 7.6.1 (fields of a connection); RFC 3875 section 4.1.18 (names as variables).
 
 use crate::client::Visitor;
-use crate::steering_fields::is_from_clients;
-use crate::target::Target;
+use config::steering_fields::is_from_clients;
+use config::target::Target;
 use http::{HeaderMap, Method};
 use http_cache::{Fields, RequestFacts, fields};
 use site_rules::RequestView;

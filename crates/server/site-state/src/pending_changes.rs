@@ -15,7 +15,7 @@
 
 use crate::journal::{InHand, Snapshots};
 use crate::propagation::Propagation;
-use crate::site_state::SiteState;
+use crate::SiteState;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,11 +38,11 @@ pub struct PendingChange {
 }
 
 /// One of the operations that [`PendingChanges`] counts.
-pub(crate) struct Counted(Arc<PendingChanges>);
+pub struct Counted(Arc<PendingChanges>);
 
 impl PendingChanges {
     /// Counts one more; `None` where none may begin any more.
-    pub(crate) fn begin(self: &Arc<PendingChanges>) -> Option<Counted> {
+    pub fn begin(self: &Arc<PendingChanges>) -> Option<Counted> {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         // Where it may not begin, the drop takes back what was added.
         let counted = Counted(self.clone());

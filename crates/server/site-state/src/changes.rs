@@ -17,7 +17,7 @@
 
 use crate::page::StoredPage;
 use crate::runtime::off_the_way;
-use crate::site_state::SiteState;
+use crate::SiteState;
 use crate::successor::Handed;
 use crate::terms::SearchedPages;
 use crate::why::{Cause, Telling};
@@ -34,7 +34,7 @@ pub struct Changes<'s> {
 impl<'s> Changes<'s> {
     /// The changes of this site.
     #[inline]
-    pub(crate) fn of(site: &'s SiteState) -> Changes<'s> {
+    pub fn of(site: &'s SiteState) -> Changes<'s> {
         Changes { site }
     }
 

@@ -8,7 +8,7 @@
 //! the owner may read or write the files.
 
 use super::open::BYTES_MAX;
-use crate::config;
+use config;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};

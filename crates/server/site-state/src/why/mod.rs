@@ -24,7 +24,7 @@ pub use offenders::Offenders;
 pub use telling::Telling;
 
 use crate::page::SharedPage;
-use crate::target::Target;
+use config::target::Target;
 use changes::Changes;
 use memory::{Comparison, Memory};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

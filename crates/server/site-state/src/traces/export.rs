@@ -6,9 +6,9 @@
 
 use super::span::{self, Span};
 use super::traceparent::{Sampled, TraceParent};
-use crate::config;
+use config;
 use crate::counters::Counters;
-use crate::site_state::SiteState;
+use crate::SiteState;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};

@@ -23,7 +23,7 @@ pub use export::{Exporter, run};
 pub use traceparent::{Sampled, TraceParent};
 
 use crate::client::Visitor;
-use crate::site_state::SiteState;
+use crate::SiteState;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;
 use span::{Kind, Span};

@@ -248,7 +248,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Target;
+    use config::target::Target;
 
     fn render(memory: &mut Memory, key: &str, outcome: Outcome) -> Comparison {
         render_with(memory, key, outcome, Vec::new())

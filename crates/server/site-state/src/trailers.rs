@@ -6,7 +6,7 @@
 //! always dropped. The reason: some software treats trailers as header fields, so an attacker could
 //! inject such fields.
 
-use crate::steering_fields::{is_plain, is_steering};
+use config::steering_fields::{is_plain, is_steering};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::fields;
 

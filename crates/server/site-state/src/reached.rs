@@ -116,7 +116,7 @@ impl Reached {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::table::LIMITS;
+    use config::table::LIMITS;
     use std::collections::BTreeSet;
 
     #[test]

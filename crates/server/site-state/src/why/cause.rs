@@ -4,7 +4,7 @@
 //! other processes receive the change.
 
 use super::shown::{cut, masked};
-use crate::config::STREAM;
+use config::STREAM;
 use serde_json::{Value, json};
 
 /// The most tables of one transaction that are named.

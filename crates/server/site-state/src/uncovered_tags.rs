@@ -6,7 +6,7 @@
 //!
 //! Lock: that of the list, for a look and an insertion; no other is taken under it.
 
-use crate::config::Database;
+use config::Database;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
