@@ -11,7 +11,6 @@ pub mod connection;
 pub mod constant_time;
 pub mod content_encoding;
 pub mod control;
-pub mod database;
 pub mod deadline;
 pub mod doctor;
 pub mod esi;
@@ -57,11 +56,9 @@ pub mod switch;
 pub mod take_over;
 pub mod tls;
 pub mod top;
-mod unix_socket;
 pub mod unused;
 pub mod upload;
 pub mod wake;
-mod watched;
 pub mod writes;
 
 pub use ::config;
@@ -69,6 +66,7 @@ pub use ::config::{
     access_log_format, log, networks, nginx_config, options, percent_encoding, steering_fields,
     target,
 };
+pub use ::change_sources as database;
 pub use ::site_state;
 pub use ::site_state::{
     changes, client, clock, cluster, content_decoding, counters, journal, let_go, memcached_keys, memcached_leases, page,

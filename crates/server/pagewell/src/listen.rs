@@ -24,7 +24,7 @@ use crate::proxy_protocol::{self, Refused, Said, Step};
 use crate::reached::Limit;
 use crate::site::Site;
 use crate::tls::Tls;
-use crate::watched::watched;
+use sockets::watched;
 use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use site_rules::Peer;

@@ -8,7 +8,7 @@
 //! Nothing waits on an unregistered socket: the first read or write that would block registers it. It
 //! stays registered.
 
-use crate::unix_socket::UnixSocket;
+use sockets::UnixSocket;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use std::io::{self, IoSlice, Write};

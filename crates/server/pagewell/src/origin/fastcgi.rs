@@ -13,7 +13,7 @@ mod stdin;
 
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
-use super::socket::Socket;
+use sockets::Socket;
 use super::{
     Ended, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
     log_failure,

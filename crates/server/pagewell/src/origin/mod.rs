@@ -11,7 +11,6 @@ mod held;
 pub mod http;
 pub mod php_fpm;
 pub mod places;
-pub(crate) mod socket;
 mod strict;
 mod understand;
 

@@ -5,7 +5,7 @@
 //! everything cannot cause a deadlock.
 
 use super::RequestContent;
-use crate::origin::socket::Socket;
+use sockets::Socket;
 use bytes::{Buf, Bytes, BytesMut};
 use fastcgi::{STDIN_END, split_stdin};
 use http_body_util::BodyExt;

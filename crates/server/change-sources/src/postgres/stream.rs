@@ -15,8 +15,8 @@ use super::catalogue::{self, Catalogue};
 use super::connection::Connection;
 use super::setup;
 use super::touch::{Definitions, Tables};
-use crate::config::{Database, DatabaseKind, Replication};
-use crate::database::source::{
+use config::{Database, DatabaseKind, Replication};
+use crate::source::{
     self, Aim, Broken, Connected, Failed, Forget, Made, Mark, Position, Read, Seen, Then,
     Transaction,
 };

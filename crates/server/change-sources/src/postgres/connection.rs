@@ -6,9 +6,9 @@
 //! continues without it. Source: PostgreSQL's manual, "SSL Session Encryption". Not here: the
 //! transport (`link`).
 
-use crate::config::{self, DatabaseServer, Place};
-use crate::database::link::{Link, within};
-use crate::database::source::Failed;
+use config::{self, DatabaseServer, Place};
+use crate::link::{Link, within};
+use crate::source::Failed;
 use bytes::BytesMut;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::frame::{Frame, FrameReader};

@@ -19,12 +19,12 @@ use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
-use crate::config::DatabaseKind;
-use crate::runtime::off_the_way;
-use crate::site_state::SiteState;
-use crate::terms::Look;
-use crate::why::Cause;
-use crate::why::shown::cut;
+use config::DatabaseKind;
+use site_state::runtime::off_the_way;
+use site_state::SiteState;
+use site_state::terms::Look;
+use site_state::why::Cause;
+use site_state::why::shown::cut;
 use change_feed::Touched;
 use page_store::{Opened, Target};
 use std::sync::Arc;

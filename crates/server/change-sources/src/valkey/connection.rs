@@ -4,9 +4,9 @@
 //! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
 //! transport (`link`).
 
-use crate::config::{DatabaseServer, Place};
-use crate::database::link::{Link, within};
-use crate::database::source::Failed;
+use config::{DatabaseServer, Place};
+use crate::link::{Link, within};
+use crate::source::Failed;
 use bytes::BytesMut;
 use std::io;
 use std::time::Duration;

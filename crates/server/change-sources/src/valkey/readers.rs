@@ -9,7 +9,7 @@
 //! (`others`).
 
 use super::words::own;
-use crate::config::{Database, OnLag};
+use config::{Database, OnLag};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -353,7 +353,7 @@ mod tests {
     fn stream() -> Arc<Database> {
         let text = "site.origin = \"http://127.0.0.1:1\"\nstream.url = \"redis://localhost\"";
         let file = toml::from_str(text).expect("a configuration");
-        crate::config::resolve(&file).expect("it can be used").stream.expect("a stream")
+        config::resolve(&file).expect("it can be used").stream.expect("a stream")
     }
 
     #[test]

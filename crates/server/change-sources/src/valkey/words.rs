@@ -13,7 +13,7 @@
 //! An entry that cannot be parsed, or names nothing, means every page, because some change was
 //! published. Nodes of different versions may read the same stream.
 
-use crate::page_name::{path_and_query as named_page, prefix as named_prefix};
+use site_state::page_name::{path_and_query as named_page, prefix as named_prefix};
 use page_store::{Strength, Target};
 use site_rules::KeyForm;
 use std::hash::{BuildHasher, RandomState};

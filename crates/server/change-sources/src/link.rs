@@ -11,8 +11,8 @@
 //! part of each database's protocol.
 
 use super::source::Failed;
-use crate::config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
-use crate::origin::socket::Socket;
+use config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
+use sockets::Socket;
 use bytes::BytesMut;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -13,10 +13,10 @@
 use super::Feed;
 use super::barrier::count_lag;
 use super::source::Position;
-use crate::config::OnLag;
-use crate::site_state::SiteState;
-use crate::why::Cause;
-use crate::why::shown::cut;
+use config::OnLag;
+use site_state::SiteState;
+use site_state::why::Cause;
+use site_state::why::shown::cut;
 use page_store::{Opened, Target};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -13,7 +13,7 @@
 
 use super::valkey::Heard;
 use super::{mariadb, postgres, valkey};
-use crate::config::{Database, DatabaseKind, DatabaseServer};
+use config::{Database, DatabaseKind, DatabaseServer};
 use ::valkey::Place;
 use change_feed::schema::Schema;
 use change_feed::{CheckError, Touched};

@@ -5,7 +5,7 @@
 //! REFERENTIAL_CONSTRAINTS". Foreign keys between databases are not followed.
 
 use super::connection::Connection;
-use crate::database::source::Failed;
+use crate::source::Failed;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };

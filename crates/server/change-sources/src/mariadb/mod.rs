@@ -18,7 +18,7 @@ pub use stream::{Stream, connect};
 pub use touch::Tables;
 
 use super::source::{Failed, Mark, Position, Seen};
-use crate::config::DatabaseServer;
+use config::DatabaseServer;
 use change_feed::schema::Schema;
 use connection::Connection;
 use mysql_replication::position::{FilePosition, GtidList};

@@ -16,8 +16,8 @@
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
-use crate::config::{Database, Manage, Replication};
-use crate::database::source::{Aim, Broken, Then, Warning};
+use config::{Database, Manage, Replication};
+use crate::source::{Aim, Broken, Then, Warning};
 use postgres_replication::message::Identity;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::query::{Rows, identifier, literal};

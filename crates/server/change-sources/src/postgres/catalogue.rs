@@ -7,7 +7,7 @@
 //! PostgreSQL's manual, "System Catalogs". Not here: when the catalogue is queried.
 
 use super::connection::Connection;
-use crate::database::source::Failed;
+use crate::source::Failed;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };

@@ -4,8 +4,8 @@
 //!
 //! All I/O is non-blocking.
 
-use crate::config::Address;
-use crate::unix_socket::UnixSocket;
+use config::Address;
+use crate::UnixSocket;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};

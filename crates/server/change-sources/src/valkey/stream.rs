@@ -7,8 +7,8 @@
 use super::connection::{Connection, good};
 use super::readers::{self, Own};
 use super::words;
-use crate::config::{Database, DatabaseKind, SharedStream};
-use crate::database::source::{
+use config::{Database, DatabaseKind, SharedStream};
+use crate::source::{
     self, Aim, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
 };
 use std::collections::VecDeque;

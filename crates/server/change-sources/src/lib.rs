@@ -13,7 +13,6 @@
 //! | `progress` | the positions up to which changes are applied, and settled |
 //! | `settle` | queries which transactions are visible to all readers, and settles changes |
 //! | `gate` | stops storing pages while a database is not followed, or lags too far |
-//! | `unheard` | uncovered tags: tags of pages that no rule can produce |
 //! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
 //! | `barrier` | holds the response to a write until its changes are applied |
 //!
@@ -34,17 +33,17 @@ mod settle;
 mod source;
 mod valkey;
 
-pub(crate) use link::client as tls_client;
+pub use link::client as tls_client;
 
 pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
 pub use valkey::Others;
 
-use crate::cluster::Cluster;
-use crate::config::{Config, Database};
-use crate::phase::{Phase, Told};
-use crate::site_state::SiteState;
+use site_state::cluster::Cluster;
+use config::{Config, Database};
+use site_state::phase::{Phase, Told};
+use site_state::SiteState;
 use barrier::{Asks, Questions};
 use follow::Follower;
 use gate::Gate;

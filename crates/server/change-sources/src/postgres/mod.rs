@@ -20,8 +20,8 @@ mod touch;
 pub use connection::Connection;
 pub use stream::{Stream, connect};
 
-use crate::config::DatabaseServer;
-use crate::database::source::{Failed, Position, Seen};
+use config::DatabaseServer;
+use crate::source::{Failed, Position, Seen};
 use change_feed::schema::Schema;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::login::Purpose;

@@ -8,8 +8,8 @@ use super::connection::Connection;
 use super::naming::{self, Naming};
 use super::schema::{self, Shapes};
 use super::touch::{self, Definitions, Tables};
-use crate::config::Database;
-use crate::database::source::{
+use config::Database;
+use crate::source::{
     self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
 };
 use change_feed::Touched;

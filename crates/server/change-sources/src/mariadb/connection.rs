@@ -4,9 +4,9 @@
 //! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
 //! proves knowledge of it. Not here: the transport (`link`).
 
-use crate::config::{self, DatabaseServer, Place};
-use crate::database::link::{Link, within};
-use crate::database::source::Failed;
+use config::{self, DatabaseServer, Place};
+use crate::link::{Link, within};
+use crate::source::Failed;
 use bytes::BytesMut;
 use mysql_replication::position::Start;
 use mysql_replication::wire::command;

@@ -13,8 +13,8 @@
 use super::Feed;
 use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
-use crate::site_state::SiteState;
-use crate::terms::Look;
+use site_state::SiteState;
+use site_state::terms::Look;
 use page_store::Opened;
 use std::collections::VecDeque;
 use std::sync::Arc;
