@@ -9,8 +9,8 @@
 use super::kept::Kept;
 use super::source::Position;
 use super::{ChangeSources, Feed};
-use site_state::propagation::Propagation;
 use site_state::SiteState;
+use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};

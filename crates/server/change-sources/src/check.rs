@@ -6,8 +6,8 @@
 //! printing.
 
 use super::source::{self, Aim, Left, Stream, Then};
-use config::{Config, Database, DatabaseServer};
 use config::options::Application;
+use config::{Config, Database, DatabaseServer};
 use std::sync::Arc;
 
 /// Tries to follow each database of a configuration. Returns one sentence for each setting that

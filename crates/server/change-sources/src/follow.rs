@@ -19,14 +19,14 @@ use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
+use change_feed::Touched;
 use config::DatabaseKind;
-use site_state::runtime::off_the_way;
+use page_store::{Opened, Target};
 use site_state::SiteState;
+use site_state::runtime::off_the_way;
 use site_state::terms::Look;
 use site_state::why::Cause;
 use site_state::why::shown::cut;
-use change_feed::Touched;
-use page_store::{Opened, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;

@@ -40,14 +40,14 @@ pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
 pub use valkey::Others;
 
-use site_state::cluster::Cluster;
-use config::{Config, Database};
-use site_state::phase::{Phase, Told};
-use site_state::SiteState;
 use barrier::{Asks, Questions};
+use config::{Config, Database};
 use follow::Follower;
 use gate::Gate;
 use progress::{Became, Forgotten, Progress};
+use site_state::SiteState;
+use site_state::cluster::Cluster;
+use site_state::phase::{Phase, Told};
 use source::{Aim, Position, Then};
 use std::fmt;
 use std::pin::Pin;

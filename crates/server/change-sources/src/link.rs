@@ -11,9 +11,8 @@
 //! part of each database's protocol.
 
 use super::source::Failed;
-use config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
-use sockets::Socket;
 use bytes::BytesMut;
+use config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -22,6 +21,7 @@ use rustls::{
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use sockets::Socket;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

@@ -13,9 +13,9 @@
 use super::Feed;
 use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
+use page_store::Opened;
 use site_state::SiteState;
 use site_state::terms::Look;
-use page_store::Opened;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

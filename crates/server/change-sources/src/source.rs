@@ -13,10 +13,10 @@
 
 use super::valkey::Heard;
 use super::{mariadb, postgres, valkey};
-use config::{Database, DatabaseKind, DatabaseServer};
 use ::valkey::Place;
 use change_feed::schema::Schema;
 use change_feed::{CheckError, Touched};
+use config::{Database, DatabaseKind, DatabaseServer};
 use mysql_replication::Landmark;
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Standing};
 use postgres_replication::position::Lsn;

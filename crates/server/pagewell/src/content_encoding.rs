@@ -96,8 +96,8 @@ fn window_bits(bytes: usize) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use crate::content_decoding::whole;
     use super::*;
+    use crate::content_decoding::whole;
 
     fn text() -> Vec<u8> {
         (0..2_000).flat_map(|n| format!("<p>line {n} of a page</p>\n").into_bytes()).collect()

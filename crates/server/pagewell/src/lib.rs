@@ -29,8 +29,6 @@ pub mod listen;
 pub mod litespeed;
 pub mod lookup;
 pub mod memcached;
-pub mod origin;
-pub mod pace;
 pub mod private;
 pub mod privileges;
 pub mod proxy_protocol;
@@ -41,7 +39,6 @@ pub mod render;
 pub mod request_head;
 pub mod response_spool;
 pub mod rewarm;
-pub mod routes;
 pub mod send_backlog;
 pub mod sendfile;
 pub mod serve;
@@ -50,26 +47,27 @@ pub mod service;
 pub mod site;
 pub mod sites;
 pub mod snapshot;
-pub mod spool;
 pub mod static_files;
 pub mod switch;
 pub mod take_over;
 pub mod tls;
 pub mod top;
 pub mod unused;
-pub mod upload;
 pub mod wake;
 pub mod writes;
 
+pub use ::change_sources as database;
 pub use ::config;
 pub use ::config::{
     access_log_format, log, networks, nginx_config, options, percent_encoding, steering_fields,
     target,
 };
-pub use ::change_sources as database;
+pub use ::origin;
+pub use ::origin::{pace, routes, spool, upload};
 pub use ::site_state;
 pub use ::site_state::{
-    changes, client, clock, cluster, content_decoding, counters, journal, let_go, memcached_keys, memcached_leases, page,
-    page_name, panics, pending_changes, per_address, phase, propagation, reached, refusal, request_fields, runtime,
-    successor, terms, traces, trailers, uncovered_tags, why,
+    changes, client, clock, cluster, content_decoding, counters, journal, let_go, memcached_keys,
+    memcached_leases, page, page_name, panics, pending_changes, per_address, phase, propagation,
+    reached, refusal, request_fields, runtime, successor, terms, traces, trailers, uncovered_tags,
+    why,
 };

@@ -21,7 +21,7 @@ use pagewell::clock::Clock;
 use pagewell::config::raw::{File, OneOrMany};
 use pagewell::config::{Limits, resolve};
 use pagewell::connection;
-use pagewell::origin::Besides;
+use pagewell::client::Besides;
 use pagewell::phase::Phase;
 use pagewell::request_head::{Framing, Inspection, inspect};
 use pagewell::server::Server;

@@ -15,9 +15,9 @@
 //! held between two steps: a render that began before step 1 is refused by the store (rule 1), a page that is
 //! stored between two steps is from after the change.
 
+use crate::SiteState;
 use crate::page::StoredPage;
 use crate::runtime::off_the_way;
-use crate::SiteState;
 use crate::successor::Handed;
 use crate::terms::SearchedPages;
 use crate::why::{Cause, Telling};

@@ -13,9 +13,9 @@
 //! while its `PendingChange` is held, or by the call that gives it back. So after [`PendingChanges::close`] has
 //! found none, no change is acknowledged.
 
+use crate::SiteState;
 use crate::journal::{InHand, Snapshots};
 use crate::propagation::Propagation;
-use crate::SiteState;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

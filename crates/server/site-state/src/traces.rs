@@ -22,8 +22,8 @@ mod traceparent;
 pub use export::{Exporter, run};
 pub use traceparent::{Sampled, TraceParent};
 
-use crate::client::Visitor;
 use crate::SiteState;
+use crate::client::Visitor;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;
 use span::{Kind, Span};

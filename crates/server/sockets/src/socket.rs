@@ -4,8 +4,8 @@
 //!
 //! All I/O is non-blocking.
 
-use config::Address;
 use crate::UnixSocket;
+use config::Address;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};

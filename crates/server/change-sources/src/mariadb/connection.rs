@@ -4,10 +4,10 @@
 //! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
 //! proves knowledge of it. Not here: the transport (`link`).
 
-use config::{self, DatabaseServer, Place};
 use crate::link::{Link, within};
 use crate::source::Failed;
 use bytes::BytesMut;
+use config::{self, DatabaseServer, Place};
 use mysql_replication::position::Start;
 use mysql_replication::wire::command;
 use mysql_replication::wire::greeting::{Flavour, Greeting};

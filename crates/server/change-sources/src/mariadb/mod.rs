@@ -18,8 +18,8 @@ pub use stream::{Stream, connect};
 pub use touch::Tables;
 
 use super::source::{Failed, Mark, Position, Seen};
-use config::DatabaseServer;
 use change_feed::schema::Schema;
+use config::DatabaseServer;
 use connection::Connection;
 use mysql_replication::position::{FilePosition, GtidList};
 use naming::Naming;

@@ -11,8 +11,8 @@
 //! MySQL.
 
 use super::connection::Connection;
-use config::{DatabaseServer, PositionBy};
 use crate::source::{Failed, Mark, Position, Seen};
+use config::{DatabaseServer, PositionBy};
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
 use mysql_replication::wire::greeting::Flavour;
 

@@ -8,12 +8,12 @@ use super::connection::Connection;
 use super::naming::{self, Naming};
 use super::schema::{self, Shapes};
 use super::touch::{self, Definitions, Tables};
-use config::Database;
 use crate::source::{
     self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
 };
 use change_feed::Touched;
 use change_feed::schema::Schema;
+use config::Database;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{

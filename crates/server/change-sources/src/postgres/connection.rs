@@ -6,10 +6,10 @@
 //! continues without it. Source: PostgreSQL's manual, "SSL Session Encryption". Not here: the
 //! transport (`link`).
 
-use config::{self, DatabaseServer, Place};
 use crate::link::{Link, within};
 use crate::source::Failed;
 use bytes::BytesMut;
+use config::{self, DatabaseServer, Place};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::frame::{Frame, FrameReader};
 use postgres_replication::wire::login::{

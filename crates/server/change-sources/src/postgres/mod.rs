@@ -20,9 +20,9 @@ mod touch;
 pub use connection::Connection;
 pub use stream::{Stream, connect};
 
-use config::DatabaseServer;
 use crate::source::{Failed, Position, Seen};
 use change_feed::schema::Schema;
+use config::DatabaseServer;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::login::Purpose;
 

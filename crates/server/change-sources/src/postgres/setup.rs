@@ -16,8 +16,8 @@
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
-use config::{Database, Manage, Replication};
 use crate::source::{Aim, Broken, Then, Warning};
+use config::{Database, Manage, Replication};
 use postgres_replication::message::Identity;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::query::{Rows, identifier, literal};

@@ -15,12 +15,12 @@ use super::catalogue::{self, Catalogue};
 use super::connection::Connection;
 use super::setup;
 use super::touch::{Definitions, Tables};
-use config::{Database, DatabaseKind, Replication};
 use crate::source::{
     self, Aim, Broken, Connected, Failed, Forget, Made, Mark, Position, Read, Seen, Then,
     Transaction,
 };
 use change_feed::{CheckError, Touched};
+use config::{Database, DatabaseKind, Replication};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::error::{ServerError, ServerErrorKind};
 use postgres_replication::wire::frame::Frame;

@@ -4,10 +4,10 @@
 //! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
 //! transport (`link`).
 
-use config::{DatabaseServer, Place};
 use crate::link::{Link, within};
 use crate::source::Failed;
 use bytes::BytesMut;
+use config::{DatabaseServer, Place};
 use std::io;
 use std::time::Duration;
 use valkey::{Place as Reached, Replies, Reply, authenticate, command, extent, fields, select};

@@ -7,10 +7,10 @@
 use super::connection::{Connection, good};
 use super::readers::{self, Own};
 use super::words;
-use config::{Database, DatabaseKind, SharedStream};
 use crate::source::{
     self, Aim, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
 };
+use config::{Database, DatabaseKind, SharedStream};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

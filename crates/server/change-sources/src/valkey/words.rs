@@ -13,9 +13,9 @@
 //! An entry that cannot be parsed, or names nothing, means every page, because some change was
 //! published. Nodes of different versions may read the same stream.
 
-use site_state::page_name::{path_and_query as named_page, prefix as named_prefix};
 use page_store::{Strength, Target};
 use site_rules::KeyForm;
+use site_state::page_name::{path_and_query as named_page, prefix as named_prefix};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use valkey::{Added, Entry};

@@ -6,10 +6,10 @@
 
 use super::span::{self, Span};
 use super::traceparent::{Sampled, TraceParent};
-use config;
-use crate::counters::Counters;
 use crate::SiteState;
+use crate::counters::Counters;
 use bytes::Bytes;
+use config;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;

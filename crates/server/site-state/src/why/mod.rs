@@ -24,8 +24,8 @@ pub use offenders::Offenders;
 pub use telling::Telling;
 
 use crate::page::SharedPage;
-use config::target::Target;
 use changes::Changes;
+use config::target::Target;
 use memory::{Comparison, Memory};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

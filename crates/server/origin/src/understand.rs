@@ -6,11 +6,11 @@
 //! even if the message is complete.
 
 use super::{OriginBody, OriginResponse};
-use crate::content_decoding::{Decoder, PIECE_BYTES};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_cache::Failure;
 use http_cache::codings::{Coding, Encoded, encoded};
+use site_state::content_decoding::{Decoder, PIECE_BYTES};
 
 /// The coding to decode, if the response has a single known one and may be transformed. With
 /// `no-transform` or a digest of the content it is forwarded unchanged (RFC 9110 section 7.7, RFC

@@ -19,8 +19,8 @@ mod resolved;
 pub use links::{LeadingOutside, leading_outside};
 pub use resolved::Resolved;
 
-use crate::config::{FilesConfig, SOURCES, Symlinks};
-use crate::percent_encoding::percent_decoded;
+use config::percent_encoding::percent_decoded;
+use config::{FilesConfig, SOURCES, Symlinks};
 use http_cache::Timestamp;
 use std::borrow::Cow;
 use std::ffi::OsStr;

@@ -13,16 +13,16 @@ mod whole;
 
 pub use whole::Room;
 
-use crate::config::Limits;
 use crate::pace::{Pace, Verdict};
-use crate::refusal::Refusal;
 use crate::spool::{Spool, Spooled};
-use crate::trailers::{Trailers, permitted_of_client};
 use bytes::Bytes;
+use config::Limits;
 use http::{HeaderMap, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use site_state::refusal::Refusal;
+use site_state::trailers::{Trailers, permitted_of_client};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};

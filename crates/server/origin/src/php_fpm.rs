@@ -9,8 +9,8 @@
 
 use super::child::end_with_us;
 use super::held::Held;
-use crate::config::OwnPhp;
-use crate::service::ENVIRONMENT;
+use crate::SERVICE_MANAGER_ENVIRONMENT;
+use config::OwnPhp;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -204,7 +204,7 @@ fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
     // A php-fpm with systemd support would otherwise report to Pagewell's service manager that it is
     // ready.
-    for name in ENVIRONMENT {
+    for name in SERVICE_MANAGER_ENVIRONMENT {
         command.env_remove(name);
     }
     // Pagewell's setting for huge pages does not suit PHP's workers, which are small and many.

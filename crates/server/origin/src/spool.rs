@@ -7,11 +7,11 @@
 //! request is refused with a specific reason, and a response waits for its client. Files are written
 //! and read in pieces, in the runtime's blocking threads.
 
-use crate::config::Config;
-use crate::refusal::Refusal;
 use bytes::Bytes;
+use config::Config;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
+use site_state::refusal::Refusal;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io;

@@ -5,31 +5,46 @@
 //! failure, and the response is never stored. Failures are expected results, for which the cache has
 //! rules (stale-if-error).
 
+mod announce;
 mod child;
 pub mod fastcgi;
 mod held;
 pub mod http;
+pub mod pace;
 pub mod php_fpm;
 pub mod places;
+pub mod routes;
+pub mod spool;
 mod strict;
 mod understand;
+pub mod upload;
 
 pub use understand::{Understanding, may_be_understood};
 
-use crate::client::Besides;
-use crate::config::{Config, OriginConfig};
-use crate::propagation::Propagation;
-use crate::refusal::Refusal;
 use crate::routes::Script;
 use crate::spool::Spool;
-use crate::trailers::Trailers;
 use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
+use config::{Config, OriginConfig};
 use http_cache::{Failure, FieldUse};
+use site_state::client::Besides;
+use site_state::propagation::Propagation;
+use site_state::refusal::Refusal;
+use site_state::trailers::Trailers;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The environment variables of the service manager's protocol (`sd_notify`, `sd_listen_fds`), which are removed for processes that Pagewell starts.
+pub const SERVICE_MANAGER_ENVIRONMENT: [&str; 6] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+];
 
 /// A request to the origin.
 pub struct OriginRequest {
@@ -64,7 +79,7 @@ pub struct OriginRequest {
 
 impl OriginRequest {
     /// The requested URL: scheme, host, and path with query.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.host, self.target)
     }
 }

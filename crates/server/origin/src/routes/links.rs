@@ -5,7 +5,7 @@
 //! never served are ignored, because allowing their targets would change nothing.
 
 use super::{Below, Withheld, judge_target, unserved_in};
-use crate::config::FilesConfig;
+use config::FilesConfig;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -13,16 +13,12 @@ use super::{
     HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
     log_failure,
 };
-use crate::client::Besides;
-use crate::config::Config;
-use crate::litespeed;
-use crate::propagation::Propagation;
-use crate::reached::{Limit, Reached};
+use crate::announce;
 use crate::spool::Spool;
-use crate::trailers::{self, Trailers};
 use crate::upload::UploadFailed;
 use ::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri};
 use bytes::Bytes;
+use config::Config;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -30,6 +26,10 @@ use http_cache::Failure;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use site_state::client::Besides;
+use site_state::propagation::Propagation;
+use site_state::reached::{Limit, Reached};
+use site_state::trailers::{self, Trailers};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -198,7 +198,7 @@ impl HttpOrigin {
             .build()
             .map_err(|_| Failure::InvalidResponse)?;
         let mut headers = request.headers.clone();
-        litespeed::announce(request.litespeed, &mut headers);
+        announce::announce(request.litespeed, &mut headers);
         if let Ok(host) = HeaderValue::from_str(&request.host) {
             headers.insert(header::HOST, host);
         }

@@ -4,9 +4,9 @@
 //! Memory is released as soon as its content is on the disk, so many slow uploads leave room for short
 //! forms.
 
-use crate::refusal::Refusal;
 use crate::spool::{PIECE_BYTES, Spool, Spooled};
 use bytes::Bytes;
+use site_state::refusal::Refusal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -2,10 +2,10 @@
 //! Above these limits the origin counts as overloaded, and requests fail at once instead of
 //! accumulating. Each request holds a permit (a "place"), which is released when it is dropped.
 
-use crate::config::Limits;
-use crate::reached::{Limit, Reached};
 use crate::upload::Room;
+use config::Limits;
 use http_cache::Failure;
+use site_state::reached::{Limit, Reached};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

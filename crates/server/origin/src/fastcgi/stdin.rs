@@ -5,10 +5,10 @@
 //! everything cannot cause a deadlock.
 
 use super::RequestContent;
-use sockets::Socket;
 use bytes::{Buf, Bytes, BytesMut};
 use fastcgi::{STDIN_END, split_stdin};
 use http_body_util::BodyExt;
+use sockets::Socket;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;

@@ -13,20 +13,16 @@ mod stdin;
 
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
-use sockets::Socket;
 use super::{
     Ended, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
     log_failure,
 };
-use crate::config::{Address, Config};
-use crate::litespeed;
-use crate::propagation::Propagation;
-use crate::reached::{Limit, Reached};
-use crate::refusal::Refusal;
+use crate::announce;
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
+use config::{Address, Config};
 use fastcgi::{
     AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
     HeadLimits, HeadRefusal, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal,
@@ -34,6 +30,10 @@ use fastcgi::{
     StdinSent, cgi_params,
 };
 use http_cache::Failure;
+use site_state::propagation::Propagation;
+use site_state::reached::{Limit, Reached};
+use site_state::refusal::Refusal;
+use sockets::Socket;
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -267,7 +267,7 @@ impl FastCgi {
             ParamsLimits::default(),
         );
         let made = made.and_then(|mut params| {
-            litespeed::announce_to_script(request.litespeed, &request.headers, &mut params)?;
+            announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
             Ok(params)
         });
         made.map_err(|refused| match refused {

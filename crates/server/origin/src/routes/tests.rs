@@ -45,7 +45,7 @@ fn root(name: &str) -> Root {
     let config = FilesConfig {
         root: site.canonicalize().unwrap(),
         front_controller: "index.php".into(),
-        hidden: crate::config::HIDDEN.iter().map(|s| s.to_string()).collect(),
+        hidden: config::HIDDEN.iter().map(|s| s.to_string()).collect(),
         scripts: vec!["php".into()],
         indexes: FilesConfig::indexes_of(&["php".into()]),
         hides_libraries: true,
