@@ -10,10 +10,9 @@
 //!
 //! A file of the document root that was found a moment ago is sent the same way, where no page is.
 
-use super::read::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
-use super::send::{After, Chosen, Held, Hit, Plain};
+use super::read::{self, Asked, LineAt, Lines, PlainHead};
+use super::send::{Chosen, Held, Hit, Plain};
 use crate::codings;
-use crate::forward::AllAsSent;
 use crate::lookup::{self, StoredPages};
 use crate::page::{ReadPage, Section, SharedPage, select};
 use crate::site::Site;
@@ -47,15 +46,6 @@ struct Key {
     scheme: &'static str,
     /// The Host line that they were made from.
     host_line: Vec<u8>,
-}
-
-/// The scheme that a trusted proxy names in a single word; anything longer is not plain.
-fn plain_scheme(value: &[u8]) -> Option<&'static str> {
-    match value {
-        b"https" => Some("https"),
-        b"http" => Some("http"),
-        _ => None,
-    }
 }
 
 impl Hits {
@@ -102,7 +92,7 @@ impl Hits {
     }
 
     fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
-        let asked = self.read_lines(request)?;
+        let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
         self.key.write(asked.scheme, asked.host, request.target)?;
         let site = match self.site.neighbours.is_empty() {
             true => &self.site,
@@ -171,65 +161,6 @@ impl Hits {
         site.counters.files.add();
         Some((Held::File(file), asked.answered(form, (now, instant))))
     }
-
-    /// What the lines say; `None` when there is something among them that is not plain.
-    fn read_lines<'a>(&self, request: &PlainHead<'a>) -> Option<Asked<'a>> {
-        let kind = match request.method {
-            PlainMethod::Get => Method::Get,
-            PlainMethod::Head => Method::Head,
-        };
-        let mut facts = RequestFacts::new(kind);
-        let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
-        let (mut keeps, mut closes) = (request.version == PlainVersion::Http11, false);
-        for (name, value) in request.lines.iter() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            match name.len() {
-                // A second line is for the other reader to judge.
-                4 if is("host") && host.replace(value).is_some() => return None,
-                6 if is("expect") => return None,
-                6 if is("cookie") => has_cookies = true,
-                7 if is("upgrade") => return None,
-                // A crawler of LiteSpeed's plugins is told more than stands in a plain hit.
-                10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
-                10 if is("connection") => match value {
-                    // Both are for the other reader to judge.
-                    _ if closes => return None,
-                    _ if value.eq_ignore_ascii_case(b"keep-alive") => keeps = true,
-                    _ if value.eq_ignore_ascii_case(b"close") => closes = true,
-                    _ => return None,
-                },
-                // Whoever keeps a span of his own wants to see what is below it.
-                11 if self.believed == Peer::Trusted
-                    && is("traceparent")
-                    && self.site.config.traces.is_some() =>
-                {
-                    return None;
-                }
-                14 if is("content-length") => return None,
-                17 if is("transfer-encoding") => return None,
-                17 if self.believed == Peer::Trusted && is("x-forwarded-proto") => {
-                    if told_scheme.replace(plain_scheme(value)?).is_some() {
-                        return None;
-                    }
-                }
-                // Answered for its client alone, by the other reader.
-                _ if site_rules::reason_to_bypass(name, value).is_some() => return None,
-                _ => facts.read_line(name, value),
-            }
-        }
-        Some(Asked {
-            kind,
-            scheme: told_scheme.unwrap_or(self.scheme),
-            host: host?,
-            target: request.target,
-            // What `Connection` may say here names none.
-            fields: AllAsSent(request.lines),
-            facts,
-            has_cookies,
-            version: request.version,
-            after: if keeps && !closes { After::Stays } else { After::Ends },
-        })
-    }
 }
 
 impl Key {
@@ -253,19 +184,6 @@ impl Key {
     fn host(&self) -> Option<&str> {
         str::from_utf8(&self.bytes[self.scheme.len() + 3..self.origin_bytes]).ok()
     }
-}
-
-/// What a plain request asks for.
-struct Asked<'a> {
-    kind: Method,
-    scheme: &'static str,
-    host: &'a [u8],
-    target: &'a str,
-    fields: AllAsSent<Lines<'a>>,
-    facts: RequestFacts<'a>,
-    has_cookies: bool,
-    version: PlainVersion,
-    after: After,
 }
 
 impl Asked<'_> {
