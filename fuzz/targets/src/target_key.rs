@@ -4,7 +4,8 @@
 //! The data are a request target and a Host, one on each line.
 
 use http::{HeaderMap, HeaderValue, Uri, header};
-use pagewell::target::{Target, normal_host, write_plain_origin, write_plain_path};
+use pagewell::hit::find::{write_plain_origin, write_plain_path};
+use pagewell::target::{Target, normal_host};
 
 /// Makes the key in both ways.
 pub fn run(data: &[u8]) {

@@ -316,14 +316,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn poll_write_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let at_once = !self.writing.is_begun();
         while let State::Hit(hit) = &mut self.state {
-            let mut slices = [io::IoSlice::new(&[]); 3];
-            let written = if hit.left(&mut slices) {
-                // TLS keeps what the socket did not take; for a bare socket this is nothing.
-                Pin::new(&mut self.io).poll_flush(cx).map_ok(|()| None)
-            } else {
-                Pin::new(&mut self.io).poll_write_vectored(cx, &slices).map_ok(Some)
-            };
-            match written {
+            match hit.poll_write(&mut self.io, cx) {
                 Poll::Ready(Ok(None)) => {
                     self.writing.disarm();
                     if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
