@@ -92,7 +92,8 @@ impl Hits {
 
     fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
         let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
-        self.key.write(asked.scheme, asked.host, request.target)?;
+        let schemes = Schemes { target: asked.scheme, connection: self.scheme };
+        self.key.write(schemes, asked.host, request.target)?;
         let site = match self.site.neighbours.is_empty() {
             true => &self.site,
             false => self.site.for_host(self.key.host()?),
@@ -164,13 +165,14 @@ impl Hits {
 
 impl Key {
     /// Writes the key of a request in origin form; `None` for what only the other reader can judge.
-    fn write(&mut self, scheme: &'static str, host_line: &[u8], path: &str) -> Option<()> {
+    fn write(&mut self, schemes: Schemes, host_line: &[u8], path: &str) -> Option<()> {
+        let scheme = schemes.target;
         let known = self.origin_bytes > 0 && self.scheme == scheme && self.host_line == host_line;
         if known {
             self.bytes.truncate(self.origin_bytes);
         } else {
             self.origin_bytes = 0;
-            write_plain_origin(scheme, host_line, &mut self.bytes)?;
+            write_plain_origin(schemes, host_line, &mut self.bytes)?;
             self.origin_bytes = self.bytes.len();
             self.scheme = scheme;
             self.host_line.clear();
@@ -237,10 +239,28 @@ fn form(
     (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
 }
 
+/// The schemes of a request.
+#[derive(Clone, Copy)]
+pub struct Schemes {
+    /// That of the target URI: the connection's, or the one that a trusted proxy names.
+    pub target: &'static str,
+    /// That of the connection.
+    pub connection: &'static str,
+}
+
+impl Schemes {
+    /// Whether either is this one: then the host stands in the key without its usual port. A proxy that
+    /// terminates TLS may pass the `Host` of either side.
+    #[inline]
+    fn have(self, scheme: &str) -> bool {
+        self.target == scheme || self.connection == scheme
+    }
+}
+
 /// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
-/// bytes that [`Target::read`](crate::target::Target::read) and its `write_key` come to, without allocating. `None` for what
+/// bytes that [`Target::read`](crate::target::Target::read), `by_scheme` and `write_key` come to, without allocating. `None` for what
 /// only they can judge.
-pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
+pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
     let (name_part, port_part) = host.split_at(colon);
@@ -250,14 +270,14 @@ pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Optio
     }
     let port = match port_part {
         [] => &[][..],
-        b":80" if scheme == "http" => &[],
-        b":443" if scheme == "https" => &[],
+        b":80" if schemes.have("http") => &[],
+        b":443" if schemes.have("https") => &[],
         // Leading zeros and numbers beyond 65,535 are for the other reader.
         [b':', digits @ ..] if is_plain_port(digits) => port_part,
         _ => return None,
     };
     out.clear();
-    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(schemes.target.as_bytes());
     out.extend_from_slice(b"://");
     out.extend(name_part.iter().map(u8::to_ascii_lowercase));
     out.extend_from_slice(port);
@@ -287,14 +307,20 @@ mod tests {
     use crate::target::Target;
     use http::{HeaderMap, header};
 
-    fn key(uri: &str, host: Option<&str>) -> String {
+    const HTTP: Schemes = Schemes { target: "http", connection: "http" };
+
+    /// The key as `exchange` makes it.
+    fn key(uri: &str, host: &str, schemes: Schemes) -> String {
         let mut headers = HeaderMap::new();
-        if let Some(host) = host {
-            headers.insert(header::HOST, host.parse().unwrap());
-        }
-        let target = Target::read(&uri.parse().unwrap(), &headers, "fallback", "http");
+        headers.insert(header::HOST, host.parse().unwrap());
+        let uri = uri.parse().unwrap();
+        let target = Target::read(&uri, &headers, "fallback", schemes.connection).unwrap();
+        let target = match schemes.target == schemes.connection {
+            true => target,
+            false => target.by_scheme(schemes.target),
+        };
         let mut key = Vec::new();
-        target.unwrap().write_key(&mut key);
+        target.write_key(&mut key);
         String::from_utf8(key).unwrap()
     }
 
@@ -307,9 +333,9 @@ mod tests {
         for host in hosts {
             for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
                 let mut plain = Vec::new();
-                let written = write_plain_origin("http", host.as_bytes(), &mut plain);
+                let written = write_plain_origin(HTTP, host.as_bytes(), &mut plain);
                 if written.and_then(|()| write_plain_path(path, &mut plain)).is_some() {
-                    assert_eq!(key(path, Some(host)), String::from_utf8(plain).unwrap());
+                    assert_eq!(key(path, host, HTTP), String::from_utf8(plain).unwrap());
                 }
             }
         }
@@ -317,10 +343,25 @@ mod tests {
         {
             let mut plain = Vec::new();
             let host = format!("Example.org{port}");
-            let written = write_plain_origin("http", host.as_bytes(), &mut plain);
+            let written = write_plain_origin(HTTP, host.as_bytes(), &mut plain);
             assert_eq!(written.is_some(), is_plain, "{port}");
             assert!(!is_plain || write_plain_path("/a?b", &mut plain).is_some());
             assert!(!is_plain || plain == format!("http://example.org{port}/a?b").as_bytes());
+        }
+    }
+
+    #[test]
+    fn they_agree_behind_a_proxy_that_terminates_tls() {
+        for host in ["a", "a:80", "a:443", "a:8080", "A.b:80"] {
+            for connection in ["http", "https"] {
+                for target in ["http", "https"] {
+                    let (schemes, mut plain) = (Schemes { target, connection }, Vec::new());
+                    write_plain_origin(schemes, host.as_bytes(), &mut plain).unwrap();
+                    write_plain_path("/a", &mut plain).unwrap();
+                    let plain = String::from_utf8(plain).unwrap();
+                    assert_eq!(plain, key("/a", host, schemes), "over {connection}");
+                }
+            }
         }
     }
 }
