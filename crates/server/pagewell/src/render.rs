@@ -16,6 +16,7 @@ mod collect;
 mod fields;
 mod parts;
 mod revised;
+mod stale;
 mod superseded;
 mod told;
 mod turns;
@@ -23,6 +24,7 @@ mod understood;
 
 pub use fields::ExtraFields;
 pub use parts::Ranges;
+use stale::{on_failure, stale_on};
 pub use superseded::end_private_copies;
 use told::apart;
 pub use told::kept_for_owner;
@@ -34,9 +36,8 @@ use crate::exchange::{Visitor, decide_on};
 use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
-use crate::lookup;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, ttl_seconds};
+use crate::page::{ReadPage, SharedPage, StoredPage};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::routes::Script;
@@ -238,28 +239,6 @@ async fn rendered(
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
     apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
-}
-
-/// The answer when the origin failed: the old page where that is allowed, else an error.
-fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<ResponseBody> {
-    stale_on(site, ask, failure)
-        .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
-}
-
-/// RFC 5861 section 4, RFC 9111 section 4.2.4.
-fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
-    let fallback = ask.fallback.as_ref()?;
-    let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
-    let (plan, when) = (&ask.plan, (failure, now));
-    let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
-    site.counters.stale_hits.add();
-    let mut status = ask.status();
-    status.ttl_seconds = Some(ttl_seconds(fallback, now));
-    status.detail = Some(failure.as_str());
-    if let Failure::Status(code) = failure {
-        status.forward_status = Some(code);
-    }
-    Some(serve::page(&facts, fallback, answer, now, &status))
 }
 
 /// The right to render: with others waiting, or not.
