@@ -334,7 +334,7 @@ impl Render {
     fn unusable(self: Box<Self>) {
         let failure = Failure::InvalidResponse;
         self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
-        let response = on_failure(&self.site, &self.ask, failure);
+        let response = on_failure(&self.site, &self.ask, failure, self.recipient());
         self.give_up(response, Outcome::Failed(failure));
     }
 
@@ -417,7 +417,7 @@ impl Render {
         match unsent {
             Unsent::Failed(failure) => {
                 self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
-                let response = on_failure(&self.site, &self.ask, failure);
+                let response = on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, Outcome::Failed(failure));
             }
             other => {
@@ -466,7 +466,7 @@ impl Render {
         panics::may_happen(Place::Render);
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
-            if let Some(stale) = stale_on(&self.site, &self.ask, failure) {
+            if let Some(stale) = stale_on(&self.site, &self.ask, failure, self.recipient()) {
                 self.give_up(stale, Outcome::Failed(failure));
                 return Attempt::Done;
             }

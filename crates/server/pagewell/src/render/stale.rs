@@ -3,7 +3,7 @@
 //!
 //! Whether the page may be used is decided by `lookup::choose_on_failure`, at the time of the failure.
 
-use super::Ask;
+use super::{Ask, Render};
 use crate::body::ResponseBody;
 use crate::forward::{self, AsSent};
 use crate::lookup;
@@ -15,9 +15,33 @@ use http::Response;
 use http_cache::Failure;
 use std::sync::Arc;
 
+/// The recipient of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recipient {
+    /// A client that waits for it.
+    Client,
+    /// None: a refresh in the background has failed, and its answer is not sent or counted.
+    Nobody,
+}
+
+impl Render {
+    /// The recipient of this render's answer.
+    pub(super) fn recipient(&self) -> Recipient {
+        match self.answer.is_some() {
+            true => Recipient::Client,
+            false => Recipient::Nobody,
+        }
+    }
+}
+
 /// The answer when the origin failed: the old page where that is allowed, else an error.
-pub(super) fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<ResponseBody> {
-    stale_on(site, ask, failure)
+pub(super) fn on_failure(
+    site: &Arc<Site>,
+    ask: &Ask,
+    failure: Failure,
+    recipient: Recipient,
+) -> Response<ResponseBody> {
+    stale_on(site, ask, failure, recipient)
         .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
 }
 
@@ -26,12 +50,16 @@ pub(super) fn stale_on(
     site: &Arc<Site>,
     ask: &Ask,
     failure: Failure,
+    recipient: Recipient,
 ) -> Option<Response<ResponseBody>> {
     let fallback = ask.fallback.as_ref()?;
     let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
     let (plan, when) = (&ask.plan, (failure, now));
     let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
-    site.counters.stale_hits.add();
+    if recipient == Recipient::Client {
+        site.counters.stale_hits.add();
+        fallback.serve();
+    }
     let mut status = ask.status();
     status.ttl_seconds = Some(ttl_seconds(fallback, now));
     status.detail = Some(failure.as_str());
