@@ -32,10 +32,11 @@ use turns::Taken;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
-use crate::exchange::{Visitor, decide_on};
+use crate::exchange::Visitor;
 use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
+use crate::lookup::decide_on;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
 use crate::page::{ReadPage, SharedPage, StoredPage};
 use crate::panics::{self, Place};

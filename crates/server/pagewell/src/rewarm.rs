@@ -10,8 +10,9 @@
 //!
 //! What is not done here: choosing the pages (`page_store`), and renders that a stale hit starts.
 
-use crate::exchange::{SaidBy, Visitor, decide_on, view_of};
+use crate::exchange::{SaidBy, Visitor, view_of};
 use crate::forward::{AsSent, read_facts};
+use crate::lookup::decide_on;
 use crate::origin::Besides;
 use crate::phase::{Phase, Told};
 use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};

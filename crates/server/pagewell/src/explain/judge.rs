@@ -9,8 +9,9 @@
 //! | `answered` | Pagewell answers itself: a file, a redirect, an error |
 
 use super::{Asked, visitor};
-use crate::exchange::{decide_by, is_redirected, plan};
+use crate::exchange::{is_redirected, plan};
 use crate::forward::{is_from_clients, read_facts, route_of};
+use crate::lookup::decide_by;
 use crate::page::{SharedPage, StoredPage};
 use crate::routes::Route;
 use crate::site::Site;

@@ -1,7 +1,7 @@
 //! Why a page is answered as it is: what the control interface and `pagewell explain` say of an address, a
 //! tag, the last changes, and what happens too often.
 //!
-//! An address is judged by the same functions that answer visitors (`exchange::plan`, `exchange::decide_by`),
+//! An address is judged by the same functions that answer visitors (`exchange::plan`, `lookup::decide_by`),
 //! with a look that counts as no use. Nothing is changed, nothing rendered, and the origin is not asked; a
 //! site with files is asked which file or script an address means. What was before (the last render, the last
 //! drop) is remembered by [`crate::why`].
