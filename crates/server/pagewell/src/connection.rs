@@ -10,7 +10,7 @@ use crate::access_log::{Entry, Spent};
 use crate::body::ResponseBody;
 use crate::exchange::{self, Visitor};
 use crate::front::{Front, Next};
-use crate::hit::Hits;
+use crate::hit::HitFinder;
 use crate::http2;
 use crate::in_flight::InFlight;
 use crate::origin::{Besides, Origin};
@@ -127,7 +127,7 @@ where
     let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, visitor.scheme);
     let hits = (site.config.hits_in_front && !redirected && !site.is_leaving())
-        .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
+        .then(|| HitFinder::new(site.clone(), visitor.believed, visitor.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
     let mut front = front.logged(&visitor);
     loop {

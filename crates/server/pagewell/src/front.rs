@@ -27,7 +27,7 @@ mod refusing;
 
 use crate::config::Limits;
 use crate::deadline::Deadline;
-use crate::hit::{After, Hit, Hits};
+use crate::hit::{After, Hit, HitFinder};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::pace::Pace;
@@ -95,7 +95,7 @@ pub struct Front<IO> {
     reading: Deadline,
     writing: Deadline,
     /// What answers plain hits; none when hyper is to answer everything.
-    hits: Option<Hits>,
+    hits: Option<HitFinder>,
     /// A buffer for the hit's lines, when no hit is using it.
     tail: Vec<u8>,
     /// Interim responses that are being written, and how far.
@@ -126,7 +126,7 @@ impl<IO> Front<IO> {
         site: Arc<Site>,
         in_flight: Arc<InFlight>,
         slot: Slot,
-        hits: Option<Hits>,
+        hits: Option<HitFinder>,
     ) -> Front<IO> {
         let limits = site.limits.clone();
         skip_empty_line(&mut arrived);

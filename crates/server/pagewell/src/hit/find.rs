@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What looks up plain hits for one connection.
-pub struct Hits {
+pub struct HitFinder {
     /// The site that connections come to first, which knows the others.
     site: Arc<Site>,
     scheme: &'static str,
@@ -47,11 +47,11 @@ struct Key {
     host_line: Vec<u8>,
 }
 
-impl Hits {
+impl HitFinder {
     /// For one connection to `site` by this scheme; `believed` says whose it is.
-    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> Hits {
+    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> HitFinder {
         let (key, places) = (Key::default(), Vec::new());
-        Hits { site, scheme, key, places, believed, content_max: usize::MAX }
+        HitFinder { site, scheme, key, places, believed, content_max: usize::MAX }
     }
 
     /// From now on hits with more content than so many bytes are none.
@@ -104,8 +104,8 @@ impl Hits {
             return None;
         }
         let (when, most) = ((now, instant), self.content_max);
-        let page = Hits::page(site, self.believed, &asked, &mut self.key, when, most);
-        page.or_else(|| Hits::file(site, &asked, &self.key, when, most))
+        let page = HitFinder::page(site, self.believed, &asked, &mut self.key, when, most);
+        page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
     }
 
     /// The page that answers the request, if it is a plain hit.

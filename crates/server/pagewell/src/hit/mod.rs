@@ -33,5 +33,5 @@ pub mod find;
 pub mod read;
 pub mod send;
 
-pub use find::Hits;
+pub use find::HitFinder;
 pub use send::{After, Hit};

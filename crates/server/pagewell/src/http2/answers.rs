@@ -6,7 +6,7 @@ use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
 use crate::exchange::{self, Visitor};
 use crate::front::logged::{Lines, Said};
-use crate::hit::{Hit, Hits};
+use crate::hit::{Hit, HitFinder};
 use crate::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const CONTENT_BYTES_MAX: usize = 128 << 10;
 /// What answers plain hits for one connection.
 pub struct Answers {
     site: Arc<Site>,
-    hits: Hits,
+    hits: HitFinder,
     scheme: &'static str,
     /// Buffers that are used again: the request as one of HTTP/1.1, the lines of a hit that change, and the
     /// header block.
@@ -34,7 +34,7 @@ impl Answers {
         let redirected = exchange::is_redirected(site, visitor.scheme);
         (site.config.hits_in_front && !redirected && !site.is_leaving()).then(|| Answers {
             site: site.clone(),
-            hits: Hits::new(site.clone(), visitor.believed, visitor.scheme),
+            hits: HitFinder::new(site.clone(), visitor.believed, visitor.scheme),
             scheme: visitor.scheme,
             text: Vec::new(),
             tail: Vec::new(),
