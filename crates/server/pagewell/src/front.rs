@@ -260,7 +260,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         // What the last one of a connection is answered with says so, which a plain hit does not.
         let is_last = self.requests + 1 >= self.limits.connection_requests;
         if let (Some(hits), false) = (&mut self.hits, is_last) {
-            match hits.look(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
+            match hits.find(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
                 Ok((hit, head_bytes)) => {
                     self.handed += head_bytes;
                     self.state = State::Hit(hit);

@@ -61,7 +61,7 @@ impl HitFinder {
 
     /// The answer to the request at the start of `bytes`, and the length of its header section, if it
     /// is a plain hit. `buffer` is used again.
-    pub fn look(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+    pub fn find(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
         if !self.site.is_current() {
             self.site = self.site.now();
             // Never current again: this is no cost of a hit.
@@ -71,7 +71,7 @@ impl HitFinder {
         }
         let mut places = std::mem::take(&mut self.places);
         let found = read::read(bytes, &self.site.limits, &mut places)
-            .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
+            .and_then(|request| Some((self.find_by_head(&request)?, request.head_bytes)));
         self.places = places;
         match found {
             Some(((held, plain), head_bytes)) => Ok((Hit::new(held, plain, buffer), head_bytes)),
@@ -85,12 +85,12 @@ impl HitFinder {
         self.key = Key::default();
     }
 
-    /// The header lines of the request that was looked at last, whose header section begins `head`.
+    /// The header lines of the request that was given to `find` last, whose header section begins `head`.
     pub fn lines<'a>(&'a self, head: &'a [u8]) -> Lines<'a> {
         Lines::at(head, &self.places)
     }
 
-    fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
+    fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
         let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
         let schemes = Schemes { target: asked.scheme, connection: self.scheme };
         self.key.write(schemes, asked.host, request.target)?;

@@ -52,7 +52,7 @@ impl Answers {
         }
         request.fields.write_plain(self.scheme, &mut self.text)?;
         self.hits.bound(request.room.min(CONTENT_BYTES_MAX));
-        match self.hits.look(&self.text, std::mem::take(&mut self.tail)) {
+        match self.hits.find(&self.text, std::mem::take(&mut self.tail)) {
             Ok((mut hit, head_bytes)) => {
                 debug_assert_eq!(head_bytes, self.text.len());
                 let sent = self.write(&hit, request.stream, out);
