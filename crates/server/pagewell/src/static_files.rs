@@ -5,7 +5,7 @@
 //! Validators are made from the same three; ranges and preconditions are answered as for pages.
 //! What is worth it is kept in codings as well, larger files in codings alone (`codings`).
 //! A file that was found at its own path is known by it for a second, laid out as a page is: then
-//! `hits` sends it without asking the file system (`found`).
+//! `hit` sends it without asking the file system (`found`).
 //! The memory is bounded; when it is full, the files that were not asked for since the last round
 //! go first.
 

@@ -1,14 +1,12 @@
-//! Plain hits, answered in front of hyper: a GET or HEAD whose page is in the store and fresh, over
-//! HTTP/1.1 or 1.0, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange`
-//! reads and asks the same `lookup`; whatever is not plain goes to hyper, byte for byte, and is
-//! answered there. What was found goes out as a `hit`.
+//! Finds the page of a plain hit: writes the cache key, takes the candidates from the store, and asks `lookup` and
+//! `page::select`, as `exchange` and `serve` do for all other requests.
 //!
-//! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
-//! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
-//! written into another buffer of the connection. A connection's requests name one host, as a rule: how
-//! its keys begin is kept from one to the next, beside the Host line that it was made from.
+//! Nothing is allocated: the key is written into a buffer of the connection, the page's header lines were laid
+//! out when it was stored, and the lines that change from hit to hit (Age, ttl) go into another buffer of the
+//! connection. Most requests of a connection name one host, so the beginning of the key is kept from one request
+//! to the next, beside the Host line that it was made from.
 //!
-//! A file of the document root that was found a moment ago is sent the same way, where no page is.
+//! Where no page is stored, a file of the document root that was found within the last second is sent the same way.
 
 use super::read::{self, Asked, LineAt, Lines, PlainHead};
 use super::send::{Chosen, Held, Hit, Plain};

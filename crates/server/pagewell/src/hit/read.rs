@@ -6,6 +6,7 @@
 //! and 5): every line ends in CR LF, names are tokens, no control character stands anywhere else,
 //! there is one Host. To all else it says nothing, and `request_head` reads it. Invariant, held by
 //! tests: what it reads, `request_head` takes for well-formed and without content, and reads alike.
+//! `PlainHead::read_lines` says what the lines mean for the cache.
 
 use super::send::After;
 use crate::config::Limits;
