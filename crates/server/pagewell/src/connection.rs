@@ -14,7 +14,7 @@ use crate::client::Spent;
 use crate::client::Visitor;
 use crate::exchange;
 use crate::front::{Front, Next};
-use crate::hit::Hits;
+use crate::hit::HitFinder;
 use crate::http2;
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
@@ -132,7 +132,7 @@ where
     let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, visitor.scheme);
     let hits = (site.config.hits_in_front && !redirected && !site.is_leaving())
-        .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
+        .then(|| HitFinder::new(site.clone(), visitor.believed, visitor.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
     let mut front = front.logged(&visitor);
     loop {

@@ -1,23 +1,19 @@
-//! Plain hits, answered in front of hyper: a GET or HEAD whose page is in the store and fresh, over
-//! HTTP/1.1 or 1.0, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange`
-//! reads and asks the same `lookup`; whatever is not plain goes to hyper, byte for byte, and is
-//! answered there. What was found goes out as a `hit`.
+//! Finds the page of a plain hit: writes the cache key, takes the candidates from the store, and asks `lookup` and
+//! `page::select`, as `exchange` and `serve` do for all other requests.
 //!
-//! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
-//! header lines were laid out when it was stored, and what changes from hit to hit (Age, ttl) is
-//! written into another buffer of the connection. A connection's requests name one host, as a rule: how
-//! its keys begin is kept from one to the next, beside the Host line that it was made from.
+//! Nothing is allocated: the key is written into a buffer of the connection, the page's header lines were laid
+//! out when it was stored, and the lines that change from hit to hit (Age, ttl) go into another buffer of the
+//! connection. Most requests of a connection name one host, so the beginning of the key is kept from one request
+//! to the next, beside the Host line that it was made from.
 //!
-//! A file of the document root that was found a moment ago is sent the same way, where no page is.
+//! Where no page is stored, a file of the document root that was found within the last second is sent the same way.
 
-use super::read::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
-use super::send::{After, Chosen, Held, Hit, Plain};
+use super::read::{self, Asked, LineAt, Lines, PlainHead};
+use super::send::{Chosen, Held, Hit, Plain};
 use crate::codings;
 use crate::lookup::{self, StoredPages};
 use crate::page::{ReadPage, Section, SharedPage, select};
-use crate::request_fields::AllAsSent;
 use crate::site::Site;
-use crate::target::{write_plain_origin, write_plain_path};
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestView};
 use std::borrow::Cow;
@@ -25,7 +21,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What looks up plain hits for one connection.
-pub struct Hits {
+pub struct HitFinder {
     /// The site that connections come to first, which knows the others.
     site: Arc<Site>,
     scheme: &'static str,
@@ -49,20 +45,11 @@ struct Key {
     host_line: Vec<u8>,
 }
 
-/// The scheme that a trusted proxy names in a single word; anything longer is not plain.
-fn plain_scheme(value: &[u8]) -> Option<&'static str> {
-    match value {
-        b"https" => Some("https"),
-        b"http" => Some("http"),
-        _ => None,
-    }
-}
-
-impl Hits {
+impl HitFinder {
     /// For one connection to `site` by this scheme; `believed` says whose it is.
-    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> Hits {
+    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> HitFinder {
         let (key, places) = (Key::default(), Vec::new());
-        Hits { site, scheme, key, places, believed, content_max: usize::MAX }
+        HitFinder { site, scheme, key, places, believed, content_max: usize::MAX }
     }
 
     /// From now on hits with more content than so many bytes are none.
@@ -72,7 +59,7 @@ impl Hits {
 
     /// The answer to the request at the start of `bytes`, and the length of its header section, if it
     /// is a plain hit. `buffer` is used again.
-    pub fn look(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+    pub fn find(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
         if !self.site.is_current() {
             self.site = self.site.now();
             // Never current again: this is no cost of a hit.
@@ -82,7 +69,7 @@ impl Hits {
         }
         let mut places = std::mem::take(&mut self.places);
         let found = read::read(bytes, &self.site.limits, &mut places)
-            .and_then(|request| Some((self.find(&request)?, request.head_bytes)));
+            .and_then(|request| Some((self.find_by_head(&request)?, request.head_bytes)));
         self.places = places;
         match found {
             Some(((held, plain), head_bytes)) => Ok((Hit::new(held, plain, buffer), head_bytes)),
@@ -96,14 +83,15 @@ impl Hits {
         self.key = Key::default();
     }
 
-    /// The header lines of the request that was looked at last, whose header section begins `head`.
+    /// The header lines of the request that was given to `find` last, whose header section begins `head`.
     pub fn lines<'a>(&'a self, head: &'a [u8]) -> Lines<'a> {
         Lines::at(head, &self.places)
     }
 
-    fn find(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
-        let asked = self.read_lines(request)?;
-        self.key.write(asked.scheme, asked.host, request.target)?;
+    fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
+        let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
+        let schemes = Schemes { target: asked.scheme, connection: self.scheme };
+        self.key.write(schemes, asked.host, request.target)?;
         let site = match self.site.neighbours.is_empty() {
             true => &self.site,
             false => self.site.for_host(self.key.host()?),
@@ -114,8 +102,8 @@ impl Hits {
             return None;
         }
         let (when, most) = ((now, instant), self.content_max);
-        let page = Hits::page(site, self.believed, &asked, &mut self.key, when, most);
-        page.or_else(|| Hits::file(site, &asked, &self.key, when, most))
+        let page = HitFinder::page(site, self.believed, &asked, &mut self.key, when, most);
+        page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
     }
 
     /// The page that answers the request, if it is a plain hit.
@@ -171,76 +159,18 @@ impl Hits {
         site.counters.files.add();
         Some((Held::File(file), asked.answered(form, (now, instant))))
     }
-
-    /// What the lines say; `None` when there is something among them that is not plain.
-    fn read_lines<'a>(&self, request: &PlainHead<'a>) -> Option<Asked<'a>> {
-        let kind = match request.method {
-            PlainMethod::Get => Method::Get,
-            PlainMethod::Head => Method::Head,
-        };
-        let mut facts = RequestFacts::new(kind);
-        let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
-        let (mut keeps, mut closes) = (request.version == PlainVersion::Http11, false);
-        for (name, value) in request.lines.iter() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            match name.len() {
-                // A second line is for the other reader to judge.
-                4 if is("host") && host.replace(value).is_some() => return None,
-                6 if is("expect") => return None,
-                6 if is("cookie") => has_cookies = true,
-                7 if is("upgrade") => return None,
-                // A crawler of LiteSpeed's plugins is told more than stands in a plain hit.
-                10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
-                10 if is("connection") => match value {
-                    // Both are for the other reader to judge.
-                    _ if closes => return None,
-                    _ if value.eq_ignore_ascii_case(b"keep-alive") => keeps = true,
-                    _ if value.eq_ignore_ascii_case(b"close") => closes = true,
-                    _ => return None,
-                },
-                // Whoever keeps a span of his own wants to see what is below it.
-                11 if self.believed == Peer::Trusted
-                    && is("traceparent")
-                    && self.site.config.traces.is_some() =>
-                {
-                    return None;
-                }
-                14 if is("content-length") => return None,
-                17 if is("transfer-encoding") => return None,
-                17 if self.believed == Peer::Trusted && is("x-forwarded-proto") => {
-                    if told_scheme.replace(plain_scheme(value)?).is_some() {
-                        return None;
-                    }
-                }
-                // Answered for its client alone, by the other reader.
-                _ if site_rules::reason_to_bypass(name, value).is_some() => return None,
-                _ => facts.read_line(name, value),
-            }
-        }
-        Some(Asked {
-            kind,
-            scheme: told_scheme.unwrap_or(self.scheme),
-            host: host?,
-            target: request.target,
-            // What `Connection` may say here names none.
-            fields: AllAsSent(request.lines),
-            facts,
-            has_cookies,
-            version: request.version,
-            after: if keeps && !closes { After::Stays } else { After::Ends },
-        })
-    }
 }
 
 impl Key {
     /// Writes the key of a request in origin form; `None` for what only the other reader can judge.
-    fn write(&mut self, scheme: &'static str, host_line: &[u8], path: &str) -> Option<()> {
+    fn write(&mut self, schemes: Schemes, host_line: &[u8], path: &str) -> Option<()> {
+        let scheme = schemes.target;
         let known = self.origin_bytes > 0 && self.scheme == scheme && self.host_line == host_line;
         if known {
             self.bytes.truncate(self.origin_bytes);
         } else {
             self.origin_bytes = 0;
-            write_plain_origin(scheme, host_line, &mut self.bytes)?;
+            write_plain_origin(schemes, host_line, &mut self.bytes)?;
             self.origin_bytes = self.bytes.len();
             self.scheme = scheme;
             self.host_line.clear();
@@ -253,19 +183,6 @@ impl Key {
     fn host(&self) -> Option<&str> {
         str::from_utf8(&self.bytes[self.scheme.len() + 3..self.origin_bytes]).ok()
     }
-}
-
-/// What a plain request asks for.
-struct Asked<'a> {
-    kind: Method,
-    scheme: &'static str,
-    host: &'a [u8],
-    target: &'a str,
-    fields: AllAsSent<Lines<'a>>,
-    facts: RequestFacts<'a>,
-    has_cookies: bool,
-    version: PlainVersion,
-    after: After,
 }
 
 impl Asked<'_> {
@@ -318,4 +235,131 @@ fn form(
     let (head, coding) = (selected.section?, selected.coding);
     let (lines, length) = (selected.lines()?, selected.content_bytes()?);
     (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
+}
+
+/// The schemes of a request.
+#[derive(Clone, Copy)]
+pub struct Schemes {
+    /// That of the target URI: the connection's, or the one that a trusted proxy names.
+    pub target: &'static str,
+    /// That of the connection.
+    pub connection: &'static str,
+}
+
+impl Schemes {
+    /// Whether either is this one: then the host stands in the key without its usual port. A proxy that
+    /// terminates TLS may pass the `Host` of either side.
+    #[inline]
+    fn have(self, scheme: &str) -> bool {
+        self.target == scheme || self.connection == scheme
+    }
+}
+
+/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
+/// bytes that [`Target::read`](crate::target::Target::read), `by_scheme` and `write_key` come to, without allocating. `None` for what
+/// only they can judge.
+pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
+    let (name_part, port_part) = host.split_at(colon);
+    let valid = !name_part.is_empty() && name_part.len() <= 255 && name_part.iter().all(name);
+    if !valid {
+        return None;
+    }
+    let port = match port_part {
+        [] => &[][..],
+        b":80" if schemes.have("http") => &[],
+        b":443" if schemes.have("https") => &[],
+        // Leading zeros and numbers beyond 65,535 are for the other reader.
+        [b':', digits @ ..] if is_plain_port(digits) => port_part,
+        _ => return None,
+    };
+    out.clear();
+    out.extend_from_slice(schemes.target.as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend(name_part.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(port);
+    Some(())
+}
+
+/// Whether a port is written as a key has it.
+fn is_plain_port(digits: &[u8]) -> bool {
+    let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
+    begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
+}
+
+/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
+/// `None` for what only `Target::read` can judge.
+pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
+        return None;
+    }
+    out.extend_from_slice(bytes);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+    use http::{HeaderMap, header};
+
+    const HTTP: Schemes = Schemes { target: "http", connection: "http" };
+
+    /// The key as `exchange` makes it.
+    fn key(uri: &str, host: &str, schemes: Schemes) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        let uri = uri.parse().unwrap();
+        let target = Target::read(&uri, &headers, "fallback", schemes.connection).unwrap();
+        let target = match schemes.target == schemes.connection {
+            true => target,
+            false => target.by_scheme(schemes.target),
+        };
+        let mut key = Vec::new();
+        target.write_key(&mut key);
+        String::from_utf8(key).unwrap()
+    }
+
+    #[test]
+    fn the_two_writers_of_keys_agree() {
+        let hosts = [
+            "a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:65535", "a:65536", "a:+80", "[::1]",
+            "a b", "",
+        ];
+        for host in hosts {
+            for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
+                let mut plain = Vec::new();
+                let written = write_plain_origin(HTTP, host.as_bytes(), &mut plain);
+                if written.and_then(|()| write_plain_path(path, &mut plain)).is_some() {
+                    assert_eq!(key(path, host, HTTP), String::from_utf8(plain).unwrap());
+                }
+            }
+        }
+        for (port, is_plain) in [(":1", true), (":8080", true), (":65535", true), (":65536", false)]
+        {
+            let mut plain = Vec::new();
+            let host = format!("Example.org{port}");
+            let written = write_plain_origin(HTTP, host.as_bytes(), &mut plain);
+            assert_eq!(written.is_some(), is_plain, "{port}");
+            assert!(!is_plain || write_plain_path("/a?b", &mut plain).is_some());
+            assert!(!is_plain || plain == format!("http://example.org{port}/a?b").as_bytes());
+        }
+    }
+
+    #[test]
+    fn they_agree_behind_a_proxy_that_terminates_tls() {
+        for host in ["a", "a:80", "a:443", "a:8080", "A.b:80"] {
+            for connection in ["http", "https"] {
+                for target in ["http", "https"] {
+                    let (schemes, mut plain) = (Schemes { target, connection }, Vec::new());
+                    write_plain_origin(schemes, host.as_bytes(), &mut plain).unwrap();
+                    write_plain_path("/a", &mut plain).unwrap();
+                    let plain = String::from_utf8(plain).unwrap();
+                    assert_eq!(plain, key("/a", host, schemes), "over {connection}");
+                }
+            }
+        }
+    }
 }

@@ -15,10 +15,10 @@
 //! | `hits_in_front` is on; the scheme is not redirected to HTTPS; no successor process has taken over | `connection.rs`, `http2/answers.rs`, when a connection begins | hyper answers all requests of the connection |
 //! | hyper has no request of this connection in progress, and nothing to write | `front.rs` `poll_head` | the request waits |
 //! | it is not the last request of the connection (`limits.connection_requests`) | `front.rs` `inspect` | hyper, whose response ends the connection |
-//! | the configuration is the current one | `find.rs` `look` | the current one is used from then on, unless the process is being replaced |
+//! | the configuration is the current one | `find.rs` `find` | the current one is used from then on, unless the process is being replaced |
 //! | GET or HEAD, HTTP/1.1 or 1.0, a target in origin form, a complete header section within the limits, every line unambiguous | `read.rs` `read` | `request_head.rs` waits for more bytes, refuses the request, or hands it to hyper |
-//! | one `Host`; no `Expect`, `Upgrade`, `Content-Length`, `Transfer-Encoding`; no field that bypasses the cache; `Connection` says `keep-alive` or `close`; a trusted proxy names the scheme in one word and sends no `traceparent` that is exported | `read_lines` | hyper |
-//! | the host is a name with a usual port; the target has no fragment | `write_plain_origin`, `write_plain_path` | hyper; an invalid host is a 400 |
+//! | one `Host`; no `Expect`, `Upgrade`, `Content-Length`, `Transfer-Encoding`; no field that bypasses the cache; `Connection` says `keep-alive` or `close`; a trusted proxy names the scheme in one word and sends no `traceparent` while traces are exported; it is no LiteSpeed crawler | `read.rs` `read_lines` | hyper |
+//! | the host is a name, its port is written as in a key, and the target has no fragment | `find.rs` `write_plain_origin`, `write_plain_path` | hyper; an invalid host is a 400 |
 //! | the target is in its normal form, and the host is the canonical one | `find.rs` `is_plain_for` | `exchange` normalises it |
 //! | the rules let the request use shared pages | `find.rs` `plan` | `exchange` bypasses the cache, or looks for a private copy |
 //! | a page is stored under this key | `find.rs` `page` | a file that was found there within the last second (`find.rs` `file`); else `exchange` |
@@ -33,5 +33,5 @@ pub mod find;
 pub mod read;
 pub mod send;
 
-pub use find::Hits;
+pub use find::HitFinder;
 pub use send::{After, Hit};

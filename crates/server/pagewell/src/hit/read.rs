@@ -5,9 +5,14 @@
 //! 5). Every line ends in CR LF, names are tokens, and there are no other control characters.
 //! Everything else is left to `request_head`. Invariant, checked by tests: if this parser accepts a
 //! request, `request_head` accepts it, too, with the same fields and without content.
+//! `PlainHead::read_lines` says what the lines mean for the cache.
 
+use super::send::After;
 use crate::config::Limits;
-use http_cache::Fields;
+use crate::request_fields::AllAsSent;
+use crate::site::Site;
+use http_cache::{Fields, Method, RequestFacts};
+use site_rules::Peer;
 
 /// Maximum number of header lines of a plain request.
 const LINES_MAX: usize = 64;
@@ -96,6 +101,19 @@ impl PlainVersion {
     }
 }
 
+/// What a plain request asks for.
+pub(super) struct Asked<'a> {
+    pub(super) kind: Method,
+    pub(super) scheme: &'static str,
+    pub(super) host: &'a [u8],
+    pub(super) target: &'a str,
+    pub(super) fields: AllAsSent<Lines<'a>>,
+    pub(super) facts: RequestFacts<'a>,
+    pub(super) has_cookies: bool,
+    pub(super) version: PlainVersion,
+    pub(super) after: After,
+}
+
 /// Parses the header section at the start of `bytes`. `places` is a reusable buffer. `None` if the
 /// section is incomplete or its syntax is not plain; the caller interprets the fields.
 pub fn read<'a>(
@@ -136,6 +154,82 @@ pub fn read<'a>(
         start = end + 1;
     }
     None
+}
+
+impl<'a> PlainHead<'a> {
+    /// What the lines say, on a connection to `site` by this scheme; `None` when there is something among them that is not plain.
+    #[inline]
+    pub(super) fn read_lines(
+        &self,
+        site: &Site,
+        believed: Peer,
+        scheme: &'static str,
+    ) -> Option<Asked<'a>> {
+        let kind = match self.method {
+            PlainMethod::Get => Method::Get,
+            PlainMethod::Head => Method::Head,
+        };
+        let mut facts = RequestFacts::new(kind);
+        let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
+        let (mut keeps, mut closes) = (self.version == PlainVersion::Http11, false);
+        for (name, value) in self.lines.iter() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            match name.len() {
+                // A second line is for the other reader to judge.
+                4 if is("host") && host.replace(value).is_some() => return None,
+                6 if is("expect") => return None,
+                6 if is("cookie") => has_cookies = true,
+                7 if is("upgrade") => return None,
+                // A crawler of LiteSpeed's plugins is told more than stands in a plain hit.
+                10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
+                10 if is("connection") => match value {
+                    // Both are for the other reader to judge.
+                    _ if closes => return None,
+                    _ if value.eq_ignore_ascii_case(b"keep-alive") => keeps = true,
+                    _ if value.eq_ignore_ascii_case(b"close") => closes = true,
+                    _ => return None,
+                },
+                // Whoever keeps a span of his own wants to see what is below it.
+                11 if believed == Peer::Trusted
+                    && is("traceparent")
+                    && site.config.traces.is_some() =>
+                {
+                    return None;
+                }
+                14 if is("content-length") => return None,
+                17 if is("transfer-encoding") => return None,
+                17 if believed == Peer::Trusted && is("x-forwarded-proto") => {
+                    if told_scheme.replace(plain_scheme(value)?).is_some() {
+                        return None;
+                    }
+                }
+                // Answered for its client alone, by the other reader.
+                _ if site_rules::reason_to_bypass(name, value).is_some() => return None,
+                _ => facts.read_line(name, value),
+            }
+        }
+        Some(Asked {
+            kind,
+            scheme: told_scheme.unwrap_or(scheme),
+            host: host?,
+            target: self.target,
+            // What `Connection` may say here names none.
+            fields: AllAsSent(self.lines),
+            facts,
+            has_cookies,
+            version: self.version,
+            after: if keeps && !closes { After::Stays } else { After::Ends },
+        })
+    }
+}
+
+/// The scheme that a trusted proxy names in a single word; anything longer is not plain.
+fn plain_scheme(value: &[u8]) -> Option<&'static str> {
+    match value {
+        b"https" => Some("https"),
+        b"http" => Some("http"),
+        _ => None,
+    }
 }
 
 fn is_plain_target(target: &str, limits: &Limits) -> bool {

@@ -12,8 +12,11 @@ use crate::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Instant;
+use tokio::io::AsyncWrite;
 
 /// Where the minor version stands in a status line.
 const MINOR: usize = "HTTP/1.".len();
@@ -174,8 +177,27 @@ impl Hit {
         if self.with_content { form.content().unwrap_or_default() } else { &[] }
     }
 
-    /// What is left to be written, given to `write`; true when nothing is.
-    pub fn left<'s>(&'s self, slices: &mut [IoSlice<'s>; 3]) -> bool {
+    /// Writes what is left to the client's socket: the number of bytes that it took, or `None` when all of the
+    /// hit has been written and flushed.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    #[inline]
+    pub fn poll_write<IO: AsyncWrite + Unpin>(
+        &self,
+        io: &mut IO,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<usize>>> {
+        let mut slices = [IoSlice::new(&[]); 3];
+        match self.left(&mut slices) {
+            // TLS keeps what the socket did not take; for a bare socket this is nothing.
+            true => Pin::new(io).poll_flush(cx).map_ok(|()| None),
+            false => Pin::new(io).poll_write_vectored(cx, &slices).map_ok(Some),
+        }
+    }
+
+    /// What is left to be written; true when nothing is.
+    fn left<'s>(&'s self, slices: &mut [IoSlice<'s>; 3]) -> bool {
         if self.written >= self.length {
             return true;
         }
