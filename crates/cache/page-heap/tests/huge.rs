@@ -1,5 +1,6 @@
-//! What is asked to be in huge pages: nothing of a small region, of a large one what is used, or all if that is said.
-//! One test: what is taken is counted for the whole process.
+//! Huge pages are requested for no part of a small region, for the used part of a large one, and for the
+//! whole region after [`use_huge_pages`]. There is one test in this program, because [`taken_bytes`] counts
+//! for the whole process.
 
 use page_heap::{PageHeap, apart, taken_bytes, use_huge_pages};
 use std::fs;
@@ -13,8 +14,8 @@ fn page() -> Box<[u8]> {
     apart(|| vec![1; 4000].into_boxed_slice())
 }
 
-/// The bytes of mappings for which huge pages have been asked, and of those what is usable; nothing where the kernel
-/// has no huge pages.
+/// The bytes of all mappings with the huge page advice, and how many of them are readable and writable.
+/// `None` if the kernel does not support huge pages.
 fn asked_to_be_huge() -> Option<(usize, usize)> {
     fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
     let maps = fs::read_to_string("/proc/self/smaps").ok()?;
@@ -47,7 +48,7 @@ fn what_is_used_of_a_large_region_may_be_huge() {
     assert_eq!(asked % (2 * MIB), 0, "whole ones");
 
     use_huge_pages();
-    // Until the last is needed in half.
+    // Until the last huge page is only partly used.
     pages.extend((0..2 * MIB / 4096).map(|_| page()));
     while taken_bytes().is_multiple_of(2 * MIB) {
         pages.push(page());
