@@ -1,10 +1,11 @@
-//! The journal: changes that were told by word of mouth (in responses, by purges, through the control
-//! interface), which no database's stream will tell again. Each is appended once it has been applied and
-//! before it is acknowledged. And whether something is in hand that may tell of a change once it has ended: what
-//! that would have been is not known to whoever reads a journal that ends so.
+//! The journal: changes from responses, purges and the control interface, which no database stream repeats
+//! after a restart. A change is appended after it was applied and before it is acknowledged.
 //!
-//! A journal that cannot be read to its last byte is refused: what is missing may be a change that somebody
-//! was told is done.
+//! The journal also records whether a request that may carry a change was in flight. If a journal ends in
+//! that state, its reader cannot know what that request changed.
+//!
+//! A journal that cannot be read to its last byte is refused: the unreadable rest may contain an
+//! acknowledged change.
 
 use crate::Unreadable;
 use crate::frame::{self, Before, FRAME_BYTES, Place};
@@ -13,25 +14,26 @@ use crate::parts::{Put, Rest};
 const MAGIC: &[u8; 8] = b"PwChange";
 const VERSION: u32 = 2;
 const PREFIX_BYTES: usize = 8 + 4 + 8 + 8;
-/// A change.
+/// The kind of a piece that holds a change.
 const CHANGE: u8 = 4;
-/// Whether something is in hand.
+/// The kind of a piece that says whether a request that may carry a change is in flight.
 const IN_HAND: u8 = 5;
-/// The most names of one change; one with more is a change of everything.
+/// The maximum number of names in one change. A change with more names is written as a change of
+/// everything.
 const NAMES_MAX: usize = 100_000;
 
-/// What changed.
+/// The name of something that changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     /// A tag.
     Tag(Vec<u8>),
-    /// A path and query.
+    /// A path with its query.
     Url(Vec<u8>),
-    /// A path with any query.
+    /// A path with any query, or with none.
     Path(Vec<u8>),
-    /// What lies below a path.
+    /// All paths below this prefix.
     Prefix(Vec<u8>),
-    /// Every page, or what has no name.
+    /// Every page. Also written for a change that has no name, such as one by predicate.
     Everything,
 }
 
@@ -59,15 +61,15 @@ impl Name {
     }
 }
 
-/// A journal that is written to.
+/// A journal that is being written. The caller appends the returned bytes to the file.
 #[derive(Debug)]
 pub struct Journal {
     place: Place,
 }
 
 impl Journal {
-    /// A new one, of the snapshot with this number. `file` tells it from every other; the bytes are what it
-    /// begins with.
+    /// Begins a journal for the snapshot with the number `generation`. `file` is a number that identifies
+    /// this file. Returns the journal and the bytes with which the file begins.
     pub fn begin(generation: u64, file: u64) -> (Journal, Vec<u8>) {
         let mut out = MAGIC.to_vec();
         out.u32(VERSION);
@@ -76,7 +78,7 @@ impl Journal {
         (Journal { place: Place { file, number: 0 } }, out)
     }
 
-    /// The bytes to be appended for one change.
+    /// The bytes to append for one change.
     pub fn change(&mut self, names: &[Name]) -> Vec<u8> {
         let mut out = Vec::new();
         let at = frame::begin(&mut out);
@@ -89,7 +91,8 @@ impl Journal {
         self.end(out, at, CHANGE)
     }
 
-    /// The bytes to be appended when something is taken in hand, or nothing is any more.
+    /// The bytes to append when the first request that may carry a change begins, or when the last one has
+    /// ended.
     pub fn in_hand(&mut self, is: bool) -> Vec<u8> {
         let mut out = Vec::new();
         let at = frame::begin(&mut out);
@@ -104,21 +107,21 @@ impl Journal {
     }
 }
 
-/// What is in a journal.
+/// The contents of a journal.
 #[derive(Debug)]
 pub struct Left {
-    /// The names that have changed, each once.
+    /// The names that have changed, sorted and without duplicates.
     pub names: Vec<Name>,
-    /// Whether something was in hand when it ends.
+    /// Whether a request that may carry a change was in flight at the end of the journal.
     pub in_hand: bool,
-    /// Where it goes on.
+    /// The journal in the state in which it continues after its last piece.
     pub journal: Journal,
 }
 
-/// Reads a whole journal of the snapshot with this number.
+/// Reads a whole journal of the snapshot with the number `generation`.
 ///
 /// # Errors
-/// Anything in it that is not as it was written, its end included.
+/// Any difference from what was written, including a truncated end.
 pub fn read_journal(bytes: &[u8], generation: u64) -> Result<Left, Unreadable> {
     let mut rest = Rest(bytes);
     if bytes.len() < PREFIX_BYTES {

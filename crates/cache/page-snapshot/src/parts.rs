@@ -1,18 +1,18 @@
-//! Numbers and strings of bytes, written one after the other. Numbers are little-endian; a string of bytes
-//! has its length before it, four bytes of it. Reading takes no memory; what would go beyond the end is
-//! refused. Not here: what the numbers mean.
+//! Encoding of integers and byte strings. Integers are little-endian; a byte string is preceded by its
+//! length in four bytes. Reading allocates nothing and refuses to read past the end. The meaning of the
+//! values is decided elsewhere.
 
 use crate::Unreadable;
 
-/// Appends to what is written.
+/// Appends values to a buffer.
 pub(crate) trait Put {
     fn u8(&mut self, value: u8);
     fn u32(&mut self, value: u32);
     fn u64(&mut self, value: u64);
     fn bytes(&mut self, bytes: &[u8]);
-    /// A number that may be missing.
+    /// Appends an optional integer: a flag byte, then the value if there is one.
     fn maybe(&mut self, value: Option<u64>);
-    /// A string of bytes that may be missing.
+    /// Appends an optional byte string: a flag byte, then the string if there is one.
     fn maybe_bytes(&mut self, bytes: Option<&[u8]>);
 }
 
@@ -29,7 +29,8 @@ impl Put for Vec<u8> {
         self.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// What is longer than four bytes can say is over every bound; it is written as what no reader takes.
+    /// A string whose length does not fit four bytes exceeds every limit. Its length is written as a value
+    /// that no reader accepts.
     fn bytes(&mut self, bytes: &[u8]) {
         self.u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         self.extend_from_slice(bytes);
@@ -50,7 +51,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// What is still to be read.
+/// The bytes that are still to be read.
 pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -87,7 +88,10 @@ impl<'a> Rest<'a> {
         self.take(length)
     }
 
-    /// How many of something follow, at most `max`.
+    /// Reads a count of elements.
+    ///
+    /// # Errors
+    /// [`Unreadable::TooLarge`] if it exceeds `max`.
     pub(crate) fn count(&mut self, max: usize) -> Result<usize, Unreadable> {
         let count = self.u32()? as usize;
         if count > max { Err(Unreadable::TooLarge) } else { Ok(count) }
@@ -109,7 +113,10 @@ impl<'a> Rest<'a> {
         Ok(if self.flag()? { Some(self.bytes()?) } else { None })
     }
 
-    /// Nothing may be left over.
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// [`Unreadable::Invalid`] if bytes are left.
     pub(crate) fn end(&self) -> Result<(), Unreadable> {
         if self.0.is_empty() { Ok(()) } else { Err(Unreadable::Invalid) }
     }

@@ -1,8 +1,9 @@
-//! A page as bytes: its key, what it has earned, the stored response, its content in each form.
+//! One page as bytes: its key, its worth for eviction, the stored response, and its content in each
+//! compression.
 //!
-//! What follows from these is not written: header sections laid out, points in time read from fields, what
-//! the page depends on. Reading obeys the bounds and the invariants of `http_cache::Stored`; a private page
-//! is refused, for none is ever written.
+//! Values that follow from these are not written: the laid-out header section, the times parsed from header
+//! fields, the dependencies. Reading enforces the limits and invariants of `http_cache::Stored`. A private
+//! page is refused, because private pages are never written.
 
 use crate::Unreadable;
 use crate::parts::{Put, Rest};
@@ -17,55 +18,55 @@ use http_cache::{
     Beside, Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp,
 };
 
-/// The longest key.
+/// The maximum length of a key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
-/// Header lines of a page, and fields and cookies that it varies by.
+/// The maximum number of header lines of a page, and of fields and cookies in its `Vary`.
 const LINES_MAX: usize = 4_096;
 
 /// A page to be written.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// Its key.
+    /// The cache key.
     pub key: &'a [u8],
-    /// What it has earned: the caller's bits.
+    /// The page's worth for eviction, in the caller's encoding.
     pub worth: u8,
-    /// When a soft change marked it, in milliseconds since the Unix epoch.
+    /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
     pub stored: Stored,
-    /// Its content as it came.
+    /// The uncompressed content.
     pub content: Content<'a>,
-    /// The same in codings.
+    /// The compressed contents.
     pub forms: Vec<(Coding, &'a [u8])>,
 }
 
 /// A page that was read.
 #[derive(Clone, Debug)]
 pub struct SavedPage<'a> {
-    /// Its key.
+    /// The cache key.
     pub key: &'a [u8],
-    /// What it has earned: the caller's bits.
+    /// The page's worth for eviction, in the caller's encoding.
     pub worth: u8,
-    /// When a soft change marked it, in milliseconds since the Unix epoch.
+    /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
     pub stored: Stored,
-    /// Its content as it came.
+    /// The uncompressed content.
     pub content: Content<'a>,
-    /// The same in codings, each once.
+    /// The compressed contents, at most one for each content coding.
     pub forms: Vec<(Coding, &'a [u8])>,
 }
 
-/// The content of a page as it came.
+/// The uncompressed content of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// These bytes.
+    /// The content itself.
     Kept(&'a [u8]),
-    /// So many bytes, which are not kept beside their codings.
+    /// Only its length in bytes: the content is stored in compressed form only.
     InCodings(u64),
 }
 
-/// Appends a page.
+/// Appends a page to `out`.
 pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
     out.bytes(page.key);
     out.u8(page.worth);
@@ -88,10 +89,10 @@ pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`write_page`] wrote.
+/// Reads a page that [`write_page`] has written.
 ///
 /// # Errors
-/// What is there cannot have been written by it.
+/// The bytes cannot be the output of `write_page`, or exceed a limit.
 pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, Unreadable> {
     let mut rest = Rest(bytes);
     let key = rest.bytes()?;
@@ -209,13 +210,13 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     if stored.is_private() { Err(Unreadable::Invalid) } else { Ok(stored) }
 }
 
-/// A span of time in milliseconds, within the bound of RFC 9111 §1.2.2.
+/// Reads a duration in milliseconds, at most that of RFC 9111 section 1.2.2.
 fn span_ms(rest: &mut Rest<'_>) -> Result<u64, Unreadable> {
     let span = rest.u64()?;
     if span > u64::from(SECONDS_MAX) * 1000 { Err(Unreadable::Invalid) } else { Ok(span) }
 }
 
-/// A tag that can be sent.
+/// Reads an entity tag that is a valid field value.
 fn entity_tag(whose: Whose, rest: &mut Rest<'_>) -> Result<EntityTag, Unreadable> {
     let tag = rest.bytes()?;
     field_value(tag).map(|_| EntityTag::of(whose, tag))
@@ -248,7 +249,7 @@ fn field_value(bytes: &[u8]) -> Result<HeaderValue, Unreadable> {
     HeaderValue::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
 }
 
-/// A name, and a value that may be missing.
+/// A name and an optional value.
 type Pair = (Vec<u8>, Option<Vec<u8>>);
 
 fn write_pairs<'p>(

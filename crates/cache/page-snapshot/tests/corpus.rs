@@ -1,5 +1,5 @@
-//! Writes the first inputs for the fuzz target `snapshot`: `CORPUS=DIR cargo test -p page-snapshot --test
-//! corpus`. Without `CORPUS` it only looks that what it would write can be read.
+//! Writes the seed inputs for the fuzz target `snapshot`: `CORPUS=DIR cargo test -p page-snapshot --test
+//! corpus`. Without `CORPUS` the test only checks that the inputs can be read.
 
 mod common;
 

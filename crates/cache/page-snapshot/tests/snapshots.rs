@@ -1,5 +1,5 @@
-//! A snapshot reads as it was written, or not at all: cut off anywhere, with any byte changed, with pieces
-//! moved or taken from another, it is refused.
+//! A snapshot is read exactly as it was written, or refused. It is refused if it is truncated, if any byte
+//! was changed, and if pieces were moved or taken from another file.
 
 mod common;
 
@@ -48,7 +48,7 @@ fn with_any_byte_changed_it_is_refused() {
     assert_eq!(read(&other).err(), Some(Unreadable::OtherVersion));
 }
 
-/// Where the pieces are.
+/// The byte ranges of the pieces.
 fn pieces(all: &[u8]) -> Vec<std::ops::Range<usize>> {
     let (mut at, mut pieces) = (PREFIX_BYTES, Vec::new());
     while at < all.len() {
@@ -81,7 +81,7 @@ fn pieces_stay_where_they_are() {
     }
     let twice = [&order[..2], &order[1..]].concat();
     assert_eq!(put(&twice), Some(Unreadable::Damaged));
-    // The same pages in another file do not fit.
+    // A piece from another file fails the check, although its pages are the same.
     let mut writer = Writer::new(&head(), 43);
     writer.end();
     let mut other = Vec::new();
@@ -104,7 +104,7 @@ fn a_page_that_is_too_large_is_left_out() {
     assert_eq!(read(&all).expect("it is whole").keys, ["b"]);
 }
 
-/// What can be seen of a stored response.
+/// The debug output of a stored response, for comparison.
 fn shown(stored: &Stored) -> String {
     format!("{stored:?}")
 }
@@ -172,13 +172,13 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
         changed[at] ^= 4;
         assert!(read_journal(&changed, 7).is_err(), "{at}");
     }
-    // It goes on where it ended.
+    // Writing continues where the journal ended.
     bytes.extend(journal.change(&[Name::Tag(b"more".to_vec())]));
     assert!(read_journal(&bytes, 7).expect("it is whole").in_hand);
     bytes.extend(journal.in_hand(false));
     let Left { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
     assert!(!in_hand && names.contains(&Name::Tag(b"more".to_vec())));
-    // A change with more names than are written is one of everything.
+    // A change with too many names is written as a change of everything.
     let (mut journal, mut bytes) = Journal::begin(1, 1);
     let many: Vec<Name> = (0..100_001_u32).map(|n| Name::Tag(n.to_le_bytes().to_vec())).collect();
     bytes.extend(journal.change(&many));

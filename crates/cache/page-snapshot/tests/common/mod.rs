@@ -1,5 +1,5 @@
-//! What the tests share: stored responses as `http_cache` makes them, snapshots of them, and reading one
-//! to its end.
+//! Shared by the tests: stored responses made by `http_cache`, snapshots of them, and a function that reads
+//! a whole snapshot.
 
 #![allow(dead_code)]
 
@@ -9,7 +9,7 @@ use http_cache::validators::own_etag;
 use http_cache::{Forms, Policy, RequestFacts, Stored, Timestamp, storable};
 use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, Unreadable, Writer};
 
-/// A response with these fields, as it is kept.
+/// A stored response with these header fields; `None` if it may not be stored.
 pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
@@ -27,7 +27,7 @@ pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
     storable(&facts, &request, status, &headers, asked, came, &policy).ok()
 }
 
-/// A page like many.
+/// A typical page.
 pub fn usual() -> Stored {
     let mut stored = stored(&[
         ("content-type", "text/html"),
@@ -44,7 +44,7 @@ pub fn usual() -> Stored {
     stored
 }
 
-/// A page with this response.
+/// A record of a page with this key and response.
 pub fn record<'a>(key: &'a str, stored: &Stored) -> Record<'a> {
     Record {
         key: key.as_bytes(),
@@ -62,7 +62,7 @@ pub fn head() -> Head {
     Head { generation: 7, begun_ms: 1_000_000_000_000, print: 1 << 100, positions: vec![position] }
 }
 
-/// A snapshot of so many pages, each with `bytes` of content.
+/// A snapshot of `pages` pages, each with `bytes` bytes of content.
 pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
     let stored = usual();
     let content = vec![b'x'; bytes];
@@ -81,18 +81,18 @@ pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
     all
 }
 
-/// What was read of a snapshot.
+/// The contents of a snapshot that was read.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The head.
     pub head: Option<Head>,
-    /// The pages' keys.
+    /// The keys of the pages.
     pub keys: Vec<String>,
     /// The end.
     pub end: Option<End>,
 }
 
-/// Reads a snapshot to its end, every page of it.
+/// Reads a snapshot with all its pages to its end.
 pub fn read(mut bytes: &[u8]) -> Result<Seen, Unreadable> {
     let (mut reader, mut seen) = (Reader::default(), Seen::default());
     while let Some(count) = reader.wants() {
