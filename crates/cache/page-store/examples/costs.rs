@@ -1,9 +1,9 @@
-//! What the store costs: bytes per page and per tag, time per insertion, lookup and change, and how long
-//! lookups and insertions are held up while a million pages are marked, looked through and dropped.
+//! Measures the store: bytes per page and per tag, time per insertion, lookup and change. It also measures
+//! the pauses of lookups and insertions while a million pages are marked, scanned and dropped.
 //!
-//! `cargo run --release -p page-store --example costs -- [PAGES] [TAGS]`; by default a million pages with 20
-//! tags of a hundred thousand, one of which they all have. It prints a table. Payloads are empty: what is
-//! measured is the store. Wants about 1.5 GB.
+//! `cargo run --release -p page-store --example costs -- [PAGES] [TAGS]`; by default a million pages with
+//! 20 tags out of 100,000. All pages share one of the tags. It prints a table. Payloads are empty, so only
+//! the store is measured. It needs about 1.5 GB of memory.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
@@ -138,7 +138,7 @@ fn measure_changes(store: &Store<Nothing>, pages: usize) {
     assert!(pages > 6_000, "too few pages to mean anything");
 }
 
-/// Makes all pages older until half of them are unused, and drops those.
+/// Ages all pages until half of them are inactive, and drops those.
 fn measure_rounds(store: &Store<Nothing>) {
     for (what, older) in [("a round", Older::Anew), ("one more", Older::By(7))] {
         let (_, took, worst) = make_round(store, older);
@@ -152,7 +152,7 @@ fn measure_rounds(store: &Store<Nothing>) {
     while store.tidy() == Tidied::MoreToDo {}
 }
 
-/// How many pages left, how long it took in all, and its longest step.
+/// Runs one scan; returns the number of pages removed, the total duration and that of the longest step.
 fn make_round(store: &Store<Nothing>, older: Older) -> (u64, Duration, Duration) {
     let (mut round, mut dropped) = (Round::new(older), 0);
     let (mut took, mut worst) = (Duration::ZERO, Duration::ZERO);
@@ -167,8 +167,8 @@ fn make_round(store: &Store<Nothing>, older: Older) -> (u64, Duration, Duration)
     (dropped, took, worst)
 }
 
-/// Marks, looks through and drops all pages while one thread looks up and another inserts; before that, the
-/// same without a change, to show what the machine itself adds.
+/// Marks, scans and drops all pages while one thread looks up pages and another inserts. Before that it
+/// runs the same without a change, to show the pauses of the machine itself.
 fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
     meanwhile(store, pages, tags, || {
         thread::sleep(Duration::from_secs(2));
@@ -221,7 +221,7 @@ fn meanwhile(store: &Store<Nothing>, first: usize, tags: usize, act: impl FnOnce
     }
 }
 
-/// Does it again and again; the median, the 99.9th percentile and the worst.
+/// Repeats `act` until `done`; returns the median, the 99.9th percentile and the maximum duration.
 fn repeat(done: &AtomicBool, mut act: impl FnMut(usize)) -> String {
     let mut times = Vec::new();
     while !done.load(Ordering::Relaxed) || times.is_empty() {

@@ -1,14 +1,15 @@
-//! Pages that outlive the process: walking through all there are, and putting them in again.
+//! Warm restart: walking through all pages to save them, and restoring the pages of an earlier process.
 //!
-//! Pages of an earlier process are put in as **one render that began when the restoring did**: everything
-//! that has changed since the place at which they were exact is applied after that, by the ordinary way, and
-//! rule 1 refuses what it touches. One thing differs. A change of *everything* that was open when restoring
-//! began (the gate of a database that is not followed yet) concerns renders that may have read too early;
-//! pages of before were read long ago. So its settlement does not count against them; any other change of
-//! everything does, and while one is open nothing is put in.
+//! All restored pages count as **one render that began when the restoring did**. Every change since the
+//! position of the snapshot is applied after that in the ordinary way, and rule 1 refuses the pages that it
+//! affects. One thing differs. A change of *everything* that is open when restoring begins (the gate of a
+//! database that is not followed yet) is aimed at renders that may read too early; restored pages were
+//! rendered long before. Its settlement therefore does not count against them. Any other change of
+//! everything does, and while one is open no page is restored.
 //!
-//! What is restored displaces nothing: neither a page that is there already nor, for space, any other. All
-//! under the index lock; a walk holds it for so many places, and what comes and goes meanwhile may be missed.
+//! A restored page displaces nothing: neither a page under its key nor, for space, any other page. All of
+//! this happens under the index lock. A walk holds it for one part at a time and may miss pages that enter
+//! or leave in between.
 
 use crate::evict::Queue;
 use crate::hash::Id;
@@ -21,39 +22,39 @@ use crate::refused::Refused;
 use crate::store::{Shared, Store};
 use std::fmt;
 
-/// The uses that are counted at most; more in what is restored count as so many.
+/// The maximum of the use count; larger values of restored pages are reduced to it.
 const USES_MAX: u8 = 3;
 
-/// One part in so many of the budget is left free by what is restored.
+/// The inverse of the share of the budget that restored pages leave free.
 const ROOM_LEFT: usize = 32;
 
-/// What a page has earned, to be given back to it.
+/// The standing of a page for eviction, which a restored page gets back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worth {
-    /// How often it was used, counted to three.
+    /// The number of uses, counted up to three.
     pub uses: u8,
-    /// Whether it has stayed through an eviction.
+    /// Whether the page has survived an eviction scan.
     pub stay: Stay,
 }
 
-/// Whether a page has stayed through an eviction.
+/// Whether a page has survived an eviction scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// It has.
+    /// It has: it is in the main queue.
     Proven,
-    /// It has not been tried yet.
+    /// It has not been tested yet: it is in the small queue.
     Untried,
 }
 
-/// A page that was found on a walk.
+/// A page that a walk returned.
 pub struct Found<P> {
     /// The page.
     pub page: Page<P>,
-    /// What it has earned.
+    /// The standing of the page for eviction.
     pub worth: Worth,
 }
 
-/// How far a walk has come: first through the pages that have been used, then through the others.
+/// The progress of a walk: first through the pages that have been used, then through the others.
 #[derive(Debug, Default)]
 pub struct Walk {
     round: Round,
@@ -69,7 +70,7 @@ enum Round {
 }
 
 impl Walk {
-    /// Whether there is nothing further.
+    /// Whether the walk is complete.
     pub fn is_over(&self) -> bool {
         self.round == Round::Over
     }
@@ -90,19 +91,19 @@ impl Walk {
     }
 }
 
-/// Why a page of before was not put in.
+/// The reason why a page of an earlier process was not restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRestored {
-    /// It is not what it was: a rule speaks against it.
+    /// A rule refuses it, for example because a dependency has changed.
     Refused(Refused),
     /// There is a page in its place already.
     Known,
-    /// It would displace another for space.
+    /// It would displace another page for space.
     NoRoom,
 }
 
 impl NotRestored {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refused(reason) => reason.as_str(),
@@ -112,18 +113,18 @@ impl NotRestored {
     }
 }
 
-/// The right to put pages of an earlier process in. While it lives, changes are remembered for them.
+/// The right to restore pages of an earlier process. While it exists, changes are remembered for them.
 pub struct Restoring<P: Payload> {
     store: Store<P>,
     lease: Lease,
 }
 
 impl<P: Payload> Store<P> {
-    /// Begins to restore pages of `site`. To be called before the first change is applied that they may not
-    /// have seen; a change of everything that is open now is taken for a gate.
+    /// Begins to restore pages of `site`. Call it before the first change is applied that the pages may
+    /// have missed. A change of everything that is open now is treated as a gate.
     ///
     /// # Panics
-    /// Where pages are being restored already.
+    /// Panics if pages are being restored already.
     pub fn restoring(&self, site: Site) -> Restoring<P> {
         let lease = self.lease();
         let everything = everything(site, &self.shared.seeds);
@@ -135,8 +136,8 @@ impl<P: Payload> Store<P> {
         Restoring { store: self.clone(), lease }
     }
 
-    /// The pages at the next `places` of a walk. The index lock is held for as long as it takes to clone
-    /// them; what is stored or taken out between two calls may be missed, or found in both rounds.
+    /// The pages at the next `places` places of a walk. The index lock is held while they are cloned. Pages
+    /// that enter or leave between two calls may be missed, or found in both passes.
     pub fn walk(&self, walk: &mut Walk, places: usize) -> Vec<Found<P>> {
         if walk.is_over() {
             return Vec::new();
@@ -157,7 +158,7 @@ fn found<P>(place: &Place<P>) -> Found<P> {
 }
 
 impl<P: Payload> Restoring<P> {
-    /// Whether a gate is closed: nothing can be put in before it has opened.
+    /// Whether a gate is closed: no page can be restored before it has opened.
     pub fn is_held_up(&self) -> bool {
         let index = self.store.shared.lock();
         let everything = index.restored.as_ref().map(|restored| restored.everything);
@@ -165,11 +166,11 @@ impl<P: Payload> Restoring<P> {
         at.is_some_and(|at| index.tags.changed(at).open > 0)
     }
 
-    /// Puts a page in as [`Store::insert`] does, where it displaces nothing. `marked_at_ms` is the time at
-    /// which a soft change had marked it, if one had.
+    /// Restores a page in the way of [`Store::insert`], if it displaces nothing. `marked_at_ms` is the time
+    /// at which a soft invalidation had marked the page, in milliseconds of the caller's clock.
     ///
     /// # Errors
-    /// Why not: the page is let go of.
+    /// The reason why the page was not restored. The page is freed.
     pub fn restore<'n>(
         &self,
         key: Key<'_>,
@@ -214,7 +215,7 @@ impl<P> fmt::Debug for Found<P> {
 }
 
 impl<P: Payload> Shared<P> {
-    /// Checks a page of before and puts it in, under the index lock.
+    /// Checks a page of an earlier process and adds it, under the index lock.
     fn readmit(
         &self,
         index: &mut Index<P>,
@@ -239,7 +240,7 @@ impl<P: Payload> Shared<P> {
         if others.iter().any(stands_in_the_way) || others.len() >= self.limits.variants_max {
             return Err(NotRestored::Known);
         }
-        // What is left over is for lists that double.
+        // The rest of the budget is left for growing tables.
         let held = index.heap_bytes() + self.shards.heap_bytes() + page.heap_bytes();
         if held > index.limits.budget_bytes - index.limits.budget_bytes / ROOM_LEFT {
             return Err(NotRestored::NoRoom);
@@ -255,19 +256,20 @@ impl<P: Payload> Shared<P> {
     }
 }
 
-/// What pages of before are checked by.
+/// The state for checking restored pages.
 #[derive(Debug)]
 pub(crate) struct Restored {
-    /// What changed after it counts against them.
+    /// Changes after this number count against the pages.
     lease: Number,
     /// The name of everything of their site.
     everything: Id,
-    /// The last number of everything that does not count: the settlement of what was open at the lease.
+    /// Changes of everything up to this number do not count: it is the settlement of those open at the
+    /// lease.
     settled: Number,
 }
 
 impl Restored {
-    /// A name is settled with the number `now`; `before` is its last number until then.
+    /// Records that a name was settled with the number `now`. `before` is its last number until then.
     pub(crate) fn settled(&mut self, id: Id, before: u64, now: Number) {
         if id == self.everything && before <= self.settled.0 {
             self.settled = now;
@@ -276,7 +278,7 @@ impl Restored {
 }
 
 impl<P> Index<P> {
-    /// Rule 1 for pages of before.
+    /// Rule 1 for restored pages.
     fn check_restored(&self, dependencies: &Dependencies) -> Result<(), Refused> {
         let Some(restored) = &self.restored else { return Err(Refused::LeaseTooOld) };
         if restored.lease < self.floor {

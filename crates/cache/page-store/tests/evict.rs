@@ -1,6 +1,7 @@
-//! Eviction: the budget holds, what is asked for stays, a scan passes through, worth is remembered.
+//! Eviction: the store stays within its budget, used pages stay, a scan passes through, and the ghost table
+//! works.
 //!
-//! Pages are small and claim 2 KB; the store itself is the real one. Bytes against the heap: `heap.rs`.
+//! Pages are small and claim 2 KB; the store is the real one. Byte counts against the heap: `heap.rs`.
 
 #[cfg(not(loom))]
 mod common;

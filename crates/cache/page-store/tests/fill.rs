@@ -1,6 +1,7 @@
-//! Collapse, turn by turn: who leads, who follows, who is refused, who is alone; and that nothing is left.
+//! Collapse, turn by turn: which request leads, follows, is refused or renders alone, and that nothing is
+//! left behind.
 //!
-//! In one thread: followers do not wait here, they ask and go on. Interleavings: `model.rs`, `loom.rs`.
+//! One thread: followers do not wait here, they check and continue. Interleavings: `model.rs`, `loom.rs`.
 
 #[cfg(not(loom))]
 mod common;

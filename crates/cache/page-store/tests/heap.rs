@@ -1,7 +1,7 @@
-//! The count of bytes against the real heap: what the store says it holds is what it holds, within a tenth,
-//! and the cost lines of the documentation (bytes per page, per tag) are kept.
+//! The store's byte counts agree with the real heap within a tenth, and the documented costs (bytes per
+//! page, per tag) are not exceeded.
 //!
-//! One test only: the allocator counts for the whole process.
+//! There is one test, because the allocator counts for the whole process.
 
 #[cfg(not(loom))]
 mod common;
@@ -45,7 +45,7 @@ mod heap {
         }
     }
 
-    /// Real and counted bytes agree; returns the real ones since `before`.
+    /// Checks that real and counted bytes agree; returns the real bytes since `before`.
     fn compare(store: &Store<Content>, before: usize, what: &str) -> usize {
         let (real, counted) = (held_bytes() - before, store.stats().bytes.total());
         assert!(real as f64 <= counted as f64 * 1.1, "{what}: real {real}, counted {counted}");
@@ -53,7 +53,7 @@ mod heap {
         real
     }
 
-    /// Tags that no other page has: what a name costs.
+    /// Tags that no other page has: the cost of a name.
     fn pages_with_a_thousand_tags(before: usize) {
         let store = Store::<Content>::new(Limits::new(1 << 26));
         let lease = store.lease();

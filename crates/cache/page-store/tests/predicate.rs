@@ -1,7 +1,8 @@
-//! Changes by predicate: what they drop and mark, what they refuse, and what comes in between two batches.
+//! Changes by predicate: the pages that they drop, mark and refuse, and pages that enter between two
+//! batches.
 //!
-//! A predicate that itself acts on the store stands for another thread that is quick: it runs just where
-//! the lock is let go. Races inside the calls are in `loom.rs`.
+//! A predicate that calls the store stands for a fast second thread: it runs exactly while the lock is
+//! released. Races within the calls are in `loom.rs`.
 
 #![cfg(not(loom))]
 
@@ -14,7 +15,7 @@ use page_store::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether a key has this in it.
+/// A predicate: the key contains `part`.
 fn key_has(part: &'static str) -> Touches<Made> {
     Arc::new(move |page: &Page<Made>| String::from_utf8_lossy(page.key().bytes()).contains(part))
 }
@@ -98,7 +99,7 @@ fn too_many_to_be_remembered_refuse_every_older_render() {
     store.validate();
 }
 
-/// A predicate that acts once, between two holds of the lock, when it is first asked.
+/// A predicate that acts once, between two holds of the lock, when it is first evaluated.
 fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> Touches<Made> {
     let acted = AtomicBool::new(false);
     Arc::new(move |_: &Page<Made>| {
@@ -109,7 +110,7 @@ fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> Touches<Made>
     })
 }
 
-/// Between the look at a page and its drop it gets another payload.
+/// The payload of a page is replaced between the check of the page and its drop.
 #[test]
 fn a_page_in_another_form_is_still_found() {
     for strength in [Strength::Drop, Strength::Mark] {
@@ -129,7 +130,7 @@ fn a_page_in_another_form_is_still_found() {
     }
 }
 
-/// Between the look at a page and its drop it is rendered anew.
+/// A page is rendered again between the check of the page and its drop.
 #[test]
 fn a_newer_render_in_its_place_is_left_alone() {
     let store = small_batches();
@@ -143,7 +144,7 @@ fn a_newer_render_in_its_place_is_left_alone() {
     store.validate();
 }
 
-/// While a render is asked about, another such change comes: it is asked as well.
+/// A second change by predicate arrives while the first is evaluated for a render: it is evaluated too.
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
 fn a_predicate_that_comes_while_another_is_asked_counts() {
@@ -167,7 +168,7 @@ fn a_render_is_not_asked_about_for_ever() {
     let handle = store.clone();
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    // Each time that it is asked there is one more.
+    // Each evaluation adds one more predicate.
     let touches: Touches<Made> = Arc::new(move |_: &Page<Made>| {
         counted.fetch_add(1, Ordering::SeqCst);
         handle.change_where(SITE, &key_has("/nothing"), Strength::Drop, 0);

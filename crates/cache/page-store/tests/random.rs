@@ -1,8 +1,8 @@
-//! Random calls against an oracle that is obviously right: a list of pages, a list of changes, a list of
-//! open names, all searched from end to end. After every call the store is validated and must hold exactly
-//! what the oracle holds; every refusal and every leave to share must be the oracle's.
+//! Random calls checked by a simple oracle: lists of pages, changes and open names, all searched from end
+//! to end. After every call the store is validated and must contain exactly the oracle's pages. Every
+//! refusal and every permission to share must be the oracle's.
 //!
-//! With the lease check left out (`--features without-lease-check`) the same run must find a stale page.
+//! Without the lease check (`--features without-lease-check`) the same test must find a stale page.
 
 #![cfg(not(loom))]
 
@@ -24,9 +24,9 @@ use std::sync::Arc;
 const URLS: [&str; 8] = ["/", "/a", "/a?x", "/a?y", "/a/", "/a/b", "/a/b?x", "/b/a/"];
 const TAGS: [&str; 4] = ["p", "q", "r", "/a"];
 const OWNERS: [&str; 2] = ["ann", "/a"];
-/// What predicates look for in a URL.
+/// The text that predicates search for in a URL.
 const PARTS: [&str; 3] = ["/b", "?x", "no"];
-/// Places for leases and open changes.
+/// The number of slots for leases and for open changes.
 const PLACES: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ enum Call {
     LetGo(usize),
     SettleAbandoned,
     Remove(usize),
-    /// An answer that is not stored: which of the pages at the URL are older is in the bits.
+    /// A response that is not stored; the bits say which of the pages at the URL are older.
     Supersede {
         lease: usize,
         url: usize,
@@ -94,7 +94,7 @@ enum Call {
         made_from: MadeFrom,
     },
     Ask(usize),
-    /// So many rounds older, and another lookup between the two steps.
+    /// A scan that stands for this many scans, with a lookup between its two steps.
     GrowOlder(u8, usize),
 }
 
@@ -154,12 +154,12 @@ fn call() -> impl Strategy<Value = Call> {
 /// In a call that supersedes: every variant of the URL.
 const EVERY: u32 = oracle::EVERY;
 
-/// Whether the oracle's answers must be the store's, or only bounds of them.
+/// Whether the store must agree with the oracle exactly, or only within bounds.
 #[cfg_attr(feature = "without-lease-check", allow(dead_code))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exactness {
     Exact,
-    /// Pages may be evicted, renders may be refused for want of memory.
+    /// Pages may be evicted, and renders may be refused for lack of memory.
     Bounded,
 }
 
@@ -169,7 +169,7 @@ struct Run {
     exactness: Exactness,
     leases: [Option<Lease>; PLACES],
     opened: [Option<(Opened, usize)>; PLACES],
-    /// Arrival stamps: every number the clock has had.
+    /// Arrival stamps: every value that the clock has had.
     stamps: Vec<Number>,
 }
 
@@ -319,7 +319,7 @@ impl Run {
         }
     }
 
-    /// The variants of the pages that are older are superseded, and one more or every one.
+    /// Supersedes the variants of the older pages and one more, or every variant.
     fn supersede(&mut self, lease: usize, url: &'static str, variant: u32, bits: u8) {
         let Some(lease) = &self.leases[lease] else { return };
         let key = self.store.key(url.as_bytes());
@@ -341,7 +341,7 @@ impl Run {
         assert!(done.removed.iter().all(|page| !page.is_stored()));
     }
 
-    /// Another form of the same render: the oracle, which knows renders only, sees no difference.
+    /// Another form of the same render. The oracle knows only renders and sees no difference.
     fn replace(&mut self, url: usize, bytes: usize) {
         let candidates = self.store.peek(self.store.key(URLS[url].as_bytes()));
         for page in candidates.iter() {
@@ -357,7 +357,7 @@ impl Run {
                     let expected = if page.is_marked() {
                         NotReplaced::Marked
                     } else if self.exactness == Exactness::Bounded {
-                        // An earlier one that grew may have evicted this one.
+                        // An earlier page that grew may have evicted this one.
                         return;
                     } else {
                         NotReplaced::TooLarge
@@ -451,7 +451,7 @@ fn a_small_store_holds_nothing_that_the_oracle_does_not() {
         predicates_max: 1,
         owner_pages_max: 2,
         page_bytes_max: 3_000,
-        // An empty store takes most of it.
+        // An empty store already takes most of it.
         ..Limits::new(50_000)
     };
     let evicted = std::cell::Cell::new(0);

@@ -1,4 +1,4 @@
-//! A page gets another payload in its place: everything but the payload stays as it was.
+//! Replacing the payload of a page in its place leaves everything except the payload unchanged.
 
 #![cfg(not(loom))]
 

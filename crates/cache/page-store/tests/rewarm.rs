@@ -1,5 +1,5 @@
-//! What is kept to be rendered anew after a change: the most used first, each once, bounded, and nothing that
-//! is somebody's.
+//! Keys for cache warming after a change: the most used first, each once, within limits, and no private
+//! pages.
 
 #![cfg(not(loom))]
 
@@ -28,7 +28,7 @@ fn store(rewarm_pages_max: usize, rewarm_uses_min: u8) -> Store<Content> {
     Store::with_seed(Limits { sweep_pages: 3, ..limits }, 1)
 }
 
-/// Stores a page, and looks it up so many times.
+/// Stores a page and looks it up `uses` times.
 fn put(store: &Store<Content>, url: &str, uses: usize, audience: Audience) {
     let (key, lease) = (store.key(url.as_bytes()), store.lease());
     let mut dependencies = store.dependencies(SITE, url.as_bytes());
@@ -115,7 +115,7 @@ fn nothing_is_kept_where_it_is_off_and_bytes_are_bounded() {
     put(&off, "/a", 3, Audience::Anybody);
     change(&off, Strength::Drop);
     assert_eq!((taken(&off).len(), off.stats().to_rewarm), (0, 0));
-    // A thirty-second of the budget is set aside: 32 KiB, half of it for the keys themselves.
+    // A thirty-second of the budget is reserved: 32 KiB, half of it for the keys themselves.
     let limits = Limits { rewarm_pages_max: 1_000_000, rewarm_uses_min: 0, ..Limits::new(1 << 20) };
     let small: Store<Content> = Store::with_seed(limits, 1);
     for n in 0..500 {
@@ -132,7 +132,7 @@ fn drop_everything(store: &Store<Content>) -> u64 {
     store.change(&change, Strength::Drop).dropped
 }
 
-/// The other tests' stores keep nothing.
+/// The stores of the other tests keep no keys.
 #[test]
 fn by_default_it_is_off() {
     let store = common::roomy();

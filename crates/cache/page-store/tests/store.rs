@@ -1,4 +1,4 @@
-//! The store, call by call: lookups, rule 1 and rule 4, targets, variants, settling, limits.
+//! The store, call by call: lookups, rules 1 and 4, targets, variants, settling, limits.
 //!
 //! Each test ends with `validate`. Races are in `model.rs` and `loom.rs`, eviction in `evict.rs`.
 
@@ -12,7 +12,7 @@ mod store {
         Candidates, Change, Limits, Refused, Removed, Site, Store, Strength, Target, Tidied,
     };
 
-    /// Renders, feeds and followers move between threads.
+    /// Renders, change streams and followers move between threads.
     #[test]
     fn handles_can_be_sent_and_shared() {
         fn check<T: Send + Sync>() {}
@@ -238,7 +238,7 @@ mod store {
         let late = store.number();
         assert_eq!(store.may_share(lease.number(), late, &news), Err(Refused::ChangedSince));
         assert_eq!(store.may_share(lease.number(), late, &other), Ok(()));
-        // The change came after this request: it may have the old page, which is not stored.
+        // The change came after this request, which may receive the old page; the page is not stored.
         assert_eq!(store.may_share(lease.number(), early, &news), Ok(()));
         let newer = store.lease();
         assert_eq!(store.may_share(newer.number(), late, &news), Ok(()));

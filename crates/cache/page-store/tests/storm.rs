@@ -1,7 +1,7 @@
-//! A storm of changes and requests for one page, on real threads: one render of it runs at a time.
+//! Many changes and requests for one page on real threads: at most one render of it runs at a time.
 //!
-//! Counted are the renders that run at once, and how many a request waits for: two at most, whatever the
-//! rate of changes. Every interleaving of a few actors is in `model.rs`, which counts as well.
+//! The test counts concurrent renders, and the renders for which a request waits: at most two, at any rate
+//! of changes. `model.rs` tries every interleaving of a few actors and counts as well.
 
 #![cfg(not(loom))]
 
@@ -17,7 +17,7 @@ const VISITORS: usize = 8;
 const REQUESTS: usize = 300;
 const NOBODY_PANICS: &str = "nobody panics under this lock";
 
-/// What followers wait on: the truth that the render has read.
+/// The object on which followers wait: the version that the render has read.
 #[derive(Default)]
 struct Waiter {
     answer: Mutex<Option<u64>>,
@@ -42,7 +42,7 @@ struct Site {
     store: Store<Made>,
     fills: Fills<Waiter>,
     truth: AtomicU64,
-    /// What the last acknowledged change has made of it.
+    /// The version after the last acknowledged change.
     acknowledged: AtomicU64,
     running: AtomicU64,
     most_at_once: AtomicU64,
@@ -55,7 +55,7 @@ impl Site {
         self.most_at_once.fetch_max(running, SeqCst);
         self.renders.fetch_add(1, SeqCst);
         let from = self.truth.load(SeqCst);
-        // Long enough for changes and other requests to come in between.
+        // Long enough for changes and other requests in between.
         (0..20).for_each(|_| thread::yield_now());
         let made = Made { from, bytes: 10 };
         let _ = put_made(&self.store, "/a", 0, &["t"], leader.lease(), made);
@@ -64,7 +64,8 @@ impl Site {
         from
     }
 
-    /// Asks for the page; returns the truth it is made from, and how many renders were waited for.
+    /// Requests the page; returns the version from which it was rendered, and the number of renders waited
+    /// for.
     fn ask(&self) -> (u64, usize) {
         let arrival = self.store.number();
         let key = self.store.key(b"/a");

@@ -1,4 +1,4 @@
-//! Rule 9: an answer that is not stored ends what is older, and nothing else.
+//! Rule 9: a response that is not stored removes older pages of its place, and nothing else.
 
 #![cfg(not(loom))]
 
@@ -39,7 +39,7 @@ fn what_began_before_is_refused_for_that_place_only() {
     store.validate();
 }
 
-/// The origin's answer names no fields, so a render that began before may not bring back another variant.
+/// The response names no fields, so an older render must not bring back another variant.
 #[test]
 fn an_answer_for_the_key_refuses_every_variant_that_began_before() {
     let store = roomy();

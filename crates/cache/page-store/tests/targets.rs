@@ -1,7 +1,7 @@
-//! What a change names, beyond tags and URLs: prefixes of paths, and the pages of one owner.
+//! Targets of changes beyond tags and URLs: prefixes of paths, and the pages of one owner.
 //!
-//! Each is shown twice: what it drops, and that a render which began before it is refused. Soft changes, and
-//! when a page was marked, are here as well. Random sequences of them all are in `random.rs`.
+//! Each test shows the pages that the change drops, and that an older render is refused. Soft changes and
+//! the time of a mark are tested here as well. Random sequences of all of them are in `random.rs`.
 
 #![cfg(not(loom))]
 
@@ -12,7 +12,7 @@ use page_store::{
     Change, Dependencies, Lease, Limits, Marked, Refused, Site, Store, Strength, Target,
 };
 
-/// Which of `urls`, all stored anew, are left after a change of `target`.
+/// Stores pages at all `urls` and returns which of them are left after a change of `target`.
 fn left(store: &Store<Made>, urls: &[&str], target: Target<'_>) -> Vec<u8> {
     for url in urls {
         put(store, url, &[], &store.lease()).expect("nothing changed");
@@ -37,7 +37,7 @@ fn a_prefix_names_whole_segments() {
     assert_eq!(left(""), [0; 8]);
 }
 
-/// Beyond the eighth level a prefix takes more than it names, never less.
+/// Below the eighth level a prefix affects more pages than it names, never fewer.
 #[test]
 fn deep_prefixes_end_at_the_eighth_level() {
     let store = roomy();
@@ -50,7 +50,7 @@ fn deep_prefixes_end_at_the_eighth_level() {
     assert_eq!(left("/1/2/3/4/5/6/7/9/"), [1, 1, 1]);
 }
 
-/// A page whose path has two directories costs two edges more; a query, one.
+/// A page with two directories in its path has two more edges; a query adds one.
 #[test]
 fn a_page_has_an_edge_for_each_directory_above_it() {
     let store = roomy();
@@ -76,7 +76,7 @@ fn a_render_from_before_a_prefix_is_refused() {
     store.validate();
 }
 
-/// Dependencies of a page of `owner`.
+/// The dependencies of a page of `owner`.
 fn private(
     store: &Store<Made>,
     url: &str,
@@ -127,7 +127,7 @@ fn a_private_page_is_its_owners() {
     assert_eq!(left(Target::OwnerTag { owner: bob, tag: b"news" }), [1, 1, 0, 1]);
     assert_eq!(left(Target::OwnerUrl { owner: ann, url: b"/a" }), [0, 1, 1, 1]);
     assert_eq!(left(Target::Tag(b"cart")), [1, 1, 1, 0]);
-    // What concerns everybody drops private pages as well.
+    // Changes of public names drop private pages as well.
     assert_eq!(left(Target::Tag(b"news")), [0, 0, 0, 1]);
     assert_eq!(left(Target::Url(b"/a")), [0, 1, 0, 0]);
     assert_eq!(left(Target::Prefix(b"/")), [0; 4]);
@@ -178,7 +178,7 @@ fn an_owner_has_so_many_pages_and_displaces_its_own_only() {
     let put_one = |url: &str, owner: &str| {
         let made_from = private(&store, url, owner, &[], &["t"]);
         put_private(&store, url, owner, &made_from, &store.lease()).unwrap();
-        // So that leases differ.
+        // Takes a step of the clock, so that the leases differ.
         drop_all(&store, tag("nothing"));
         store.validate();
     };
@@ -192,12 +192,12 @@ fn an_owner_has_so_many_pages_and_displaces_its_own_only() {
         [0, 1, 1, 1, 1, 1]
     );
     put_one("/5", "ann");
-    // The second was rendered again: the third is the oldest.
+    // The second page was rendered again, so the third is the oldest.
     assert_eq!(has(&["/2 ann", "/3 ann", "/4 ann", "/5 ann"]), [1, 0, 1, 1]);
     assert_eq!(store.stats().counters.owner_displaced, 2);
 }
 
-/// Pages that are gone and not tidied away yet do not count as the owner's.
+/// Dropped pages that are not tidied up yet do not count for the owner.
 #[test]
 fn dropped_pages_leave_room_for_the_owner() {
     let limits = Limits { owner_pages_max: 3, sweep_pages: 16, ..Limits::new(1 << 24) };
@@ -230,10 +230,10 @@ fn a_mark_says_when_it_was_first_made() {
     assert_eq!(mark_at(&store, Target::Prefix(b"/a"), 1_000), 1);
     let first = marked(&store, "/a/b").unwrap();
     assert_eq!(first.at_ms, 1_000);
-    // A later mark does not make it younger, and is not another.
+    // A later soft change neither changes the time of the mark nor counts as another.
     assert_eq!(mark_at(&store, tag("t"), 2_000), 0);
     assert_eq!(marked(&store, "/a/b"), Some(first));
-    // A new render takes its place without a mark; one that began before is refused.
+    // A new render replaces the page without a mark; an older render is refused.
     put(&store, "/a/b", &["t"], &store.lease()).unwrap();
     assert_eq!(marked(&store, "/a/b"), None);
     store.validate();

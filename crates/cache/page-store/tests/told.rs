@@ -1,5 +1,5 @@
-//! What a change tells of the pages it touched: each once, by which name, after it is gone, under no lock,
-//! and no more than there is room for.
+//! The observer of a change gets each affected page once, with the name that reached it, after the page is
+//! gone, under no lock, and at most [`TOLD_MAX`] pages.
 
 #![cfg(not(loom))]
 
@@ -33,7 +33,7 @@ fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Page<Content> {
     store.insert(key, 0, &dependencies, &store.lease(), Content).expect("nothing changed")
 }
 
-/// What is told of a change: the page's key, the change's number, the name.
+/// The observed pages of a change: key, number of the change, name.
 type Said = Vec<(String, u64, Option<Name>)>;
 
 fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
@@ -45,7 +45,7 @@ fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) ->
     let mut all = Said::new();
     let change = Change { site: SITE, targets };
     let mut tell = |told: Told<'_, Content>| {
-        // Under no lock: whatever the caller does here, it waits for nobody.
+        // No lock is held: a call of the store from here waits for nothing.
         assert!(store.stats().changes_remembered <= store.stats().names);
         let stored = store.peek(told.page.key());
         assert_eq!(stored.as_slice().is_empty(), strength == Strength::Drop, "after it is done");
@@ -137,7 +137,7 @@ fn looking_is_no_use_and_serving_is_counted_to_the_end() {
     assert_eq!(page.served(), page_store::SERVED_MAX);
 }
 
-/// What takes more than one hold of the lock goes on where the caller wants it, and is done in any case.
+/// A sweep of more than one batch runs through `aside`, and runs even if `aside` does not call it.
 #[test]
 fn a_change_of_many_pages_goes_aside_once() {
     let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
@@ -151,7 +151,7 @@ fn a_change_of_many_pages_goes_aside_once() {
             let go_on = |sweep: &mut dyn FnMut()| {
                 aside.set(aside.get() + 1);
                 assert_eq!(store.stats().pages, pages, "nothing is dropped before");
-                // Under no lock, and numbered already: what began before is not stored any more.
+                // No lock is held, and the change has its number: older renders are not stored any more.
                 assert_eq!(store.stats().number.get(), 1);
                 if answers {
                     sweep();
@@ -166,8 +166,8 @@ fn a_change_of_many_pages_goes_aside_once() {
     }
 }
 
-/// A change of pages with certain keys leaves the other pages that depend on the same name, and refuses
-/// every render of them that is under way: only pages have keys that are compared.
+/// A change restricted to certain keys leaves other pages that depend on the same name. It refuses every
+/// running render that depends on it, because only the keys of pages are compared.
 #[test]
 fn a_change_may_be_limited_to_keys() {
     for sweep_pages in [1, 1_000] {

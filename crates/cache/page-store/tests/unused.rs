@@ -1,4 +1,5 @@
-//! What nobody asks for leaves, round by round; what is asked for stays, whatever form it is held in.
+//! Pages without requests leave after eight scans; requested pages stay, whatever the form of their
+//! payload.
 
 #![cfg(not(loom))]
 
@@ -17,7 +18,7 @@ fn round(store: &Store<Made>, older: Older) -> Vec<Page<Made>> {
     unused
 }
 
-/// A round as the server makes it; how many pages it took out.
+/// A scan as the server runs it; returns the number of pages removed.
 fn go_round(store: &Store<Made>) -> u64 {
     let dropped = store.drop_unused(&round(store, Older::By(1)));
     store.validate();
@@ -38,7 +39,7 @@ fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
     for _ in 0..8 {
         assert_eq!(go_round(&store), 0);
     }
-    // To look is not to ask.
+    // `peek` does not count as a request.
     assert!(is_there(&store, "/gone"));
     assert!(has(&store, "/kept"));
     assert_eq!(go_round(&store), 1);
@@ -47,7 +48,7 @@ fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
     assert_eq!((after.pages, after.counters.unused, after.counters.evicted), (1, 1, 0));
     assert_eq!((after.number, after.leases), (before.number, before.leases));
     assert_eq!((after.counters.dropped, after.changes_remembered), (0, 0));
-    // Nothing hinders it from coming again, by the lease that was out.
+    // The page can be stored again, even with the lease that was outstanding.
     put(&store, "/gone", &["t"], &lease).unwrap();
     for _ in 0..7 {
         assert_eq!(go_round(&store), 0);
@@ -116,7 +117,7 @@ fn a_late_round_stands_for_those_that_were_not_made() {
     put(&store, "/old", &[], &lease).unwrap();
     go_round(&store);
     put(&store, "/new", &[], &lease).unwrap();
-    // What was asked for since may have been asked for just now.
+    // A page requested since the last scan may have been requested just now.
     assert_eq!(store.drop_unused(&round(&store, Older::By(200))), 1);
     assert!(is_there(&store, "/new"));
     assert_eq!(round(&store, Older::By(7)).len(), 0);
@@ -137,7 +138,7 @@ fn eviction_leaves_the_age_as_it_is() {
     for _ in 0..8 {
         go_round(&store);
     }
-    // It is given further chances among these, and nobody asks for it.
+    // Among these it gets further chances without a request.
     let mut colds = 0;
     while store.stats().counters.evicted < 10 {
         store_at(&format!("/cold/{colds}"));

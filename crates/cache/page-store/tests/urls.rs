@@ -1,5 +1,5 @@
-//! The name of a page's URL: in the page's place as long as the URL has one page and nothing is known of its
-//! changes, among the tags otherwise. Which of both it is may be seen by nothing but the bytes.
+//! The name of a page's URL lies in the page's place while the URL has one page and no change record, and
+//! among the tags otherwise. Only the byte counts show the difference.
 
 mod common;
 
@@ -29,11 +29,11 @@ fn a_url_that_changed_is_kept_as_before_once_that_is_forgotten() {
     assert!(bytes(&store) > before, "what is known of a change takes something");
     assert_eq!(store.pages(SITE, &Target::Url(b"/a"), 0, 10).total, 1);
     drop(lease);
-    // A step that forgets.
+    // A step that forgets changes.
     drop(store.lease());
     let figures = store.stats();
     assert_eq!((figures.changes_remembered, figures.names, figures.edges), (0, 3, 4));
-    // But for the table that it was in.
+    // The table that contained the name may stay larger.
     assert!(bytes(&store) < before + 100, "{} of {before}", bytes(&store));
     assert_eq!(change(&store, Target::Url(b"/a"), Strength::Drop), 1);
     assert_eq!(store.stats().pages, 1);
@@ -55,7 +55,7 @@ fn pages_that_share_a_url_are_all_found_by_it_and_the_last_stays_found() {
     for page in others {
         store.remove(&page);
     }
-    // But for tables and lists, which keep some room.
+    // Tables and lists may keep some spare capacity.
     assert!(bytes(&store) < before + 200, "{} of {before}", bytes(&store));
     assert!(!first.is_marked());
     assert_eq!(change(&store, Target::Url(b"/a"), Strength::Mark), 1);

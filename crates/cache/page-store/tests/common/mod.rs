@@ -1,6 +1,6 @@
-//! What the tests share: a payload that says which truth it was made from, and short forms of the calls.
+//! Shared by the tests: a payload that records the version of its data, and short forms of calls.
 //!
-//! Nothing here decides anything: the tests do.
+//! Nothing here checks anything: the tests do.
 
 #![allow(dead_code)]
 
@@ -15,9 +15,9 @@ pub const SITE: Site = Site(1);
 /// A payload that claims to own `bytes` of heap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// What the truth was when it was made.
+    /// The version of the data from which it was rendered.
     pub from: u64,
-    /// What it claims to own.
+    /// The heap bytes that it claims to own.
     pub bytes: usize,
 }
 
@@ -41,7 +41,7 @@ pub fn depends(store: &Store<Made>, url: &str, tags: &[&str]) -> Dependencies {
     dependencies
 }
 
-/// Stores a small page of variant 0 at `url`, keyed by its URL.
+/// Stores a small page of variant 0 at `url`, with its URL as the key.
 pub fn put(
     store: &Store<Made>,
     url: &str,
@@ -65,17 +65,17 @@ pub fn put_made(
     store.insert(store.key(url.as_bytes()), variant, &dependencies, lease, made)
 }
 
-/// Whether anything is stored at `url`.
+/// Whether a page is stored at `url`.
 pub fn has(store: &Store<Made>, url: &str) -> bool {
     count(store, url) > 0
 }
 
-/// How many variants are stored at `url`.
+/// The number of variants stored at `url`.
 pub fn count(store: &Store<Made>, url: &str) -> usize {
     store.candidates(store.key(url.as_bytes())).iter().count()
 }
 
-/// Drops what depends on `target`.
+/// Drops the pages that depend on `target`.
 pub fn drop_all(store: &Store<Made>, target: Target<'_>) -> Applied {
     store.change(&Change { site: SITE, targets: &[target] }, Strength::Drop)
 }

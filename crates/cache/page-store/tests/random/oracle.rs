@@ -1,7 +1,7 @@
-//! The oracle: everything that was ever said, in lists, and the rules as they are written.
+//! The oracle: all events in lists, and the rules in their simplest form.
 //!
-//! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed, indexed
-//! or forgotten. A predicate is "has this in its URL".
+//! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed,
+//! indexed or forgotten. A predicate is "the URL contains this".
 
 use page_store::{Refused, Strength, Target};
 
@@ -11,7 +11,7 @@ struct Page {
     lease: u64,
     render: u64,
     marked: bool,
-    /// Rounds since it was asked for.
+    /// The number of scans since the last request.
     rounds: u64,
 }
 
@@ -28,12 +28,12 @@ impl Change {
     }
 }
 
-/// What a page was made from.
+/// The dependencies of a page.
 #[derive(Clone, Debug)]
 pub struct MadeFrom {
     pub url: &'static str,
     pub tags: Vec<&'static str>,
-    /// Whose it is, and its tags in the owner's scope.
+    /// The owner of the page, and its tags in the owner's scope.
     pub owner: Option<(&'static str, Vec<&'static str>)>,
 }
 
@@ -45,10 +45,10 @@ struct Open {
     abandoned: bool,
 }
 
-/// Stands for every variant among those of an answer.
+/// Stands for every variant in the variants of a response.
 pub const EVERY: u32 = 3;
 
-/// A final answer of the origin that was not stored.
+/// A final response of the origin that was not stored.
 struct Answer {
     number: u64,
     url: &'static str,
@@ -61,7 +61,7 @@ impl Answer {
     }
 }
 
-/// See the file's head.
+/// The oracle; see the top of the file.
 pub struct Oracle {
     variants_max: usize,
     pages: Vec<Page>,
@@ -73,7 +73,7 @@ pub struct Oracle {
 }
 
 impl MadeFrom {
-    /// The names it depends on.
+    /// The names on which the page depends.
     fn names(&self) -> Vec<String> {
         let url = self.url;
         let path = url.split('?').next().expect("split gives one part at least");
@@ -143,7 +143,7 @@ impl Oracle {
         self.renders
     }
 
-    /// Why a render must not be stored.
+    /// The reasons for which a render must not be stored.
     pub fn reasons_to_refuse(
         &self,
         variant: u32,
@@ -185,7 +185,7 @@ impl Oracle {
         self.pages.push(Page { variant, made_from, lease, render, marked: false, rounds: 0 });
     }
 
-    /// Applies a change; returns how many pages it dropped and marked.
+    /// Applies a change; returns the numbers of pages dropped and marked.
     pub fn change(
         &mut self,
         number: u64,
@@ -195,7 +195,7 @@ impl Oracle {
         self.apply(Change { number, names: changed(targets), in_url: None }, strength)
     }
 
-    /// Applies a change of every page that has `part` in its URL.
+    /// Applies a change of every page whose URL contains `part`.
     pub fn change_where(&mut self, number: u64, part: &str, strength: Strength) -> (u64, u64) {
         let in_url = Some(part.to_string());
         self.apply(Change { number, names: Vec::new(), in_url }, strength)
@@ -242,7 +242,7 @@ impl Oracle {
         }
     }
 
-    /// Takes in an answer that is not stored; returns the renders that it has removed, in the order given.
+    /// Records a response that is not stored; returns the renders that it has removed, in the given order.
     pub fn supersede(
         &mut self,
         number: u64,
@@ -269,14 +269,15 @@ impl Oracle {
         at_url.for_each(|page| page.rounds = 0);
     }
 
-    /// A round that stands for so many; what was asked for since the last may have been asked for just now.
+    /// A scan that stands for `by` scans. A page requested since the last scan may have been requested just
+    /// now.
     pub fn grow_older(&mut self, by: u8) {
         for page in &mut self.pages {
             page.rounds += if page.rounds == 0 { 1 } else { by.into() };
         }
     }
 
-    /// Drops what was not asked for in eight rounds; how much that was.
+    /// Drops the pages without a request in eight scans; returns their number.
     pub fn drop_unused(&mut self) -> u64 {
         let before = self.pages.len();
         self.pages.retain(|page| page.rounds < 9);
@@ -289,7 +290,7 @@ impl Oracle {
         at_url.map(|page| (page.variant.into(), page.render, page.lease, page.marked)).collect()
     }
 
-    /// Rule 2, exactly: what forbids a request of `arrival` to share a render of `lease`.
+    /// Rule 2, exactly: the reason why a request of `arrival` must not share a render of `lease`.
     pub fn why_not_share(&self, made: &MadeFrom, lease: u64, arrival: u64) -> Option<String> {
         let names = made.names();
         let between = |number: u64| lease < number && number <= arrival;
@@ -313,8 +314,8 @@ impl Oracle {
         None
     }
 
-    /// Whether nothing touched such a page since `lease`, and nothing is open. Predicates are not asked
-    /// when a page is to be shared: any counts.
+    /// Whether no change has affected such a page since `lease`, and none is open. Predicates are not
+    /// evaluated for sharing: each of them counts.
     pub fn nothing_since(&self, made: &MadeFrom, lease: u64) -> bool {
         let changed = |change: &Change| {
             change.number > lease && (change.in_url.is_some() || change.touches(made))
