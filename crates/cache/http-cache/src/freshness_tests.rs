@@ -1,6 +1,6 @@
 //! Tests of `freshness`: lifetimes and ages, by section of RFC 9111.
 //!
-//! All exchanges take place at one moment, the one RFC 9110 uses in its examples of dates.
+//! All exchanges take place at the time of RFC 9110's date examples.
 
 use super::*;
 use crate::policy::Heuristic;
@@ -31,7 +31,7 @@ fn of(status: u16, lines: &[(&str, &str)], policy: &Policy) -> Option<(u64, Life
     lifetime(status, &headers, &declared, initial_age_ms(&headers, at_once()), at_once(), policy)
 }
 
-/// With heuristic freshness.
+/// A policy with heuristic freshness.
 fn guessing() -> Policy {
     Policy { heuristic: Some(Heuristic::default()), ..Policy::default() }
 }

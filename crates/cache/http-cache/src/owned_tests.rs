@@ -1,4 +1,4 @@
-//! Tests of private copies: what is kept for one visitor, and what is kept for nobody.
+//! Tests of private copies: which responses are stored for one client, and which are not stored at all.
 
 use super::*;
 use crate::request::Method;
@@ -39,7 +39,7 @@ fn what_says_private_and_how_long_is_kept() {
     ] {
         assert_eq!(by_anybody(&[("cache-control", line)]), Ok(Some(ms)), "{line}");
     }
-    // What PHP's session_cache_limiter("private") sends.
+    // PHP sends this with session_cache_limiter("private").
     let php = [
         ("expires", "Thu, 19 Nov 1981 08:52:00 GMT"),
         ("cache-control", "private, max-age=120"),
@@ -100,7 +100,7 @@ fn litespeeds_word_alone_may_count() {
         let litespeed = [("x-litespeed-cache-control", line)];
         let stored = kept(PrivateWord::LiteSpeeds, &litespeed).expect("storable").expect("private");
         assert!(stored.is_private());
-        // Nobody between here and the visitor may keep it for others.
+        // No downstream cache may store it for others.
         assert_eq!(stored.headers["cache-control"], "private", "{line}");
     }
     let contradicts = [

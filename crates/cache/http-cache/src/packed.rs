@@ -1,13 +1,13 @@
-//! What is kept of every page, in few bytes: points in time, spans and lengths in six, spans of seconds that
-//! may be missing in four, words in a bit each.
+//! Compact representations of the values of every stored response: times, durations and lengths in six
+//! bytes, optional durations in seconds in four bytes, and directives in one bit each.
 //!
-//! Invariant: what is read is what was put in, within bounds that no page comes near (8,900 years, 280
-//! terabytes). No place is wasted on alignment: what has six or four bytes is made of pairs.
+//! Invariant: every value is restored exactly within limits that no page approaches (8,900 years, 280
+//! terabytes). The types consist of pairs of bytes, so no memory is lost to alignment.
 
 use crate::directives::ResponseDirectives;
 use crate::time::Timestamp;
 
-/// Milliseconds, up to some 8,900 years: more count as so many.
+/// Milliseconds, at most about 8,900 years; larger values become the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Millis([u16; 3]);
 
@@ -25,7 +25,7 @@ impl Millis {
     }
 }
 
-/// Last-Modified: nothing, something that cannot be read, or a point in time.
+/// Last-Modified: absent, unreadable, or a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modified(Millis);
 
@@ -47,7 +47,7 @@ impl Modified {
     }
 }
 
-/// Bytes that may not be known, up to some 280 terabytes: more count as so many.
+/// An optional number of bytes, at most about 280 terabytes; larger values become the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Length(Millis);
 
@@ -62,7 +62,7 @@ impl Length {
     }
 }
 
-/// Seconds that may be missing. Spans are at most 2^31 (RFC 9111 §1.2.2).
+/// An optional number of seconds, at most 2^31 (RFC 9111 §1.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seconds([u16; 2]);
 
@@ -79,8 +79,8 @@ impl Seconds {
     }
 }
 
-/// What a stored response said of its reuse, packed: [`ResponseDirectives`] but for the names of fields that
-/// it withheld.
+/// The directives of a stored response in packed form: [`ResponseDirectives`] without the names of withheld
+/// fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directives {
     max_age: Seconds,
@@ -123,7 +123,7 @@ impl Directives {
         self.says(MUST_REVALIDATE | PROXY_REVALIDATE)
     }
 
-    /// Whether there is `s-maxage`, §5.2.2.10.
+    /// Whether `s-maxage` is present, §5.2.2.10.
     pub fn has_s_maxage(self) -> bool {
         self.s_maxage.get().is_some()
     }
@@ -138,18 +138,17 @@ impl Directives {
         self.stale_if_error.get()
     }
 
-    /// Whether storing and reusing an answer to a request with Authorization is allowed
-    /// (RFC 9111 §3.5).
+    /// Whether a response to a request with Authorization may be stored and reused (RFC 9111 §3.5).
     pub fn allows_authorization(self) -> bool {
         self.says(PUBLIC | MUST_REVALIDATE) || self.has_s_maxage()
     }
 
-    /// The same, and `private`.
+    /// These directives with `private` added.
     pub fn made_private(self) -> Directives {
         Directives { words: self.words | PRIVATE, ..self }
     }
 
-    /// All of it; it names no fields.
+    /// All directives, without the names of withheld fields.
     pub fn unpacked(self) -> ResponseDirectives {
         ResponseDirectives {
             max_age: self.max_age.get(),

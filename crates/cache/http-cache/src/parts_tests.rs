@@ -1,5 +1,5 @@
-//! Parts: Content-Range as it may come, what is stored, and that two parts put together are bytes of
-//! the one whole, wherever they lie.
+//! Parts: valid and invalid Content-Range fields, the stored parts, and that two combined parts have the
+//! bytes of the whole at every position.
 
 use super::*;
 use http::Method;
@@ -57,7 +57,7 @@ fn content_range_is_read_strictly() {
         "bytes 2-4/99999999999999999999999",
     ] {
         let found = Part::read(wrong.as_bytes());
-        // Numbers beyond all bounds are as large as can be; the part is as it says.
+        // Numbers over the limit become the maximum; the part is as declared.
         assert!(found.is_none() || wrong.len() > 30, "{wrong}");
     }
 }
@@ -131,7 +131,7 @@ fn parts_with_other_fields_are_not_joined() {
 
 #[test]
 fn the_tags_of_both_parts_count() {
-    // Surrogate-Key, which is taken out of the fields, may differ.
+    // Surrogate-Key may differ, because it is removed from the fields.
     let tagged = |range, tags| {
         kept(range, &[("etag", "\"1\""), ("surrogate-key", tags)]).expect("storable").0
     };

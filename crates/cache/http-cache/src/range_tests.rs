@@ -1,6 +1,6 @@
 //! Tests of `range`, by section of RFC 9110.
 //!
-//! The properties at the end hold for any field: ranges lie inside the content, and apart.
+//! The properties at the end hold for any field: ranges lie inside the content and do not overlap.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,47 +1,47 @@
-//! What most stored responses have nothing of: one word where there is nothing, an allocation of its own
-//! where there is something. It is read as the thing itself.
+//! A value that most stored responses do not have: one word if it is empty, and an allocation of its own if
+//! it is not. It dereferences to the value.
 //!
-//! Invariant: what is empty is never kept, so that two that are empty are equal and take nothing.
+//! Invariant: an empty value is never allocated, so two empty values are equal and take no memory.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// A thing that may be empty.
+/// A type with an empty value.
 pub trait Emptiable: Sized + 'static {
-    /// The empty one.
+    /// The empty value.
     const EMPTY: &'static Self;
 
-    /// Whether there is nothing in it.
+    /// Whether the value is empty.
     fn is_nothing(&self) -> bool;
 }
 
-/// A `T`, of which there is hardly ever anything.
+/// A `T` that is usually empty.
 pub struct Rare<T>(Option<Box<T>>);
 
 impl<T: Emptiable + Clone> Rare<T> {
-    /// Changes it.
+    /// Changes the value.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut T)) {
         let mut thing = std::mem::take(self).into_inner();
         change(&mut thing);
         *self = thing.into();
     }
 
-    /// Takes the thing out.
+    /// Returns the value.
     pub(crate) fn into_inner(self) -> T {
         self.0.map_or_else(|| T::EMPTY.clone(), |there| *there)
     }
 }
 
 impl<T> Rare<T> {
-    /// Nothing.
+    /// The empty value.
     pub(crate) const NOTHING: Rare<T> = Rare(None);
 
-    /// The thing, if there is anything of it.
+    /// The value, if it is not empty.
     pub(crate) fn there(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()
     }
 
-    /// What it takes on the heap beside what the thing itself has there.
+    /// The heap bytes of the box, without those that the value owns itself.
     pub(crate) fn box_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |_| crate::stored::allocated(size_of::<T>()))
     }

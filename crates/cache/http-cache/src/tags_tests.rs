@@ -1,6 +1,6 @@
-//! Tests of the reading of tags: each dialect's separator, joining, limits, lists that are refused.
+//! Tests of reading tags: the separator of each field, joining, limits, refused lists.
 //!
-//! What is read here comes from applications, so the last test reads anything.
+//! The input comes from applications, so the last test reads arbitrary bytes.
 
 use super::*;
 use http::header::{HeaderName, HeaderValue};
@@ -81,7 +81,7 @@ fn limits() {
     assert_eq!(read(&"x".repeat(TAG_MAX_BYTES)).map(|tags| tags.len()), Ok(1));
     assert_eq!(read(&"x".repeat(TAG_MAX_BYTES + 1)), Err(TagsRefused::TooLong));
     let thousand: Vec<String> = (0..1000).map(|at| format!("{at:064}")).collect();
-    assert_eq!(read(&thousand.join(" ")).map(|tags| tags.len()), Ok(1000)); // 64 KB of them.
+    assert_eq!(read(&thousand.join(" ")).map(|tags| tags.len()), Ok(1000)); // 64 KB in total.
     let many: Vec<String> = (0..=TAGS_MAX).map(|at| at.to_string()).collect();
     assert_eq!(read(&many.join(" ")), Err(TagsRefused::TooLong));
     let long: Vec<String> = (0..=128).map(|at| format!("{at:01024}")).collect();
@@ -102,7 +102,7 @@ fn invalidated_groups() {
     assert_eq!(read(&["a b"]), Err(TagsRefused::Unreadable));
     assert_eq!(read(&["*"]), Ok(Invalidated::Everything));
     assert_eq!(read(&["\"a\"", "*"]), Ok(Invalidated::Everything));
-    // The group of that name is a group.
+    // A group whose name is "*" is an ordinary group.
     assert!(matches!(read(&["\"*\""]), Ok(Invalidated::Groups(_))));
     assert_eq!(read(&["**"]), Err(TagsRefused::Unreadable));
 }

@@ -1,4 +1,4 @@
-//! Tests of `variants`: what selects a stored response, by RFC 9111 §4.1.
+//! Tests of `variants`: which stored response a request selects, by RFC 9111 §4.1.
 //!
 //! Each comparison is made twice, by value and by variant key, and both must agree.
 

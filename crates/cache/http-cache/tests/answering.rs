@@ -1,6 +1,6 @@
 //! Preconditions and ranges, answered from a stored response (RFC 9110 §13, §14, RFC 9111 §4.3.2).
 //!
-//! Each test is one section; what the store does with the answer is not looked at.
+//! Each test covers one section. Other tests cover the use of the answers by the store.
 
 mod exchange;
 
@@ -87,7 +87,7 @@ fn if_match_compares_strongly_and_goes_first() {
 
 #[test]
 fn if_unmodified_since() {
-    // RFC 9110 §13.1.4: without a date of modification it is ignored.
+    // RFC 9110 §13.1.4: ignored without Last-Modified.
     let dated = stored(&[FRESH, MODIFIED]);
     assert_eq!(get(&dated, &[("if-unmodified-since", EARLIER)]), Answer::PreconditionFailed);
     assert_eq!(get(&dated, &[("if-unmodified-since", MODIFIED.1)]), Answer::Whole);

@@ -1,7 +1,7 @@
-//! Properties that hold whatever clients and origins send: nothing panics, spans stay bounded, what
-//! must not be stored is not, and what is fresh is reused.
+//! Properties for arbitrary input of clients and origins: nothing panics, durations stay within limits,
+//! forbidden responses are not stored, and fresh responses are reused.
 //!
-//! Fields are drawn from those that mean something here, values from what looks like theirs.
+//! Field names are those that this crate reads; values resemble valid ones.
 
 mod exchange;
 
@@ -15,7 +15,7 @@ use http_cache::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Names that mean something here, with values that look like theirs, or like nothing.
+/// Field names that this crate reads, with values that resemble theirs, or arbitrary ones.
 fn lines() -> impl Strategy<Value = Vec<(String, String)>> {
     let name = prop::sample::select(vec![
         "cache-control",

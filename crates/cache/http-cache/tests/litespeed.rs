@@ -1,5 +1,5 @@
-//! LiteSpeed's fields within RFC 9111: which field counts, what is stored, which copy a request gets,
-//! what a 304 leaves of it.
+//! LiteSpeed's fields within RFC 9111: which field applies, which responses are stored, which variant a
+//! request selects, and the effect of a 304.
 
 mod exchange;
 
@@ -23,7 +23,7 @@ fn it_replaces_cache_control() {
     assert_eq!(source(&all), Ok((LifetimeSource::LiteSpeed, 60_000)));
     let forbidden = [("cache-control", "max-age=60"), (LSCACHE, "no-cache")];
     assert_eq!(source(&forbidden), Err(NotStored::NoStore));
-    // Nothing is said of storing.
+    // These values do not say whether the page may be stored.
     let esi = [("cache-control", "max-age=5"), (LSCACHE, "esi=on")];
     assert_eq!(source(&esi), Ok((LifetimeSource::MaxAge, 5_000)));
 }
@@ -114,7 +114,7 @@ fn named_cookies_select_the_copy() {
         assert!(!selects(&page, &[("cookie", others)]), "{others}");
     }
     assert!(!selects(&page, &[]));
-    // PHP reads the first as the second.
+    // PHP reads the first name as the second.
     let dotted = [PUBLIC, ("x-litespeed-vary", "cookie=a_b")];
     let page = store_for(&Method::GET, &[], 200, &dotted, &policy).expect("storable");
     assert!(!selects(&page, &[("cookie", "a.b=1")]));

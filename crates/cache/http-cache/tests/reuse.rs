@@ -1,6 +1,6 @@
-//! The verdict on a request, line by line of the table beside `decide` (RFC 9111 §4, RFC 5861).
+//! The verdict on a request, row by row of the table at `decide` (RFC 9111 §4, RFC 5861).
 //!
-//! What an origin's failure leaves to be used is tested here as well.
+//! The use of stale responses after a failure of the origin is tested here as well.
 
 mod exchange;
 
@@ -215,7 +215,7 @@ fn a_marked_response_counts_as_stale() {
     assert!(is_stale_because(found, StaleBecause::WhileRevalidate));
 }
 
-/// It is stale from its mark, however young it is: not for as long as it would have been fresh.
+/// It counts as stale from its mark, however young it is, and not for as long as it would have been fresh.
 #[test]
 fn a_marked_response_is_used_for_so_long_from_its_mark() {
     let verdict = |line: &str, policy: &Policy, seconds| {
@@ -235,7 +235,7 @@ fn a_marked_response_is_used_for_so_long_from_its_mark() {
         assert!(!verdict(line, &soft, 16), "{line}");
         assert!(!verdict(line, &silent, 10), "{line}");
     }
-    // The longer of the two; and never for longer than it would have been good.
+    // The longer of both applies, but never longer than the response's own lifetime.
     assert!(verdict(declared, &soft, 40));
     assert!(verdict("max-age=13", &soft, 12));
     assert!(!verdict("max-age=13", &soft, 13));
@@ -256,7 +256,7 @@ fn stale_if_error_counts_from_the_mark() {
     };
     assert_eq!(ask(40), Ok(StaleUse::ByResponse));
     assert_eq!(ask(41), Err(NoStaleUse::TooStale));
-    // It has not only run out: nobody has asked for what is known to be outdated.
+    // It has not merely expired: it is known to be outdated.
     let marked = Some(after(10));
     let outdated = may_use_stale_on(Failure::Refused, &silent, marked, &facts, &policy, after(11));
     assert_eq!(outdated, Err(NoStaleUse::NotAllowed));

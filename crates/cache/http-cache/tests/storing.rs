@@ -1,6 +1,6 @@
-//! What is stored, what is kept of it, and the name of each refusal (RFC 9111 §3, §5.2.2).
+//! Stored responses, their stored fields, and the name of each refusal (RFC 9111 §3, §5.2.2).
 //!
-//! The manual page lists the refusals too; the last test holds it to the code.
+//! The manual lists the refusals too; the last test compares it with the code.
 
 mod exchange;
 
@@ -24,7 +24,7 @@ fn only_get_is_stored() {
 
 #[test]
 fn any_final_status_with_a_declared_lifetime() {
-    // §3; parts and 304 are no whole responses.
+    // §3; a part and a 304 are not whole responses.
     for status in [200, 201, 204, 299, 302, 303, 400, 404, 418, 500, 503, 599, 999] {
         let found = store_for(&Method::GET, &[], status, &[FRESH], &Policy::default());
         assert!(found.is_ok(), "{status}");

@@ -1,6 +1,6 @@
-//! Validation: what is asked, and what a 304 or a HEAD changes (RFC 9111 §4.3, §3.2).
+//! Validation: the request to the origin, and the effect of a 304 or a HEAD (RFC 9111 §4.3, §3.2).
 //!
-//! The stored response is a hundred seconds old when the origin's answer comes.
+//! The stored response is a hundred seconds old when the origin's response arrives.
 
 mod exchange;
 
@@ -35,7 +35,7 @@ fn page() -> Stored {
 
 #[test]
 fn the_origin_is_asked_with_the_stored_validators() {
-    // §4.3.1; the client's own preconditions and Range are ours to answer.
+    // §4.3.1; the cache evaluates the client's own preconditions and Range.
     let mut fields = headers(&[
         ("if-none-match", "\"x\""),
         ("if-match", "\"x\""),

@@ -1,7 +1,7 @@
-//! Tests of `codings`: choosing by RFC 9110 §12.5.3, entity tags by form, what may be coded.
+//! Tests of `codings`: negotiation by RFC 9110 §12.5.3, entity tags by coding, compressible responses.
 //!
-//! The property that counts most, that a refused coding is never chosen, is tried with every pair of
-//! names and weights.
+//! The most important property, that a refused coding is never chosen, is tested with every pair of names
+//! and weights.
 
 use super::*;
 use crate::fields::Fields;
@@ -96,7 +96,7 @@ fn a_request_for_a_part_is_about_the_untouched_form() {
     assert_eq!(form_of_whole(&both, &FORMS), None);
     assert_eq!(form_of_whole(&request(&[("accept-encoding", "br")]), &FORMS), Some(Brotli));
     assert_eq!(form_of_whole(&request(&[]), &FORMS), None);
-    // RFC 9110 §14.2: Range means nothing with HEAD.
+    // RFC 9110 §14.2: Range has no meaning with HEAD.
     let mut head = both;
     head.method = Method::Head;
     assert_eq!(form_of_whole(&head, &FORMS), Some(Brotli));
@@ -136,12 +136,12 @@ fn conditions_are_met_by_the_tag_of_any_form() {
     ] {
         assert_eq!(answer(&request(&[(name, value)]), &stored, Some(1_000)), expected, "{value}");
     }
-    // Parts are cut of the untouched form.
+    // Ranges are cut from the uncompressed content.
     let part =
         |tag| answer(&request(&[("range", "bytes=0-1"), ("if-range", tag)]), &stored, Some(9));
     assert!(matches!(part("\"a\""), Answer::Ranges(_)));
     assert_eq!(part("\"a-gz\""), Answer::Whole);
-    // A response that has one form only knows nothing of suffixes.
+    // For a response without codings, suffixes have no meaning.
     let mut one = stored;
     one.forms = crate::Forms::One;
     let asked = request(&[("if-none-match", "\"a-gz\"")]);

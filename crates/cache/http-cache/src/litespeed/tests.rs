@@ -1,7 +1,7 @@
-//! Tests of LiteSpeed's dialect: each header line that the plugins send is read as they mean it.
+//! Tests of LiteSpeed's fields: each header line that the plugins send is read with its intended meaning.
 //!
 //! The lines are those of the plugins for WordPress, PrestaShop, Joomla, Drupal, Laravel, MediaWiki and
-//! Magento; the last tests read anything.
+//! Magento. The last tests read arbitrary bytes.
 
 use super::*;
 use crate::CookieName;
@@ -105,13 +105,13 @@ fn purge(line: &str) -> Vec<String> {
 
 #[test]
 fn purges_of_the_plugins() {
-    // WordPress: no `tag=`, a private segment behind the public one.
+    // WordPress: no `tag=`, and a private segment after the public one.
     assert_eq!(
         purge("public,stale,abc_F,abc_Po.12;private,abc_H"),
         ["stale tag abc_F", "stale tag abc_Po.12", "private tag abc_H"]
     );
     assert_eq!(purge("stale,private, tag=users"), ["private stale tag users"]);
-    // Laravel: several addresses, and marks at single tags.
+    // Laravel: several URLs, and stale marks at single tags.
     assert_eq!(
         purge("stale,/blog,/about-us,/"),
         ["stale url /blog,/about-us,/", "stale url /blog", "stale url /about-us", "stale url /"]
@@ -246,7 +246,7 @@ proptest! {
         prop_assert!(tags.private.len() + tags.public.len() <= 300);
     }
 
-    /// What a list names is found in it, in whatever order its words stand and wherever white space is.
+    /// Every item of a list is found in it, whatever the order of its words and the white space.
     #[test]
     fn what_is_named_is_purged(
         names in proptest::collection::vec("[a-z][a-z0-9_.:]{0,8}", 1..6),
