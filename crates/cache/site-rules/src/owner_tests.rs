@@ -1,4 +1,4 @@
-//! Who is an owner, who is none, and what of a request's cookies is in the key.
+//! Which requests have an owner, which have none, and which cookies are in the key.
 
 use super::*;
 use crate::raw::{Cookies, Keys};
@@ -49,7 +49,7 @@ fn dropped(line: &str) -> Vec<String> {
 fn an_owner_is_known_by_long_cookies_of_the_named_kinds() {
     let owner = cookies(&format!("theme=dark; PHPSESSID={A}; shop-1={B}; _ga=GA1.2")).unwrap();
     assert_eq!(owner.cookies, [format!("PHPSESSID={A}"), format!("shop-1={B}")].map(Vec::from));
-    // Every cookie but a script's, as written and in order.
+    // Every cookie except a script's, as written and in order.
     let key = format!("\nowner theme=dark\nowner PHPSESSID={A}\nowner shop-1={B}");
     assert_eq!(owner.key, key.as_bytes());
     let twice = of(&[("cookie", format!("PHPSESSID={A}")), ("cookie", "theme=dark".to_owned())]);
@@ -88,7 +88,7 @@ fn the_member_of_an_array_stands_in_the_way_of_the_name() {
     ] {
         assert_eq!(cookies(&line), Err(NoOwner::Twice), "{line}");
     }
-    // To PHP that is no session's id.
+    // For PHP that is not a session id.
     assert_eq!(cookies(&format!("PHPSESSID[x]={A}")), Err(NoOwner::Nobody));
 }
 

@@ -1,6 +1,6 @@
 //! Planning a request at a site without rules allocates nothing, whatever its cookies and query.
 //!
-//! The only test in its binary, for it counts what the whole process allocates on this thread.
+//! There is one test in this program, because the allocator counts all allocations of the thread.
 
 use counting_allocator::{Counting, allocations};
 use http_cache::Fields;

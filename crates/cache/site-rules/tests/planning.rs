@@ -1,5 +1,5 @@
-//! Plans of requests and revisions of responses, rule by rule: what is decided, what the key and the
-//! origin get of it, and what rules are refused.
+//! Plans of requests and decisions on responses, rule by rule: the decision, the key, the forwarded fields,
+//! and the rules that are refused.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::{Fields, Policy, RequestFacts, Stored, Timestamp, storable};
@@ -343,13 +343,13 @@ fn rules_that_cannot_be_meant_are_refused() {
     assert!(try_rules("keys.trailing_slash = \"x\"").unwrap_err().contains("keys.trailing_slash"));
 }
 
-/// Cookies of every kind, and the rules that could mix them up.
+/// Cookies of every kind, and rules that could confuse them.
 const COOKIES: [&str; 6] =
     ["_ga=1", "theme=x", "PHPSESSID=me", "wordpress_logged_in_1=me", "currency=EUR", "gate=me"];
 const SESSIONS: [&str; 3] = ["PHPSESSID=me", "wordpress_logged_in_1=me", "gate=me"];
 
 proptest! {
-    /// What goes to the origin for a page that may be shared has no session in it that is not in the
+    /// A request that is forwarded for a page that may be shared contains no session cookie outside the
     /// page's key.
     #[test]
     fn no_session_reaches_a_page_without_being_in_its_key(
@@ -391,10 +391,10 @@ fn cookies_that_tell_copies_apart_are_in_the_key() {
     assert_eq!(key(&plain, "/", &vary), "\nvary _lscache_vary=ab12\nvary X-Magento-Vary=c3");
     let went = sent(&plain, "/", &vary, "cookie");
     assert_eq!(went, ["_lscache_vary=ab12", "X-Magento-Vary=c3", "x=1"]);
-    // PHP takes the one for the other.
+    // PHP treats the first as the second.
     assert_eq!(key(&plain, "/", &[("cookie", "_lscache.vary=z")]), "\nvary _lscache.vary=z");
     assert_eq!(key(&plain, "/", &[("cookie", "lscache_vary=z")]), "");
-    // Where the rule names it, or has it not count, or shares with those who are signed in.
+    // If the rule names it, removes it, or shares its pages with signed-in users.
     let ignoring = rules("[[rule]]\nignore_cookies = \"_lscache*\"");
     assert_eq!(key(&ignoring, "/", &vary), "\nvary X-Magento-Vary=c3");
     assert_eq!(sent(&ignoring, "/", &vary, "cookie"), ["X-Magento-Vary=c3", "x=1"]);
