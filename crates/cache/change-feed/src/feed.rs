@@ -1,12 +1,12 @@
-//! Rules held against a schema: a change of rows, or of a table, to what it touches.
+//! Rules applied to a schema: from a change of a row or a table to the tags that it touches.
 //!
 //! | image | value of a column |
 //! |---|---|
-//! | before | what is there; left out of the image: not known |
-//! | after | what is there; left out: it was not written, so as before |
+//! | before | its value in the image; unknown if the image leaves the column out |
+//! | after | its value in the image; as before if the image leaves the column out (not written) |
 //!
-//! A column that the stream's table does not have (it was altered) is not known, and counts as
-//! changed. Invariant: see the head of the crate. Not here: how a row is read.
+//! A column that the stream's table does not have (after `ALTER TABLE`) is unknown and counts as changed.
+//! The invariant is that of the crate. Not here: decoding rows.
 
 use crate::graph::{Fate, Graph, Known};
 use crate::rule::{Rule, Rules, Searches};
@@ -16,75 +16,76 @@ use crate::touched::{Room, Touched};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What an image has in a column.
+/// The value of a column in an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell<'a> {
     /// A value, as text.
     Text(Cow<'a, str>),
-    /// NULL.
+    /// SQL NULL.
     Null,
     /// The image leaves the column out.
     LeftOut,
-    /// There is no such column, or its value cannot be written as text.
+    /// The column does not exist, or its value cannot be written as text.
     Unknown,
 }
 
-/// What happened to a row.
+/// The kind of a row change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
-    /// It is new.
+    /// The row was inserted.
     Insert,
-    /// It is another.
+    /// The row was updated.
     Update,
-    /// It is gone.
+    /// The row was deleted.
     Delete,
 }
 
 /// A changed row.
 pub trait RowImages {
-    /// What happened to it.
+    /// The kind of the change.
     fn kind(&self) -> RowKind;
-    /// A column of the row as it was; `LeftOut` for an insert.
+    /// A column of the row before the change; `LeftOut` for an insert.
     fn before(&self, column: &str) -> Cell<'_>;
-    /// A column of the row as it is; `LeftOut` for a delete.
+    /// A column of the row after the change; `LeftOut` for a delete.
     fn after(&self, column: &str) -> Cell<'_>;
     /// Whether an update may have changed the column.
     fn may_have_changed(&self, column: &str) -> bool;
 }
 
-/// What of a table has to be read.
+/// The part of a table's changes that must be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Nothing.
     Nothing,
-    /// That it changed.
+    /// Only the fact that the table changed.
     Table,
-    /// Its changed rows.
+    /// The changed rows.
     Rows,
 }
 
-/// Rules, and the schema that they are for.
+/// Rules, applied to a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Feed {
     by_table: BTreeMap<String, Vec<Held>>,
     graph: Graph,
-    /// For each parent, its columns that others refer to so that a change of them acts.
+    /// For each parent table, the columns that acting foreign keys refer to.
     referred: BTreeMap<String, Vec<String>>,
 }
 
-/// A rule, held against the schema.
+/// A rule, applied to the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
     rule: Rule,
     by_cascade: ByCascade,
 }
 
-/// When a rule minds that the database has changed a key in a child's row, and whatever follows from it.
+/// Whether a rule applies if the database changes a foreign key in a child's row, and everything derived
+/// from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ByCascade {
-    /// Always: it watches nothing in particular, or something that is worked out from other columns.
+    /// Always: it watches no particular column, or a generated one.
     Minds,
-    /// Where one of these is in the key; small letters.
+    /// If one of these columns (in lower case) is in the key.
     MindsOf(Vec<String>),
 }
 
@@ -95,7 +96,8 @@ enum Image {
 }
 
 impl Feed {
-    /// Puts them together. Whatever [`Rules::check`] complains about is any value here.
+    /// Applies the rules to a schema. Everything that [`Rules::check`] would report counts as an unknown
+    /// value here.
     #[must_use]
     pub fn new(rules: &Rules, schema: &Schema) -> Feed {
         let mut by_table: BTreeMap<String, Vec<Held>> = BTreeMap::new();
@@ -111,7 +113,7 @@ impl Feed {
         Feed { by_table, graph: Graph::new(schema, &rules.all), referred }
     }
 
-    /// What of a table has to be read.
+    /// The part of a table's changes that must be read.
     #[must_use]
     pub fn wanted(&self, table: &str) -> Wanted {
         let rules = self.rules(table);
@@ -125,7 +127,7 @@ impl Feed {
         }
     }
 
-    /// A changed row.
+    /// Adds the tags that a changed row touches.
     pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut Touched) {
         for Held { rule, .. } in self.rules(table) {
             let matters =
@@ -166,7 +168,8 @@ impl Feed {
         }
     }
 
-    /// Any row of a table: it was emptied, defined anew, or its rows cannot be read.
+    /// Adds the tags that any row of a table touches: the table was truncated or altered, or its rows
+    /// cannot be read.
     pub fn table(&self, table: &str, touched: &mut Touched) {
         for held in self.rules(table) {
             held.rule.touch_any(touched);
@@ -240,14 +243,14 @@ impl Rule {
         }
     }
 
-    /// The columns in which is looked, each with the kind of its tags.
+    /// The searched columns, each with the kind of its tags.
     fn searched(&self) -> impl Iterator<Item = (&str, &str)> {
         self.searches.iter().flat_map(|Searches { kind, columns }| {
             columns.iter().map(move |column| (kind.as_str(), column.as_str()))
         })
     }
 
-    /// Touches what stands for any row.
+    /// Touches the tags for any row.
     fn touch_any(&self, touched: &mut Touched) {
         touched.by_table(&self.table);
         if let Some(searches) = &self.searches {
@@ -268,7 +271,7 @@ impl Rule {
 }
 
 impl ByCascade {
-    /// What the schema does not have counts as worked out.
+    /// A column that the schema does not have counts as generated.
     fn of(rule: &Rule, schema: &Schema) -> ByCascade {
         let table = schema.table(&rule.table);
         let is_worked_out = |name: &String| table?.column(name).map(|column| column.is_generated);

@@ -1,6 +1,6 @@
-//! Random rules, rows and foreign keys against a plain oracle: a small database that does what the
-//! foreign keys say, row by row, and knows which tags every row stands for before and after. Whatever
-//! changed there has to be touched here, though only the parent's row is told.
+//! Random rules, rows and foreign keys, checked by a simple oracle: a small database that executes the
+//! foreign keys row by row and knows the tags of every row before and after. Every change in it must be
+//! touched, although only the parent's row is reported.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{Row, foreign_key, rule, table};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tables t0 to t3, each with `id`, `up` (a foreign key to the table before) and `own`.
+/// The tables t0 to t3, each with `id`, `up` (a foreign key to the previous table) and `own`.
 const TABLES: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ fn delete(database: &mut Database, actions: &[Action], table: usize, id: u8) {
     }
 }
 
-/// The tags that the rows of a database stand for, with the row itself, so that a change is seen.
+/// The tags of the rows of a database, each with the row itself, so that changes are visible.
 fn tags(database: &Database) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for (table, rows) in database.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Rules on the tables of a newspaper: what each kind of change touches, what is refused and why.
+//! Rules for the tables of a newspaper: the tags that each kind of change touches, and the rules that are
+//! refused.
 
 mod common;
 
@@ -67,7 +68,7 @@ fn other_columns_do_not_matter_but_those_in_tags_do() {
 #[test]
 fn what_is_left_out_was_not_written_and_before_it_is_any_value() {
     let feed = feed(&[comments()], &news());
-    // A minimal image: the key before, what was written after.
+    // A minimal image: the key before, and the written columns after.
     let minimal = Row::update(&[("id", "1")], &[("body", "x")]);
     assert_eq!(touched(&feed, "comments", &minimal), ["comments", "*"]);
     let full_before = Row::update(&[("id", "1"), ("news_id", "4")], &[("body", "x")]);
@@ -93,7 +94,7 @@ fn a_parent_that_goes_takes_its_children_with_it() {
     let mut schema = news();
     schema.foreign_keys.push(foreign_key("votes", "comment_id", "comments", Action::Set));
     let feed = feed(&[comments(), rule("votes", &["votes"])], &schema);
-    // The children's rows are in no stream: the key's value is known, the rest is not.
+    // The children's rows are in no stream: the key's value is known, the others are unknown.
     let gone = Row::delete(&[("id", "4")]);
     assert_eq!(touched(&feed, "news", &gone), ["comments", "news:4", "votes"]);
     let renumbered = Row::update(&[("id", "4")], &[("id", "5")]);
@@ -192,7 +193,8 @@ fn it_is_told_whose_rules_touched_something_and_whose_could() {
     assert!(could("nothing").is_empty());
 }
 
-/// What the PHP library calls one of a kind, a row of it touches: `contract/tags.json`, which its tests read, too.
+/// A row touches the tag that the PHP library gives its page: `contract/tags.json`, which the library's
+/// tests read too.
 #[test]
 fn a_row_touches_the_tag_that_the_library_gives_its_page() {
     let text = include_str!("../../../../contract/tags.json");
@@ -207,8 +209,8 @@ fn a_row_touches_the_tag_that_the_library_gives_its_page() {
     }
 }
 
-/// A page that was made from one row has `news:4` and `news:*`, and nothing else: whatever touches any row has to
-/// reach it.
+/// A page made from one row has only `news:4` and `news:*`. A change of any row must therefore touch one of
+/// them.
 #[test]
 fn any_row_reaches_every_page_of_one() {
     let mut with = comments();
@@ -272,12 +274,12 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     assert_eq!(searched(&Row::delete(&before)), texts(&["a", "b"]));
     let after = [("id", "1"), ("title", "c"), ("body", "b"), ("seen", "0")];
     assert_eq!(searched(&Row::update(&before, &after)), texts(&["a", "b", "c"]));
-    // What is searched counts as if it stood in a tag.
+    // A searched column counts as if it were in a tag.
     let after = [("id", "1"), ("title", "a"), ("body", "d"), ("seen", "0")];
     assert_eq!(searched(&Row::update(&before, &after)), texts(&["a", "b", "d"]));
     let after = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "1")];
     assert_eq!(searched(&Row::update(&before, &after)), []);
-    // A column that is not known, and a text that is too long, are any.
+    // An unknown column, and a text that is too long, touch all searches.
     let any = vec![("search".to_owned(), Searched::Any)];
     assert_eq!(searched(&Row::insert(&[("id", "1"), ("title", "a")])), any);
     let long = "x".repeat(TEXT_BYTES_MAX);
@@ -323,7 +325,7 @@ fn searches_that_cannot_be_are_refused() {
     assert_eq!(rules.check(&schema), Ok(()));
 }
 
-/// A table of settings: pages show few of its rows.
+/// A table of settings: pages depend on few of its rows.
 #[test]
 fn conditions_on_values_choose_rows() {
     let mut schema = Schema::default();
@@ -346,7 +348,7 @@ fn conditions_on_values_choose_rows() {
     assert_eq!(insert("theme_x", "a"), ["option:theme_x", "site"]);
     assert!(insert("_transient_x", "a").is_empty());
     assert!(insert("title", "draft").is_empty());
-    // Each image is judged alone, and a row that comes to meet them counts.
+    // Each image is tested separately, and a row that begins to meet the conditions counts.
     let update = |before: [(&str, &str); 3], after: [(&str, &str); 3]| {
         touched(&feed, "options", &Row::update(&before, &after))
     };
