@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_outweighs_null() {
+    fn an_unknown_value_takes_precedence_over_null() {
         let template = Template::read("{a}{b}").expect("a template");
         let with = |a: Filling<'static>, b: Filling<'static>| {
             template.fill(|name| if name == "a" { a.clone() } else { b.clone() })

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_found_as_the_usual_collations_find_it() {
+    fn a_word_is_found_wherever_the_usual_collations_find_it() {
         for (search, text) in [
             ("PHP", "all about php"),
             ("php", "PHPUnit 12"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn collations_of_single_languages_are_not_known() {
+    fn collations_of_single_languages_are_unknown() {
         for usual in [
             "utf8mb4_general_ci",
             "utf8mb4_unicode_520_nopad_ci",
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_not_known() {
+    fn a_search_over_the_limits_has_no_known_words() {
         let many: Vec<String> = (0..=WORDS_MAX).map(|n| n.to_string()).collect();
         assert_eq!(words(&many.join(" ")), None);
         assert_eq!(words(&many[1..].join(" ")).map(|words| words.len()), Some(WORDS_MAX));

@@ -59,7 +59,7 @@ fn action() -> impl Strategy<Value = Action> {
 
 proptest! {
     #[test]
-    fn whatever_a_cascade_changes_is_touched(
+    fn every_change_by_a_cascade_is_touched(
         actions in prop::collection::vec(action(), TABLES - 1),
         rows in prop::collection::vec((0..TABLES, 0u8..4, prop::option::of(0u8..4), 0u8..3), 1..20),
         table_of in 0..TABLES,

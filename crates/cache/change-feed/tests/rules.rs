@@ -66,7 +66,7 @@ fn other_columns_do_not_matter_but_those_in_tags_do() {
 }
 
 #[test]
-fn what_is_left_out_was_not_written_and_before_it_is_any_value() {
+fn a_column_left_out_is_unchanged_after_and_unknown_before() {
     let feed = feed(&[comments()], &news());
     // A minimal image: the key before, and the written columns after.
     let minimal = Row::update(&[("id", "1")], &[("body", "x")]);
@@ -76,7 +76,7 @@ fn what_is_left_out_was_not_written_and_before_it_is_any_value() {
 }
 
 #[test]
-fn null_is_in_no_tag_and_what_cannot_be_read_is_any_row() {
+fn null_is_in_no_tag_and_an_unreadable_value_is_any_row() {
     let mut with = comments();
     with.any_row = vec!["news".into()];
     let feed = feed(&[with], &news());
@@ -90,7 +90,7 @@ fn null_is_in_no_tag_and_what_cannot_be_read_is_any_row() {
 }
 
 #[test]
-fn a_parent_that_goes_takes_its_children_with_it() {
+fn deleting_a_parent_deletes_its_children() {
     let mut schema = news();
     schema.foreign_keys.push(foreign_key("votes", "comment_id", "comments", Action::Set));
     let feed = feed(&[comments(), rule("votes", &["votes"])], &schema);
@@ -124,7 +124,7 @@ fn a_table_that_refers_to_itself_ends() {
 }
 
 #[test]
-fn only_what_matters_is_read() {
+fn only_tables_with_rules_are_read() {
     let feed = feed(&[comments(), rule("votes", &["votes"])], &news());
     assert_eq!(feed.wanted("comments"), Wanted::Rows);
     assert_eq!(feed.wanted("COMMENTS"), Wanted::Rows);
@@ -134,7 +134,7 @@ fn only_what_matters_is_read() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_what_is() {
+fn an_error_for_a_missing_table_or_column_lists_the_existing_ones() {
     let check = |rule: ChangeRule| {
         let rules = Rules::compile(&[rule]).expect("rules");
         rules.check(&news()).expect_err("it does not fit").to_string()
@@ -166,7 +166,7 @@ fn too_many_tags_become_any_row() {
 }
 
 #[test]
-fn proposals_can_be_used() {
+fn suggested_rules_compile() {
     let text = suggest(&news(), None);
     assert!(text.contains(
         "table = \"comments\"\ntags = [\"comments\", \"comments:{id}\", \"news:{news_id}\"]"
@@ -175,7 +175,7 @@ fn proposals_can_be_used() {
 }
 
 #[test]
-fn it_is_told_whose_rules_touched_something_and_whose_could() {
+fn the_tables_whose_rules_touch_or_could_touch_are_listed() {
     let rules = [comments(), rule("news", &["news", "news:{id}"]), rule("votes", &["votes"])];
     let feed = feed(&rules, &news());
     let mut touched = Touched::default();
@@ -224,7 +224,7 @@ fn any_row_reaches_every_page_of_one() {
 }
 
 #[test]
-fn what_is_worked_out_changes_with_the_key() {
+fn a_generated_column_changes_with_the_key() {
     let mut schema = news();
     let watching = |watched: &str| {
         let mut only = rule("comments", &["shown"]);
@@ -291,7 +291,7 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
 }
 
 #[test]
-fn searches_that_cannot_be_are_refused() {
+fn invalid_searches_are_refused() {
     let refused = |kind: &str, columns: &[&str]| {
         let columns = columns.iter().map(|column| (*column).to_owned()).collect();
         let searches = Some(Searches { kind: kind.into(), columns });

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_to_somebody() {
+    fn names_that_may_be_the_same_cookie() {
         let same = |one: &str, other: &str| {
             CookieName::of(one.as_bytes()).is_same(&CookieName::of(other.as_bytes()))
         };

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn a_written_date_can_be_read() {
         assert_eq!(&format(Timestamp::from_seconds(784_111_777)), b"Sun, 06 Nov 1994 08:49:37 GMT");
         for days in (0..200_000u64).step_by(37) {
             let date = Timestamp::from_seconds(days * 86_400 + days % 86_400);

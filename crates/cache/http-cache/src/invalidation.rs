@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_on_the_way_may_have_been_done() {
+    fn a_failed_write_may_have_been_executed() {
         for status in [500, 502, 503, 504, 599] {
             assert_eq!(pages(Method::Unsafe, status, &[("location", "/x")]), ["/a/b?c"]);
         }

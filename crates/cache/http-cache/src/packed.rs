@@ -195,7 +195,7 @@ mod tests {
     use crate::time::SECONDS_MAX;
 
     #[test]
-    fn times_are_what_they_were() {
+    fn times_are_restored_exactly() {
         for at in [0, 1, 65_535, 65_536, 784_111_777_123, 253_402_300_799_000, Millis::MAX] {
             assert_eq!(Millis::of(at).get(), at);
         }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_what_they_were() {
+    fn directives_are_restored_exactly() {
         let spans = [None, Some(0), Some(60), Some(SECONDS_MAX)];
         for (at, span) in spans.into_iter().enumerate() {
             for word in 0..7 {

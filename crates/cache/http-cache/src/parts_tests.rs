@@ -101,7 +101,7 @@ fn parts_are_joined_to_bytes_of_the_whole() {
 }
 
 #[test]
-fn what_is_not_of_one_whole_is_not_joined() {
+fn parts_of_different_wholes_are_not_joined() {
     // RFC 9110 §15.3.7.3: "if they all share the same strong validator".
     let older = part(0, 4, "\"1\"");
     let old = Held { stored: &older, content: &WHOLE[..5] };

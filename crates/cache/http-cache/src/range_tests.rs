@@ -34,7 +34,7 @@ fn single_ranges() {
 }
 
 #[test]
-fn what_is_not_understood_is_ignored() {
+fn a_field_that_is_not_understood_is_ignored() {
     // §14.2: "MUST ignore a Range header field that … is invalid" or of an unknown unit.
     for field in [
         "",

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_apart_it_holds_nothing_of_what_was_read() {
+    fn the_facts_share_no_memory_with_the_read_buffer() {
         let read = Bytes::from(vec![b'x'; 8 << 10]);
         let mut headers = HeaderMap::new();
         let tag = HeaderValue::from_maybe_shared(read.slice(100..110)).unwrap();

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_or_no_dictionary_is_as_if_absent() {
+    fn an_empty_field_or_no_dictionary_counts_as_absent() {
         for value in ["", "max-age =10", "Max-Age=10", "max-age=10,", "max-age=\"x", "&=1"] {
             let found = read(&[("cache-control", "max-age=5"), ("cdn-cache-control", value)]);
             assert_eq!(found.by, DeclaredBy::CacheControl, "{value}");

@@ -98,7 +98,7 @@ fn if_unmodified_since() {
 }
 
 #[test]
-fn what_is_no_success_knows_no_preconditions() {
+fn preconditions_are_ignored_without_success() {
     // RFC 9110 §13.2.1.
     let lines = [FRESH, ("etag", "\"1\"")];
     let missing = store_for(&Method::GET, &[], 404, &lines, &Policy::default()).expect("storable");

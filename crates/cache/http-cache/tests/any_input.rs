@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_whole_way(
+    fn a_complete_exchange(
         asked in lines(),
         response in lines(),
         newer in lines(),

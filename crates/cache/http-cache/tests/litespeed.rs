@@ -39,7 +39,7 @@ fn it_comes_after_this_cache_s_own_field_and_before_those_for_caches_elsewhere()
 }
 
 #[test]
-fn private_pages_are_not_stored_and_what_they_say_is_kept() {
+fn private_pages_are_not_stored_and_their_field_is_read() {
     for line in ["private,max-age=60", "shared,private,max-age=60", "private"] {
         assert_eq!(source(&[(LSCACHE, line)]), Err(NotStored::Private), "{line}");
     }
@@ -48,7 +48,7 @@ fn private_pages_are_not_stored_and_what_they_say_is_kept() {
 }
 
 #[test]
-fn public_is_no_word_about_authorization() {
+fn public_does_not_concern_authorization() {
     let found = store_for(
         &Method::GET,
         &[("authorization", "Basic eA==")],
@@ -70,7 +70,7 @@ fn a_site_may_have_it_ignored() {
 }
 
 #[test]
-fn nothing_of_it_goes_to_clients() {
+fn clients_get_none_of_the_fields() {
     let found = stored(&[
         PUBLIC,
         ("x-litespeed-tag", "a,b"),
@@ -158,7 +158,7 @@ fn no_vary_and_values() {
 }
 
 #[test]
-fn a_304_leaves_what_it_does_not_speak_of() {
+fn a_304_keeps_fields_that_it_omits() {
     let page = stored(&[
         PUBLIC,
         ("etag", "\"1\""),

@@ -110,7 +110,7 @@ fn no_cache_is_validated_each_time() {
 }
 
 #[test]
-fn authorization_goes_by_what_could_be_stored_with_it() {
+fn a_request_with_authorization_needs_a_response_storable_with_it() {
     let lines: Lines<'_> = &[("authorization", "Basic eA==")];
     let policy = Policy::default();
     let private = stored(&[("cache-control", "max-age=60")]);
@@ -120,7 +120,7 @@ fn authorization_goes_by_what_could_be_stored_with_it() {
 }
 
 #[test]
-fn a_visitor_s_reload_wakes_nobody_unless_the_site_wants_it() {
+fn a_reload_causes_no_origin_request_unless_the_site_wants_it() {
     // §5.2.1, §5.4.
     let stored = stored(&[("cache-control", "max-age=60"), ("etag", "\"1\"")]);
     for line in [

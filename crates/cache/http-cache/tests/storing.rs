@@ -76,7 +76,7 @@ fn cookies_are_never_stored() {
 }
 
 #[test]
-fn authorization_needs_a_word_from_the_origin() {
+fn authorization_needs_a_directive_of_the_origin() {
     // §3.5.
     let authorized: Lines<'_> = &[("authorization", "Basic eA==")];
     let found = |line| {
@@ -91,7 +91,7 @@ fn authorization_needs_a_word_from_the_origin() {
 }
 
 #[test]
-fn what_declares_nothing_is_not_stored() {
+fn a_response_without_caching_headers_is_not_stored() {
     assert_eq!(refusal(&[]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("etag", "\"1\"")]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("cache-control", "public")]), Some(NotStored::NoLifetime));
@@ -103,7 +103,7 @@ fn what_declares_nothing_is_not_stored() {
 }
 
 #[test]
-fn what_could_never_be_reused_is_not_stored() {
+fn a_response_that_can_never_be_reused_is_not_stored() {
     for lines in [
         &[("cache-control", "max-age=0")][..],
         &[("cache-control", "max-age=x")],
@@ -151,7 +151,7 @@ fn vary_and_limits() {
 }
 
 #[test]
-fn what_is_kept() {
+fn the_stored_fields() {
     // §3.1, §5.2.2.4, §5.2.2.7; RFC 9110 §7.6.1.
     let stored = stored(&[
         ("cache-control", "max-age=60, no-cache=\"x-a\", private=\"x-b\""),
@@ -217,7 +217,7 @@ fn age_grows_and_the_lifetime_runs_out() {
 }
 
 #[test]
-fn sharing_with_those_who_waited() {
+fn sharing_with_requests_that_waited() {
     assert!(stored(&[FRESH]).may_be_shared(NOW));
     assert!(!stored(&[FRESH]).may_be_shared(after(60)));
     assert!(

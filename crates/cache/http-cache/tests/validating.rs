@@ -34,7 +34,7 @@ fn page() -> Stored {
 }
 
 #[test]
-fn the_origin_is_asked_with_the_stored_validators() {
+fn the_origin_gets_the_stored_validators() {
     // §4.3.1; the cache evaluates the client's own preconditions and Range.
     let mut fields = headers(&[
         ("if-none-match", "\"x\""),
@@ -57,7 +57,7 @@ fn the_origin_is_asked_with_the_stored_validators() {
 }
 
 #[test]
-fn tags_go_back_as_they_came_and_ours_never() {
+fn origin_tags_are_returned_unchanged_and_own_tags_never() {
     for tag in ["W/\"1\"", "unquoted", "\"a b\""] {
         let mut fields = headers(&[]);
         make_conditional(
@@ -74,7 +74,7 @@ fn tags_go_back_as_they_came_and_ours_never() {
 }
 
 #[test]
-fn a_304_updates_the_fields_and_starts_the_lifetime_anew() {
+fn a_304_updates_the_fields_and_restarts_the_lifetime() {
     // §4.3.4, §3.2.
     let lines: Lines<'_> = &[
         ("etag", "\"1\""),
@@ -94,7 +94,7 @@ fn a_304_updates_the_fields_and_starts_the_lifetime_anew() {
 }
 
 #[test]
-fn how_the_content_is_to_be_read_is_never_changed() {
+fn fields_that_describe_the_content_never_change() {
     // §3.2.
     let lines: Lines<'_> = &[
         ("etag", "W/\"1\""),

@@ -42,7 +42,7 @@ fn come_and_go(seed: u64) -> Vec<Box<[u8]>> {
 }
 
 #[test]
-fn pages_are_whole_packed_and_given_back() {
+fn pages_are_intact_and_packed_and_their_memory_is_returned() {
     assert_eq!(taken_bytes(), 0, "nothing before the first page");
     let kept: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (1..=4).map(|seed| scope.spawn(move || come_and_go(seed))).collect();

@@ -16,7 +16,7 @@ fn page() -> Box<[u8]> {
 
 /// The bytes of all mappings with the huge page advice, and how many of them are readable and writable.
 /// `None` if the kernel does not support huge pages.
-fn asked_to_be_huge() -> Option<(usize, usize)> {
+fn bytes_advised_huge() -> Option<(usize, usize)> {
     fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
     let maps = fs::read_to_string("/proc/self/smaps").ok()?;
     let (mut size, mut usable, mut asked) = (0, false, (0, 0));
@@ -36,13 +36,13 @@ fn asked_to_be_huge() -> Option<(usize, usize)> {
 }
 
 #[test]
-fn what_is_used_of_a_large_region_may_be_huge() {
+fn the_used_part_of_a_large_region_may_be_huge() {
     let mut pages: Vec<_> = (0..60 * MIB / 4096).map(|_| page()).collect();
-    let Some((asked, _)) = asked_to_be_huge() else { return };
+    let Some((asked, _)) = bytes_advised_huge() else { return };
     assert_eq!(asked, 0, "a small one, of {} bytes", taken_bytes());
 
     pages.extend((0..40 * MIB / 4096).map(|_| page()));
-    let (asked, _) = asked_to_be_huge().expect("as before");
+    let (asked, _) = bytes_advised_huge().expect("as before");
     let taken = taken_bytes();
     assert!(asked < taken && asked + 4 * MIB >= taken, "{asked} asked of {taken}");
     assert_eq!(asked % (2 * MIB), 0, "whole ones");
@@ -53,7 +53,7 @@ fn what_is_used_of_a_large_region_may_be_huge() {
     while taken_bytes().is_multiple_of(2 * MIB) {
         pages.push(page());
     }
-    let (asked, usable) = asked_to_be_huge().expect("as before");
+    let (asked, usable) = bytes_advised_huge().expect("as before");
     assert!(asked >= taken_bytes(), "{asked} asked of {}", taken_bytes());
     assert!(usable >= taken_bytes() && usable % (2 * MIB) == 0, "{usable} usable");
     assert!(pages.iter().all(|page| page.iter().all(|byte| *byte == 1)));

@@ -12,7 +12,7 @@ use page_snapshot::{
 use proptest::prelude::*;
 
 #[test]
-fn it_reads_as_it_was_written() {
+fn a_snapshot_reads_as_it_was_written() {
     let all = snapshot(3_000, 1_000);
     let seen = read(&all).expect("it is whole");
     assert_eq!(seen.head, Some(head()));
@@ -23,7 +23,7 @@ fn it_reads_as_it_was_written() {
 }
 
 #[test]
-fn cut_off_it_is_refused() {
+fn a_truncated_snapshot_is_refused() {
     let all = snapshot(3, 10);
     for length in 0..all.len() {
         assert_eq!(read(&all[..length]).err(), Some(Unreadable::CutOff), "{length}");
@@ -31,7 +31,7 @@ fn cut_off_it_is_refused() {
 }
 
 #[test]
-fn with_any_byte_changed_it_is_refused() {
+fn a_snapshot_with_any_byte_changed_is_refused() {
     let all = snapshot(2, 10);
     for at in 0..all.len() {
         for bit in [1, 0x80] {
@@ -61,7 +61,7 @@ fn pieces(all: &[u8]) -> Vec<std::ops::Range<usize>> {
 }
 
 #[test]
-fn pieces_stay_where_they_are() {
+fn moved_pieces_are_refused() {
     let all = snapshot(4_000, 1_000);
     let pieces = pieces(&all);
     assert!(pieces.len() > 4, "several pieces of pages");
@@ -136,7 +136,7 @@ fn reads_as_it_was_written(stored: &Stored) {
 }
 
 #[test]
-fn a_private_page_is_none() {
+fn a_private_page_is_refused() {
     let mut stored = usual();
     stored.directives = stored.directives.made_private();
     let mut bytes = Vec::new();
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_page_is_refused_or_is_one(
+    fn a_damaged_page_is_refused_or_valid(
         at in 0_usize..1_000, to in any::<u8>(), cut in 0_usize..1_000
     ) {
         let stored = usual();
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reader_never_wants_more_than_it_may(bytes in prop::collection::vec(any::<u8>(), 12)) {
+    fn a_reader_never_needs_more_than_a_piece(bytes in prop::collection::vec(any::<u8>(), 12)) {
         let mut all = snapshot(1, 1);
         let head_at = PREFIX_BYTES;
         all[head_at..head_at + 12].copy_from_slice(&bytes);

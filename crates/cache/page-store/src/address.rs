@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_others() {
+    fn different_addresses_have_different_names() {
         for (a, b) in [
             ("/a%2Fb", "/a/b"),
             ("/a%3Fb", "/a?b"),

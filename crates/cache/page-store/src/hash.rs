@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart_by_key_and_variant() {
+    fn places_differ_by_key_and_variant() {
         let seeds = Seeds::from_seed(1);
         let keys = [0, 1, u64::MAX];
         let variants = [None, Some(0), Some(1), Some(u32::MAX)];

@@ -49,7 +49,7 @@ mod evict {
     }
 
     #[test]
-    fn the_hot_stay_when_they_are_asked_for_in_the_middle_of_a_scan() {
+    fn hot_pages_stay_when_requested_during_a_scan() {
         let store = store_for(1_000);
         let mut misses = 0;
         for n in 0..100_000 {

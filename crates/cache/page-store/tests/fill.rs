@@ -110,7 +110,7 @@ mod fill {
     }
 
     #[test]
-    fn while_a_change_is_open_nobody_waits_for_more_than_two_renders() {
+    fn while_a_change_is_open_no_request_waits_for_more_than_two_renders() {
         let table = Table::new(FillLimits::default());
         let change = Change { site: SITE, targets: &[tag("t")] };
         let opened = table.store.open(&change, Strength::Drop);
@@ -134,7 +134,7 @@ mod fill {
     }
 
     #[test]
-    fn a_leader_that_goes_leaves_the_lead_to_a_follower() {
+    fn a_dropped_leader_is_replaced_by_a_follower() {
         let table = Table::new(FillLimits::default());
         let leader = lead(table.turn("/a"));
         let followers = [(); 2].map(|()| follow(table.turn("/a")));
@@ -173,7 +173,7 @@ mod fill {
     }
 
     #[test]
-    fn who_only_joins_never_leads_and_is_held_to_the_same_rules() {
+    fn a_request_that_joins_never_leads_and_obeys_the_same_rules() {
         let table = Table::new(FillLimits { followers_max: 2, alone_max: 64 });
         let join = |url, now_ms| table.fills.join(table.key(url), table.store.number(), now_ms);
         assert!(join("/a", 0).is_none(), "nothing is in progress");
@@ -198,7 +198,7 @@ mod fill {
     }
 
     #[test]
-    fn a_page_that_is_not_shareable_is_rendered_by_everybody_until_its_time() {
+    fn every_request_renders_an_unshareable_page_until_its_expiry() {
         let table = Table::new(FillLimits::default());
         let leader = lead(table.turn_at("/a", 1_000));
         let follower = follow(table.turn_at("/a", 1_000));

@@ -73,7 +73,7 @@ mod heap {
         println!("bytes: tag that no other page has {name}");
     }
 
-    fn private_pages_and_keys_that_wait(before: usize) {
+    fn private_pages_and_waiting_keys(before: usize) {
         let limits = Limits { rewarm_pages_max: 10_000, ..Limits::new(1 << 26) };
         let store = Store::<Content>::new(Limits { rewarm_uses_min: 0, ..limits });
         let lease = store.lease();
@@ -94,7 +94,7 @@ mod heap {
     }
 
     #[test]
-    fn what_is_counted_is_what_is_held() {
+    fn counted_bytes_are_the_real_bytes() {
         let before = held_bytes();
         let store = Store::<Content>::new(Limits::new(1 << 26));
         compare(&store, before, "empty");
@@ -126,7 +126,7 @@ mod heap {
         store.validate();
         drop(store);
         pages_with_a_thousand_tags(before);
-        private_pages_and_keys_that_wait(before);
+        private_pages_and_waiting_keys(before);
         let left = held_bytes() - before;
         assert!(left < 10_000, "{left} bytes were not given back");
     }

@@ -167,7 +167,7 @@ fn private_pages() {
 
 /// The search detects a follower that is answered from a render older than it must see.
 #[test]
-fn following_without_asking_is_found() {
+fn following_without_a_check_is_found() {
     let careless =
         explore(Limits::ROOMY, || vec![request(A), actors::careless_request(A), writer(0)]);
     assert!(careless.stale.is_some());

@@ -56,7 +56,7 @@ fn it_looks_at_its_own_site_only() {
 
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
-fn a_render_from_before_is_asked_about_when_it_is_stored() {
+fn an_older_render_is_checked_by_the_predicate_when_it_is_stored() {
     let store = roomy();
     let lease = store.lease();
     drop_where(&store, &key_has("/a"));
@@ -70,7 +70,7 @@ fn a_render_from_before_is_asked_about_when_it_is_stored() {
 }
 
 #[test]
-fn sharing_takes_every_predicate_for_one_that_touches() {
+fn sharing_treats_every_predicate_as_touching() {
     let store = roomy();
     let (lease, early) = (store.lease(), store.number());
     drop_where(&store, &key_has("/other"));
@@ -147,7 +147,7 @@ fn a_newer_render_in_its_place_is_left_alone() {
 /// A second change by predicate arrives while the first is evaluated for a render: it is evaluated too.
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
-fn a_predicate_that_comes_while_another_is_asked_counts() {
+fn a_predicate_that_arrives_during_an_evaluation_counts() {
     let store = roomy();
     let lease = store.lease();
     let handle = store.clone();
@@ -162,7 +162,7 @@ fn a_predicate_that_comes_while_another_is_asked_counts() {
 
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
-fn a_render_is_not_asked_about_for_ever() {
+fn a_render_is_not_evaluated_forever() {
     let store = roomy();
     let lease = store.lease();
     let handle = store.clone();

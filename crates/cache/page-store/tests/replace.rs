@@ -41,7 +41,7 @@ fn a_change_finds_the_page_in_its_new_form() {
 }
 
 #[test]
-fn a_page_that_has_gone_or_was_replaced_is_left_alone() {
+fn a_removed_or_replaced_page_is_not_changed() {
     let store = roomy();
     let old = put(&store, "/a", &["t"], &store.lease()).unwrap();
     let newer = put(&store, "/a", &["t"], &store.lease()).unwrap();
@@ -91,7 +91,7 @@ fn the_order_of_the_variants_stays() {
 }
 
 #[test]
-fn growing_evicts_what_no_longer_fits() {
+fn growing_evicts_pages_that_no_longer_fit() {
     let store = Store::<Made>::with_seed(Limits::new(200_000), 1);
     let lease = store.lease();
     let mut last = None;

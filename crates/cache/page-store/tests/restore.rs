@@ -38,7 +38,7 @@ fn open_all(store: &Store<Made>) -> Opened {
 }
 
 #[test]
-fn what_has_changed_since_stays_out() {
+fn a_page_that_changed_since_is_not_restored() {
     let store = roomy();
     let restoring = store.restoring(SITE);
     drop_all(&store, tag("a"));
@@ -82,7 +82,7 @@ fn a_gate_that_was_closed_before_counts_against_renders_only() {
 }
 
 #[test]
-fn it_displaces_nothing() {
+fn a_restored_page_displaces_nothing() {
     let store = roomy();
     put_made(&store, "/a", 0, &[], &store.lease(), made(7)).unwrap();
     let restoring = store.restoring(SITE);
@@ -104,7 +104,7 @@ fn it_displaces_nothing() {
 }
 
 #[test]
-fn what_a_page_has_earned_and_its_mark_come_with_it() {
+fn a_restored_page_keeps_its_worth_and_its_mark() {
     let store = roomy();
     put(&store, "/a", &[], &store.lease()).unwrap();
     store.candidates(store.key(b"/a"));
@@ -348,7 +348,7 @@ proptest! {
 
     #[test]
     #[cfg_attr(feature = "without-lease-check", ignore = "it is what this test would find")]
-    fn no_life_shows_what_is_older_than_what_was_told(
+    fn no_process_shows_a_page_older_than_acknowledged(
         lives in prop::collection::vec(prop::collection::vec((0_u8..17, 0_usize..12), 20..160), 2..4)
     ) {
         let mut world = World::default();

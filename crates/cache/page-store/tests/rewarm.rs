@@ -80,7 +80,7 @@ fn changes_by_predicate_hand_their_pages_over_as_well() {
 }
 
 #[test]
-fn what_is_somebodys_is_not_kept() {
+fn private_pages_are_not_warmed() {
     let store = store(100, 0);
     put(&store, "/a", 1, Audience::Somebody);
     change(&store, Strength::Drop);
@@ -110,7 +110,7 @@ fn the_least_used_make_room() {
 }
 
 #[test]
-fn nothing_is_kept_where_it_is_off_and_bytes_are_bounded() {
+fn no_keys_wait_if_it_is_off_and_bytes_are_limited() {
     let off = store(0, 0);
     put(&off, "/a", 3, Audience::Anybody);
     change(&off, Strength::Drop);

@@ -25,7 +25,7 @@ mod store {
     }
 
     #[test]
-    fn what_is_stored_is_found() {
+    fn a_stored_page_is_found() {
         let store = roomy();
         let page = put(&store, "/a", &["news"], &store.lease()).unwrap();
         let Candidates::One(found) = store.candidates(store.key(b"/a")) else { panic!("one page") };
@@ -160,7 +160,7 @@ mod store {
         }
 
         #[test]
-        fn an_open_change_that_is_let_go_stays_open() {
+        fn an_open_change_that_is_dropped_stays_open() {
             let store = roomy();
             drop(store.open(&Change { site: SITE, targets: &[tag("news")] }, Strength::Drop));
             let lease = store.lease();
@@ -262,7 +262,7 @@ mod store {
     }
 
     #[test]
-    fn a_lease_given_back_may_be_too_old_to_share() {
+    fn a_released_lease_may_be_too_old_to_share() {
         let store = roomy();
         let lease = store.lease().number();
         drop_all(&store, tag("x"));

@@ -24,7 +24,7 @@ fn the_older_page_goes_and_other_variants_stay() {
 }
 
 #[test]
-fn what_began_before_is_refused_for_that_place_only() {
+fn an_older_render_is_refused_for_that_place_only() {
     let store = roomy();
     let (before, lease) = (store.lease(), store.lease());
     let done = store.supersede(store.key(b"/a"), &[1], &lease, &[]);

@@ -106,7 +106,7 @@ fn put_private(
 }
 
 #[test]
-fn a_private_page_is_its_owners() {
+fn a_private_page_belongs_to_its_owner() {
     let store = roomy();
     let pages = [("/a", "ann"), ("/b", "ann"), ("/a", "bob")];
     let left = |target: Target<'_>| {
@@ -223,7 +223,7 @@ fn marked(store: &Store<Made>, url: &str) -> Option<Marked> {
 }
 
 #[test]
-fn a_mark_says_when_it_was_first_made() {
+fn a_mark_has_the_time_of_the_first_change() {
     let store = roomy();
     put(&store, "/a/b", &["t"], &store.lease()).unwrap();
     assert_eq!(marked(&store, "/a/b"), None);
@@ -263,7 +263,7 @@ fn a_soft_change_refuses_older_renders_as_a_hard_one_does() {
 }
 
 #[test]
-fn prefixes_and_owners_are_their_sites() {
+fn prefixes_and_owners_belong_to_their_site() {
     let store = roomy();
     let made_from = private(&store, "/a/b", "ann", &[], &[]);
     put_private(&store, "/a/b", "ann", &made_from, &store.lease()).unwrap();

@@ -64,7 +64,7 @@ fn keys(said: &[(String, u64, Option<Name>)]) -> Vec<&str> {
 }
 
 #[test]
-fn each_page_is_told_once_with_the_name_that_reached_it() {
+fn each_page_is_reported_once_with_the_name_that_reached_it() {
     for sweep_pages in [1, 2, 1_000] {
         let store = store(sweep_pages);
         put(&store, "/a", &["news", "news:4"]);
@@ -82,7 +82,7 @@ fn each_page_is_told_once_with_the_name_that_reached_it() {
 }
 
 #[test]
-fn a_page_that_is_marked_already_is_not_told_again() {
+fn a_marked_page_is_not_reported_again() {
     let store = store(10);
     put(&store, "/a", &["news"]);
     let news = [Target::Tag(b"news")];
@@ -92,7 +92,7 @@ fn a_page_that_is_marked_already_is_not_told_again() {
 }
 
 #[test]
-fn what_is_open_and_what_has_no_name_is_told_as_well() {
+fn open_changes_and_changes_by_predicate_are_reported_too() {
     let store = store(2);
     for url in ["/a", "/b", "/c"] {
         put(&store, url, &["news"]);
@@ -112,7 +112,7 @@ fn what_is_open_and_what_has_no_name_is_told_as_well() {
 }
 
 #[test]
-fn a_flood_is_told_in_part() {
+fn a_large_change_is_reported_in_part() {
     let store = store(100);
     for at in 0..TOLD_MAX + 10 {
         put(&store, &format!("/{at}"), &[]);
@@ -122,7 +122,7 @@ fn a_flood_is_told_in_part() {
 }
 
 #[test]
-fn looking_is_no_use_and_serving_is_counted_to_the_end() {
+fn peeking_is_no_use_and_serving_is_counted_to_the_maximum() {
     let store = store(10);
     let page = put(&store, "/a", &[]);
     assert_eq!(store.peek(store.key(b"/a")).as_slice().len(), 1);

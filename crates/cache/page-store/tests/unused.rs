@@ -30,7 +30,7 @@ fn is_there(store: &Store<Made>, url: &str) -> bool {
 }
 
 #[test]
-fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
+fn a_page_stays_for_eight_scans_and_the_one_of_its_request() {
     let store = roomy();
     let lease = store.lease();
     put(&store, "/kept", &["t"], &lease).unwrap();
@@ -61,7 +61,7 @@ fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
 }
 
 #[test]
-fn a_page_in_another_form_is_as_old_as_it_was() {
+fn a_replaced_payload_keeps_the_age() {
     let store = roomy();
     let page = put(&store, "/a", &[], &store.lease()).unwrap();
     for _ in 0..8 {
@@ -73,7 +73,7 @@ fn a_page_in_another_form_is_as_old_as_it_was() {
 }
 
 #[test]
-fn variants_stay_with_the_key_that_is_asked_for() {
+fn variants_stay_with_the_key_that_is_requested() {
     let store = roomy();
     let lease = store.lease();
     for variant in 0..3 {
@@ -90,7 +90,7 @@ fn variants_stay_with_the_key_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_asked_for_between_the_two_steps_stays() {
+fn a_page_requested_between_the_two_steps_stays() {
     let store = roomy();
     let lease = store.lease();
     for url in ["/asked", "/removed", "/replaced", "/unused"] {
@@ -111,7 +111,7 @@ fn what_is_asked_for_between_the_two_steps_stays() {
 }
 
 #[test]
-fn a_late_round_stands_for_those_that_were_not_made() {
+fn a_late_scan_stands_for_the_missed_ones() {
     let store = roomy();
     let lease = store.lease();
     put(&store, "/old", &[], &lease).unwrap();
@@ -150,7 +150,7 @@ fn eviction_leaves_the_age_as_it_is() {
 }
 
 #[test]
-fn what_is_restored_begins_anew() {
+fn a_restored_page_has_age_zero() {
     let store = roomy();
     let restoring = store.restoring(SITE);
     let worth = Worth { uses: 3, stay: page_store::Stay::Proven };
@@ -164,7 +164,7 @@ fn what_is_restored_begins_anew() {
 }
 
 #[test]
-fn a_round_meets_every_page_once() {
+fn a_scan_visits_every_page_once() {
     let limits = Limits { sweep_pages: 6, ..Limits::new(1 << 26) };
     let store = Store::<Made>::with_seed(limits, 1);
     let lease = store.lease();

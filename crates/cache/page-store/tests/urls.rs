@@ -64,7 +64,7 @@ fn pages_that_share_a_url_are_all_found_by_it_and_the_last_stays_found() {
 }
 
 #[test]
-fn a_page_rendered_anew_while_the_dropped_one_is_not_buried_is_found_by_its_url() {
+fn a_page_rendered_again_before_the_dead_one_is_buried_is_found_by_its_url() {
     let store = roomy();
     let urls: Vec<String> = (0..2_000).map(|n| format!("/n/{n}")).collect();
     let fill = || {

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_a_class_is_of_it() {
+    fn the_user_agent_of_a_class_belongs_to_it() {
         for agent in [Agent::Phone, Agent::Tablet, Agent::Desktop] {
             assert_eq!(Agent::of_value(agent.user_agent().as_bytes()), agent);
         }

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_the_strictest_kind_that_it_can_be_read_as() {
+    fn a_name_has_the_strictest_kind_of_its_readings() {
         let lists = lists();
         for (kind, names) in [
             (

@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_that_says_who_asks_bypasses() {
+    fn a_field_that_identifies_the_client_bypasses() {
         for name in [
             "X-Api-Key",
             "X-WP-Nonce",
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_send_does_not() {
+    fn fields_of_browsers_do_not_bypass() {
         for name in SHARED.iter().chain(DROPPED).copied().chain([
             "connection",
             "sec-ch-ua",
@@ -429,14 +429,14 @@ mod tests {
     }
 
     #[test]
-    fn every_word_passes_the_look_at_the_last_letters() {
+    fn every_known_name_passes_the_check_of_the_last_letters() {
         for word in CREDENTIALS.iter().chain(PARTIAL) {
             assert!(reason_to_bypass(word.as_bytes(), b"").is_some() || *word == "authorization");
         }
     }
 
     #[test]
-    fn what_tells_a_device_is_not_asked_for_again() {
+    fn device_fields_are_dropped_fields() {
         for name in OF_DEVICE {
             assert!(is_one_of(name, DROPPED, DROPPED_BEGIN), "{name}");
         }

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_the_pages_and_the_origin_gets_what_was_written() {
+    fn parameters_are_sorted_in_the_key_and_not_for_the_origin() {
         let form = form("");
         let normal = form.normal("/a?c=3&b[]=2&a=1&utm_id=0&b[]=1");
         assert_eq!(normal.sent, "/a?c=3&b[]=2&a=1&b[]=1");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_normal_is_not_copied() {
+    fn a_normalised_url_is_not_copied() {
         let form = form("");
         for url in ["/", "/a/b", "/a?x=1", "/a?a=1&b=2&b=1"] {
             let normal = form.normal(url);
@@ -276,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_normal_form_is_its_own(url in "/[aB/.]{0,7}(\\?[ab=&\\[\\].%]{0,12}(utm_a=1)?)?", which in 0..4usize) {
+        fn normalisation_is_idempotent(url in "/[aB/.]{0,7}(\\?[ab=&\\[\\].%]{0,12}(utm_a=1)?)?", which in 0..4usize) {
             let text = ["", "trailing_slash = \"add\"", "trailing_slash = \"remove\"\nindex = [\"a\"]", "lower_case = true"][which];
             let form = form(text);
             let normal = form.normal(&url);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preferred_of_what_is_offered() {
+    fn the_preferred_language_is_chosen() {
         let offered: Vec<Box<str>> = ["en", "de", "pt-BR"].map(Into::into).to_vec();
         for (line, right) in [
             ("", "en"),

@@ -57,7 +57,7 @@ fn an_owner_is_known_by_long_cookies_of_the_named_kinds() {
 }
 
 #[test]
-fn whoever_is_in_doubt_is_no_owner() {
+fn an_ambiguous_request_has_no_owner() {
     for (line, why) in [
         ("theme=dark".to_owned(), NoOwner::Nobody),
         ("PHPSESSID=short".to_owned(), NoOwner::Nobody),
@@ -78,7 +78,7 @@ fn whoever_is_in_doubt_is_no_owner() {
 }
 
 #[test]
-fn the_member_of_an_array_stands_in_the_way_of_the_name() {
+fn a_member_of_an_array_conflicts_with_the_name() {
     for line in [
         format!("PHPSESSID[x]={B}; PHPSESSID={A}"),
         format!("PHPSESSID={A}; PHPSESSID[]={B}"),
@@ -93,7 +93,7 @@ fn the_member_of_an_array_stands_in_the_way_of_the_name() {
 }
 
 #[test]
-fn for_dropping_every_reading_of_a_name_counts() {
+fn purging_considers_every_reading_of_a_name() {
     assert_eq!(dropped("theme=dark"), [""; 0]);
     assert_eq!(dropped("PHPSESSID=x; my.session=y"), ["PHPSESSID=x", "my_session=y"]);
     assert_eq!(dropped("PHPSESSID[a]=x"), ["PHPSESSID_a]=x", "PHPSESSID=x"]);

@@ -116,7 +116,7 @@ fn unknown_cookies_by_choice() {
 }
 
 #[test]
-fn an_answer_to_an_unknown_cookie_has_to_be_marked() {
+fn a_response_to_an_unknown_cookie_must_be_marked_as_shared() {
     let rules = rules("[[rule]]\nstore = \"1s\"");
     let plain = plan(&rules, "/", &[]);
     let strange = plan(&rules, "/", &[("cookie", "theme=dark")]);
@@ -172,7 +172,7 @@ fn the_first_rule_that_fits_counts() {
 }
 
 #[test]
-fn copies_are_told_apart_in_the_key() {
+fn variants_differ_in_the_key() {
     let text = "[[rule]]\npath = \"/s\"\nsession_cookie = \"PHPSESSID\"\n\
                 [[rule]]\npath = \"/v\"\nvary_cookies = [\"currency\"]\n\
                 [[rule]]\npath = \"/d\"\ndevice_classes = true\n\
@@ -204,7 +204,7 @@ fn copies_are_told_apart_in_the_key() {
 }
 
 #[test]
-fn a_country_is_believed_from_trusted_proxies_only() {
+fn a_country_is_accepted_from_trusted_proxies_only() {
     let rules = rules("[[rule]]\ncountry_header = \"x-country\"");
     let lines = headers(&[("x-country", "DE")]);
     let view = RequestView { peer: Peer::Anybody, ..view("/", &lines) };
@@ -225,7 +225,7 @@ fn shared_with_sessions_withholds_every_cookie() {
 }
 
 #[test]
-fn who_has_written_is_passed_on_for_a_while() {
+fn a_client_that_has_written_bypasses_for_a_while() {
     let rules = rules("[[rule]]\nafter_write = \"2s\"");
     let none = HeaderMap::new();
     let post = RequestView { method: &Method::POST, ..view("/form", &none) };
@@ -299,7 +299,7 @@ fn lifetimes_by_status_and_load() {
 }
 
 #[test]
-fn rules_that_cannot_be_meant_are_refused() {
+fn contradictory_rules_are_refused() {
     for (text, part) in [
         ("bypass = true\nstore = \"1s\"", "bypass"),
         ("ignore = \"set-cookie\"", "needs a path"),
@@ -384,7 +384,7 @@ proptest! {
 }
 
 #[test]
-fn cookies_that_tell_copies_apart_are_in_the_key() {
+fn vary_cookies_are_in_the_key() {
     let plain = rules("");
     let vary = [("cookie", "_ga=1; _lscache_vary=ab12; X-Magento-Vary=c3"), ("cookie", "x=1")];
     assert_eq!(handling(&plain, "/", &vary), STORE);

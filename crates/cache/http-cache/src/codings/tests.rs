@@ -29,7 +29,7 @@ fn file(headers: HeaderMap) -> crate::Stored {
 }
 
 #[test]
-fn the_heaviest_that_is_accepted_and_of_equals_the_first() {
+fn the_highest_weight_wins_and_among_equals_the_first() {
     // RFC 9110 §12.5.3, §12.4.2.
     for (line, chosen) in [
         ("gzip, deflate, br, zstd", Some(Brotli)),
@@ -91,7 +91,7 @@ fn a_refused_coding_is_never_chosen() {
 }
 
 #[test]
-fn a_request_for_a_part_is_about_the_untouched_form() {
+fn a_range_request_gets_the_uncompressed_content() {
     let both = request(&[("accept-encoding", "br"), ("range", "bytes=0-9")]);
     assert_eq!(form_of_whole(&both, &FORMS), None);
     assert_eq!(form_of_whole(&request(&[("accept-encoding", "br")]), &FORMS), Some(Brotli));
@@ -119,7 +119,7 @@ fn tags_by_form() {
 }
 
 #[test]
-fn conditions_are_met_by_the_tag_of_any_form() {
+fn conditions_are_met_by_the_tag_of_any_coding() {
     use crate::{Answer, answer};
     let stored = file(map(&[("etag", "\"a\"")]));
     for (name, value, expected) in [
@@ -149,7 +149,7 @@ fn conditions_are_met_by_the_tag_of_any_form() {
 }
 
 #[test]
-fn a_304_speaks_of_the_form_that_the_client_has() {
+fn a_304_refers_to_the_coding_that_the_client_has() {
     // RFC 9111 §4.3.4.
     let stored = file(map(&[("etag", "\"a\"")]));
     for (tags, expected) in [
@@ -189,7 +189,7 @@ fn vary_names_it_once() {
 }
 
 #[test]
-fn what_is_said_of_a_form() {
+fn the_fields_of_a_compressed_response() {
     let mut headers = map(&[("etag", "\"a\""), ("vary", "Cookie")]);
     describe(&mut headers, Brotli);
     assert_eq!(headers["content-encoding"], "br");
@@ -201,7 +201,7 @@ fn what_is_said_of_a_form() {
 }
 
 #[test]
-fn each_reason_against_a_coding() {
+fn each_reason_against_compression() {
     let codable = Codable { types: MediaTypes::default(), bytes_min: 256 };
     let html = ("content-type", "text/html; charset=utf-8");
     let check = |status: u16, lines: &[(&'static str, &'static str)], length| {

@@ -62,7 +62,7 @@ fn words_count_in_their_order() {
 }
 
 #[test]
-fn what_is_no_number_gives_no_lifetime() {
+fn a_value_that_is_not_a_number_gives_no_lifetime() {
     for value in ["max-age", "max-age=", "max-age=x", "max-age=-1", "max-age=1.5"] {
         assert_eq!(control(value).lifetime_seconds, Some(0), "{value}");
     }
@@ -70,7 +70,7 @@ fn what_is_no_number_gives_no_lifetime() {
 }
 
 #[test]
-fn public_gives_no_leave_to_store_what_was_authorized() {
+fn public_does_not_permit_storing_authorized_responses() {
     let directives = control("public,s-maxage=60").directives();
     assert!(!directives.allows_authorization());
     assert_eq!(directives.max_age, Some(60));
@@ -142,7 +142,7 @@ fn both_fields_and_every_line_count() {
 }
 
 #[test]
-fn what_cannot_be_looked_up_is_everything() {
+fn a_purge_that_cannot_be_looked_up_is_everything() {
     for pattern in ["blog_*", "*_blog", "tag=blog_*"] {
         assert_eq!(purge(pattern), ["everything"], "{pattern}");
     }
@@ -151,7 +151,7 @@ fn what_cannot_be_looked_up_is_everything() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_as_a_whole() {
+fn an_unreadable_list_is_refused_as_a_whole() {
     for line in ["stale", "public,", "a,tag=", "a;stale,public", "~s", "a,/\u{e9}"] {
         let found = purges(&[("x-litespeed-purge", line)]);
         let is_text = line.contains('\u{e9}');
@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_refused_as_a_whole() {
 const TAG_MAX: usize = crate::tags::TAG_MAX_BYTES;
 
 #[test]
-fn tags_by_whom_they_are_for() {
+fn tags_by_scope_of_the_page() {
     let lines = headers(&[
         ("x-litespeed-tag", "public, a1b2,a1b2node:1"),
         ("x-litespeed-tag", "PRIVATE,public:whole, mine,a1b2"),
@@ -216,7 +216,7 @@ fn vary_lists() {
 }
 
 #[test]
-fn cookies_for_everybody_are_bounded() {
+fn shared_cookies_are_limited() {
     let read = |values: &[&str]| {
         let lines: Vec<_> = values.iter().map(|value| (LSC_COOKIE, *value)).collect();
         shared_cookies(&headers(&lines)).map(|found| found.len())
@@ -248,7 +248,7 @@ proptest! {
 
     /// Every item of a list is found in it, whatever the order of its words and the white space.
     #[test]
-    fn what_is_named_is_purged(
+    fn every_item_of_a_list_is_purged(
         names in proptest::collection::vec("[a-z][a-z0-9_.:]{0,8}", 1..6),
         words in proptest::sample::subsequence(vec!["private", "stale"], 0..=2).prop_shuffle(),
         space in "[ \t]{0,2}",

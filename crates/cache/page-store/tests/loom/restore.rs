@@ -173,7 +173,7 @@ fn restoring_against_insert() {
 /// Released leases allow changes to be forgotten, but not those that count against restored pages.
 #[test]
 #[cfg(not(feature = "without-lease-check"))]
-fn restoring_against_leases_that_are_given_back() {
+fn restoring_against_released_leases() {
     explore_at_least(9, || {
         let store = store();
         let restoring = store.restoring(SITE);
