@@ -8,8 +8,8 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    Applied, Change, Limits, Older, Page, Payload, Round, Site, Store, Strength, Target, Tidied,
-    Touches,
+    Applied, Change, ChangeTarget, Limits, Older, Page, Payload, Round, Site, Store, Strength,
+    Tidied, Touches,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,7 +92,7 @@ fn measure_a_page_with_many_tags(store: &Store<Nothing>) {
     let bytes = store.stats().bytes.total() - before;
     assert!(stored, "nothing has changed");
     row("storing a page with 999 tags that no other has", &format!("{took:?}, {bytes} bytes"));
-    let (applied, took) = change(store, Target::Tag(names[500].as_bytes()), Strength::Drop);
+    let (applied, took) = change(store, ChangeTarget::Tag(names[500].as_bytes()), Strength::Drop);
     assert_eq!(applied.dropped, 1);
     row("dropping it by one of them", &format!("{took:?}"));
 }
@@ -111,7 +111,11 @@ fn measure_lookups(store: &Store<Nothing>, pages: usize) {
     row("looking a page up, key hashed", &format!("{each:?}"));
 }
 
-fn change(store: &Store<Nothing>, target: Target<'_>, strength: Strength) -> (Applied, Duration) {
+fn change(
+    store: &Store<Nothing>,
+    target: ChangeTarget<'_>,
+    strength: Strength,
+) -> (Applied, Duration) {
     let start = Instant::now();
     let applied = store.change(&Change { site: SITE, targets: &[target] }, strength);
     (applied, start.elapsed())
@@ -121,15 +125,16 @@ fn measure_changes(store: &Store<Nothing>, pages: usize) {
     let (mut took, mut dropped) = (Duration::ZERO, 0);
     for n in 0..1_000 {
         let name = format!("tag:{n}");
-        let (applied, each) = change(store, Target::Tag(name.as_bytes()), Strength::Drop);
+        let (applied, each) = change(store, ChangeTarget::Tag(name.as_bytes()), Strength::Drop);
         (took, dropped) = (took + each, dropped + applied.dropped);
     }
     let each = took / 1_000;
     row("change of a tag", &format!("{each:?}, {} pages dropped", dropped / 1_000));
-    let (applied, took) = change(store, Target::Prefix(b"/articles/5/"), Strength::Drop);
+    let (applied, took) = change(store, ChangeTarget::Prefix(b"/articles/5/"), Strength::Drop);
     row("change of a prefix", &format!("{took:?}, {} pages dropped", applied.dropped));
     let names: Vec<String> = (0..10_000).map(|n| format!("unused:{n}")).collect();
-    let targets: Vec<Target<'_>> = names.iter().map(|name| Target::Tag(name.as_bytes())).collect();
+    let targets: Vec<ChangeTarget<'_>> =
+        names.iter().map(|name| ChangeTarget::Tag(name.as_bytes())).collect();
     let lease = store.lease();
     let begin = Instant::now();
     store.change(&Change { site: SITE, targets: &targets }, Strength::Drop);
@@ -182,12 +187,12 @@ fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
         row("change by a predicate, of no page", &format!("{:?}", start.elapsed()));
     });
     meanwhile(store, 3 * pages, tags, || {
-        let (applied, took) = change(store, Target::Tag(b"all"), Strength::Mark);
+        let (applied, took) = change(store, ChangeTarget::Tag(b"all"), Strength::Mark);
         let what = format!("soft change of a tag of {} pages", applied.marked);
         row(&what, &format!("{took:?}"));
     });
     meanwhile(store, 4 * pages, tags, || {
-        let (applied, took) = change(store, Target::Tag(b"all"), Strength::Drop);
+        let (applied, took) = change(store, ChangeTarget::Tag(b"all"), Strength::Drop);
         row(&format!("change of a tag of {} pages", applied.dropped), &format!("{took:?}"));
     });
     let (begin, mut worst) = (Instant::now(), Duration::ZERO);

@@ -55,7 +55,7 @@ pub use lease::{Lease, Number};
 #[cfg(feature = "lease-check-by-choice")]
 pub use lease_check::leave_out_lease_check;
 pub use list::Listing;
-pub use names::{Change, Dependencies, Site, Strength, Target};
+pub use names::{Change, ChangeTarget, Dependencies, Site, Strength};
 pub use page::{Audience, Candidates, Key, KeyBuf, Marked, New, Page, Payload, SERVED_MAX};
 pub use places::Tidied;
 pub use predicate::Touches;

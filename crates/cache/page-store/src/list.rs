@@ -3,7 +3,7 @@
 //! Each call holds the index lock while it clones its part. The list is not a snapshot: pages that enter or
 //! leave between two calls may be missing or appear twice.
 
-use crate::names::{Site, Target};
+use crate::names::{ChangeTarget, Site};
 use crate::page::{Page, Payload};
 use crate::store::Store;
 use std::fmt;
@@ -25,7 +25,13 @@ impl<P: Payload> Store<P> {
     /// The pages that a change of `target` would affect, at most `count` and never more than 1,000. `from`
     /// is a position: 0 for the first part, then [`Listing::next`]. An empty part is not necessarily the
     /// last.
-    pub fn pages(&self, site: Site, target: &Target<'_>, from: usize, count: usize) -> Listing<P> {
+    pub fn pages(
+        &self,
+        site: Site,
+        target: &ChangeTarget<'_>,
+        from: usize,
+        count: usize,
+    ) -> Listing<P> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
         let index = self.shared.lock();

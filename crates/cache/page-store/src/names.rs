@@ -19,7 +19,7 @@ pub struct Site(pub u32);
 
 /// The target of a change: every page that depends on it is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum ChangeTarget<'a> {
     /// A tag, as opaque bytes.
     Tag(&'a [u8]),
     /// One URL: path and query, without scheme and host. It covers every scheme, variant and
@@ -60,7 +60,7 @@ pub struct Change<'a> {
     /// The site of the targets.
     pub site: Site,
     /// The targets. Repeated targets count once.
-    pub targets: &'a [Target<'a>],
+    pub targets: &'a [ChangeTarget<'a>],
 }
 
 /// The effect of a change on the pages that it affects.
@@ -85,7 +85,7 @@ impl Change<'_> {
     }
 }
 
-impl Target<'_> {
+impl ChangeTarget<'_> {
     /// Adds the hashes of the names whose pages this target affects.
     pub(crate) fn ids(&self, site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
         match self {
@@ -118,13 +118,13 @@ fn prefix_ids(prefix: &[u8], site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
     let mut directory = prefix.to_vec();
     if directory.last() != Some(&b'/') {
         directory.push(b'/');
-        Target::Path(prefix).ids(site, seeds, ids);
+        ChangeTarget::Path(prefix).ids(site, seeds, ids);
     }
     if directory == b"/" {
         ids.push(everything(site, seeds));
         return;
     }
-    Target::Path(&directory).ids(site, seeds, ids);
+    ChangeTarget::Path(&directory).ids(site, seeds, ids);
     // Pages have no edges for deeper levels; their last directory with an edge covers them.
     let below = directories(&directory).nth(DIRECTORIES_MAX - 1).unwrap_or(&directory);
     ids.push(seeds.id(site, Kind::Below, below));
@@ -222,7 +222,7 @@ impl Dependencies {
         self
     }
 
-    /// Adds a tag in the scope of the page's owner, which [`Target::OwnerTag`] affects and [`Target::Tag`]
+    /// Adds a tag in the scope of the page's owner, which [`ChangeTarget::OwnerTag`] affects and [`ChangeTarget::Tag`]
     /// does not. It counts as a tag. A page without an owner is not stored.
     pub fn private_tag(&mut self, tag: &[u8]) -> &mut Self {
         match self.owner {

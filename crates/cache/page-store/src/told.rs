@@ -12,7 +12,7 @@
 use crate::change::{Applied, Aside, Keys, Opened};
 use crate::hash::Id;
 use crate::lease::Number;
-use crate::names::{Change, Site, Strength, Target};
+use crate::names::{Change, ChangeTarget, Site, Strength};
 use crate::page::{Page, Payload};
 use crate::predicate::Touches;
 use crate::store::Store;
@@ -37,7 +37,7 @@ pub struct Told<'t, P> {
 
 impl<P: Payload> Store<P> {
     /// The names that a change of `target` affects.
-    pub fn names(&self, site: Site, target: &Target<'_>) -> Vec<Name> {
+    pub fn names(&self, site: Site, target: &ChangeTarget<'_>) -> Vec<Name> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
         ids.into_iter().map(Name).collect()

@@ -95,7 +95,7 @@ mod evict {
         for _ in 0..3 {
             add(&store, "/hot", 2_000);
             assert!(has(&store, "/hot") && has(&store, "/hot"));
-            drop_all(&store, page_store::Target::Url(b"/hot"));
+            drop_all(&store, page_store::ChangeTarget::Url(b"/hot"));
         }
         add(&store, "/hot", 2_000);
         for n in 0..5_000 {

@@ -11,8 +11,8 @@ mod heap {
     use super::common::SITE;
     use counting_allocator::{Counting, held_bytes, taken_bytes as taken};
     use page_store::{
-        Audience, EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, Payload,
-        Store, Strength, Target,
+        Audience, ChangeTarget, EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL,
+        Payload, Store, Strength,
     };
 
     #[global_allocator]
@@ -86,7 +86,7 @@ mod heap {
             store.insert(key, 0, &dependencies, &lease, content).expect("nothing changed");
         }
         compare(&store, before, "private pages");
-        let everything = page_store::Change { site: SITE, targets: &[Target::Everything] };
+        let everything = page_store::Change { site: SITE, targets: &[ChangeTarget::Everything] };
         store.change(&everything, Strength::Drop);
         assert!(store.stats().to_rewarm > 3_000);
         compare(&store, before, "private pages dropped, keys waiting");
@@ -107,7 +107,7 @@ mod heap {
         let page = each - payload_and_key;
         assert!(page <= PAGE_BYTES_TYPICAL, "a page costs {page} bytes beside payload and key");
         store.change(
-            &page_store::Change { site: SITE, targets: &[Target::Everything] },
+            &page_store::Change { site: SITE, targets: &[ChangeTarget::Everything] },
             Strength::Drop,
         );
         compare(&store, before, "after everything was dropped, changes remembered");

@@ -13,13 +13,13 @@ mod restore;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused, Site, Store,
-    Strength, Target, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused,
+    Site, Store, Strength, Touches, Turn,
 };
 use std::sync::Arc;
 
 const SITE: Site = Site(0);
-const NEWS: &[Target<'static>] = &[Target::Tag(b"news")];
+const NEWS: &[ChangeTarget<'static>] = &[ChangeTarget::Tag(b"news")];
 
 /// The version of the data from which a page was rendered.
 struct Version(u64);
@@ -156,7 +156,7 @@ fn private_insert_against_a_change_of_its_owner() {
             })
         };
         truth.store(1, Ordering::SeqCst);
-        let targets = &[Target::Owner(b"ann")];
+        let targets = &[ChangeTarget::Owner(b"ann")];
         store.change(&Change { site: SITE, targets }, Strength::Drop);
         for key in [b"a", b"b"] {
             assert_ne!(stored(&store, key), Some(0), "stale right after the change");

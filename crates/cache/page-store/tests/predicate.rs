@@ -10,7 +10,8 @@ mod common;
 
 use common::{Made, SITE, depends, has, put, put_made, roomy};
 use page_store::{
-    Applied, Dependencies, Limits, Number, Page, Refused, Site, Store, Strength, Target, Touches,
+    Applied, ChangeTarget, Dependencies, Limits, Number, Page, Refused, Site, Store, Strength,
+    Touches,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -124,7 +125,7 @@ fn a_page_in_another_form_is_still_found() {
         };
         let applied = store.change_where(SITE, &acting(replace, true), strength, 0);
         assert_eq!(applied.dropped + applied.marked, 3);
-        let listed = store.pages(SITE, &Target::Everything, 0, 10).pages;
+        let listed = store.pages(SITE, &ChangeTarget::Everything, 0, 10).pages;
         assert!(listed.iter().all(|page| page.is_marked()));
         store.validate();
     }

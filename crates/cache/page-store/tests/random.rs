@@ -13,8 +13,8 @@ mod oracle;
 use common::{Made, SITE};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
-    Candidates, Change, Dependencies, Lease, Limits, NotReplaced, Number, Older, Opened, Page,
-    Round, Store, Strength, Target, Touches,
+    Candidates, Change, ChangeTarget, Dependencies, Lease, Limits, NotReplaced, Number, Older,
+    Opened, Page, Round, Store, Strength, Touches,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -42,20 +42,22 @@ enum What {
 }
 
 impl What {
-    fn target(self) -> Target<'static> {
+    fn target(self) -> ChangeTarget<'static> {
         match self {
-            Self::Tag(at) => Target::Tag(TAGS[at].as_bytes()),
-            Self::Url(at) => Target::Url(URLS[at].as_bytes()),
-            Self::Path(at) => Target::Path(URLS[at].as_bytes()),
-            Self::Prefix(at) => Target::Prefix(URLS[at].as_bytes()),
-            Self::Everything => Target::Everything,
-            Self::Owner(at) => Target::Owner(OWNERS[at].as_bytes()),
-            Self::OwnerTag(owner, tag) => {
-                Target::OwnerTag { owner: OWNERS[owner].as_bytes(), tag: TAGS[tag].as_bytes() }
-            }
-            Self::OwnerUrl(owner, url) => {
-                Target::OwnerUrl { owner: OWNERS[owner].as_bytes(), url: URLS[url].as_bytes() }
-            }
+            Self::Tag(at) => ChangeTarget::Tag(TAGS[at].as_bytes()),
+            Self::Url(at) => ChangeTarget::Url(URLS[at].as_bytes()),
+            Self::Path(at) => ChangeTarget::Path(URLS[at].as_bytes()),
+            Self::Prefix(at) => ChangeTarget::Prefix(URLS[at].as_bytes()),
+            Self::Everything => ChangeTarget::Everything,
+            Self::Owner(at) => ChangeTarget::Owner(OWNERS[at].as_bytes()),
+            Self::OwnerTag(owner, tag) => ChangeTarget::OwnerTag {
+                owner: OWNERS[owner].as_bytes(),
+                tag: TAGS[tag].as_bytes(),
+            },
+            Self::OwnerUrl(owner, url) => ChangeTarget::OwnerUrl {
+                owner: OWNERS[owner].as_bytes(),
+                url: URLS[url].as_bytes(),
+            },
         }
     }
 }
@@ -257,7 +259,7 @@ impl Run {
     }
 
     fn change(&mut self, whats: &[What], hard: bool) {
-        let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
+        let targets: Vec<ChangeTarget<'_>> = whats.iter().map(|what| what.target()).collect();
         let strength = if hard { Strength::Drop } else { Strength::Mark };
         let applied = self.store.change(&Change { site: SITE, targets: &targets }, strength);
         let expected = self.oracle.change(applied.number.get(), &targets, strength);
@@ -282,7 +284,7 @@ impl Run {
         if self.opened[at].is_some() {
             return;
         }
-        let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
+        let targets: Vec<ChangeTarget<'_>> = whats.iter().map(|what| what.target()).collect();
         let strength = if hard { Strength::Drop } else { Strength::Mark };
         let opened = self.store.open(&Change { site: SITE, targets: &targets }, strength);
         self.oracle.change(opened.applied().number.get(), &targets, strength);

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Made, SITE, count, drop_all, put, put_made, roomy, tag};
-use page_store::{Change, Limits, NotReplaced, Page, Store, Strength, Target};
+use page_store::{Change, ChangeTarget, Limits, NotReplaced, Page, Store, Strength};
 
 fn only(store: &Store<Made>, url: &str) -> Page<Made> {
     let found = store.candidates(store.key(url.as_bytes()));
@@ -57,7 +57,7 @@ fn a_removed_or_replaced_page_is_not_changed() {
 fn a_mark_is_not_lost() {
     let store = roomy();
     let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
-    let targets = &[Target::Tag(b"t")];
+    let targets = &[ChangeTarget::Tag(b"t")];
     store.change(&Change { site: SITE, targets }, Strength::Mark);
     let refused = store.replace_payload(&page, Made { from: 9, bytes: 7 });
     assert_eq!(refused.unwrap_err(), NotReplaced::Marked);

@@ -11,8 +11,8 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
-    Change, Lease, Limits, NotRestored, Opened, Refused, Restoring, Stay, Store, Strength, Target,
-    Walk, Worth,
+    Change, ChangeTarget, Lease, Limits, NotRestored, Opened, Refused, Restoring, Stay, Store,
+    Strength, Walk, Worth,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ fn restore(
 }
 
 fn open_all(store: &Store<Made>) -> Opened {
-    store.open(&Change { site: SITE, targets: &[Target::Everything] }, Strength::Drop)
+    store.open(&Change { site: SITE, targets: &[ChangeTarget::Everything] }, Strength::Drop)
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_gate_that_was_closed_before_counts_against_renders_only() {
     drop(restoring);
     let gate = open_all(&store);
     let restoring = store.restoring(SITE);
-    drop_all(&store, Target::Everything);
+    drop_all(&store, ChangeTarget::Everything);
     store.settle(gate);
     assert_eq!(restore(&restoring, &store, "/c", &[]), changed);
     store.validate();
@@ -134,7 +134,7 @@ fn a_walk_finds_every_page_once() {
             store.candidates(store.key(format!("/{n}").as_bytes()));
         }
     }
-    drop_all(&store, Target::Url(b"/3"));
+    drop_all(&store, ChangeTarget::Url(b"/3"));
     let (mut walk, mut urls) = (Walk::default(), Vec::new());
     while !walk.is_over() {
         let found = store.walk(&mut walk, 77);
@@ -225,7 +225,7 @@ impl Life {
             let restoring = life.store.restoring(SITE);
             life.applied = position;
             for tag in world.journals[generation..].concat() {
-                drop_all(&life.store, Target::Tag(TAGS[tag].as_bytes()));
+                drop_all(&life.store, ChangeTarget::Tag(TAGS[tag].as_bytes()));
             }
             life.restoring = Some((restoring, pages.into()));
         }
@@ -260,7 +260,7 @@ impl Life {
     fn word_of_mouth(&mut self, world: &mut World, tag: usize) {
         if self.unwritten.is_none() {
             world.truth[tag] += 1;
-            drop_all(&self.store, Target::Tag(TAGS[tag].as_bytes()));
+            drop_all(&self.store, ChangeTarget::Tag(TAGS[tag].as_bytes()));
             self.unwritten = Some(tag);
         }
     }
@@ -275,7 +275,7 @@ impl Life {
 
     fn follow(&mut self, world: &mut World) {
         let Some(tag) = world.log.get(self.applied).copied() else { return };
-        let targets = [Target::Tag(TAGS[tag].as_bytes())];
+        let targets = [ChangeTarget::Tag(TAGS[tag].as_bytes())];
         self.open
             .push_back(self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop));
         self.applied += 1;

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{SITE, drop_all};
-use page_store::{Audience, Change, Limits, Page, Payload, Store, Strength, Target};
+use page_store::{Audience, Change, ChangeTarget, Limits, Page, Payload, Store, Strength};
 use std::sync::Arc;
 
 struct Content {
@@ -40,7 +40,7 @@ fn put(store: &Store<Content>, url: &str, uses: usize, audience: Audience) {
 }
 
 fn change(store: &Store<Content>, strength: Strength) {
-    store.change(&Change { site: SITE, targets: &[Target::Tag(b"t")] }, strength);
+    store.change(&Change { site: SITE, targets: &[ChangeTarget::Tag(b"t")] }, strength);
     store.validate();
 }
 
@@ -128,7 +128,7 @@ fn no_keys_wait_if_it_is_off_and_bytes_are_limited() {
 }
 
 fn drop_everything(store: &Store<Content>) -> u64 {
-    let change = Change { site: SITE, targets: &[Target::Everything] };
+    let change = Change { site: SITE, targets: &[ChangeTarget::Everything] };
     store.change(&change, Strength::Drop).dropped
 }
 
@@ -137,6 +137,6 @@ fn drop_everything(store: &Store<Content>) -> u64 {
 fn by_default_it_is_off() {
     let store = common::roomy();
     common::put(&store, "/a", &[], &store.lease()).expect("nothing changed");
-    drop_all(&store, Target::Everything);
+    drop_all(&store, ChangeTarget::Everything);
     assert!(store.next_to_rewarm().is_none());
 }

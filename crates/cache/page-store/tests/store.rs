@@ -9,7 +9,7 @@ mod common;
 mod store {
     use super::common::*;
     use page_store::{
-        Candidates, Change, Limits, Refused, Removed, Site, Store, Strength, Target, Tidied,
+        Candidates, Change, ChangeTarget, Limits, Refused, Removed, Site, Store, Strength, Tidied,
     };
 
     /// Renders, change streams and followers move between threads.
@@ -56,7 +56,7 @@ mod store {
     fn targets_name_urls_paths_and_sites() {
         let store = roomy();
         let urls = ["/a", "/a?", "/a?x=1", "/a?x=2", "/b", "/a/b"];
-        let left = |target: Target<'_>| {
+        let left = |target: ChangeTarget<'_>| {
             for url in urls {
                 put(&store, url, &["/a"], &store.lease()).unwrap();
             }
@@ -64,19 +64,24 @@ mod store {
             store.validate();
             urls.map(|url| u8::from(has(&store, url)))
         };
-        assert_eq!(left(Target::Url(b"/a")), [0, 1, 1, 1, 1, 1]);
-        assert_eq!(left(Target::Url(b"/a?x=1")), [1, 1, 0, 1, 1, 1]);
-        assert_eq!(left(Target::Path(b"/a")), [0, 0, 0, 0, 1, 1]);
-        assert_eq!(left(Target::Path(b"/a?x=9")), [0, 0, 0, 0, 1, 1]);
-        assert_eq!(left(Target::Path(b"/b")), [1, 1, 1, 1, 0, 1]);
-        assert_eq!(left(Target::Everything), [0; 6]);
+        assert_eq!(left(ChangeTarget::Url(b"/a")), [0, 1, 1, 1, 1, 1]);
+        assert_eq!(left(ChangeTarget::Url(b"/a?x=1")), [1, 1, 0, 1, 1, 1]);
+        assert_eq!(left(ChangeTarget::Path(b"/a")), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(left(ChangeTarget::Path(b"/a?x=9")), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(left(ChangeTarget::Path(b"/b")), [1, 1, 1, 1, 0, 1]);
+        assert_eq!(left(ChangeTarget::Everything), [0; 6]);
     }
 
     #[test]
     fn sites_do_not_share_names() {
         let store = roomy();
         put(&store, "/a", &["news"], &store.lease()).unwrap();
-        for target in [tag("news"), Target::Url(b"/a"), Target::Path(b"/a"), Target::Everything] {
+        for target in [
+            tag("news"),
+            ChangeTarget::Url(b"/a"),
+            ChangeTarget::Path(b"/a"),
+            ChangeTarget::Everything,
+        ] {
             let change = Change { site: Site(2), targets: &[target] };
             assert_eq!(store.change(&change, Strength::Drop).dropped, 0);
         }
@@ -117,7 +122,8 @@ mod store {
 
         #[test]
         fn the_names_that_every_page_depends_on_count() {
-            let targets = [Target::Url(b"/a?x"), Target::Path(b"/a"), Target::Everything];
+            let targets =
+                [ChangeTarget::Url(b"/a?x"), ChangeTarget::Path(b"/a"), ChangeTarget::Everything];
             for target in targets {
                 let store = roomy();
                 let lease = store.lease();
@@ -286,7 +292,7 @@ mod store {
         assert_eq!(add(3, 30), [(1, 10), (2, 20), (3, 30)]);
         assert_eq!(add(2, 21), [(1, 10), (3, 30), (2, 21)]);
         assert_eq!(add(4, 40), [(3, 30), (2, 21), (4, 40)]);
-        assert_eq!(drop_all(&store, Target::Url(b"/a")).dropped, 3);
+        assert_eq!(drop_all(&store, ChangeTarget::Url(b"/a")).dropped, 3);
         assert_eq!(store.stats().counters.variants_displaced, 1);
         store.validate();
     }
@@ -350,7 +356,8 @@ mod store {
             put(&store, &format!("/p?n={n}"), &["t"], &lease).unwrap();
         }
         put(&store, "/p", &[], &lease).unwrap();
-        for (target, total) in [(tag("t"), 25), (Target::Path(b"/p"), 26), (Target::Everything, 26)]
+        for (target, total) in
+            [(tag("t"), 25), (ChangeTarget::Path(b"/p"), 26), (ChangeTarget::Everything, 26)]
         {
             let (mut seen, mut from) = (Vec::new(), Some(0));
             while let Some(at) = from {

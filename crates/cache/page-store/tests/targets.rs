@@ -9,11 +9,11 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, roomy, tag};
 use page_store::{
-    Change, Dependencies, Lease, Limits, Marked, Refused, Site, Store, Strength, Target,
+    Change, ChangeTarget, Dependencies, Lease, Limits, Marked, Refused, Site, Store, Strength,
 };
 
 /// Stores pages at all `urls` and returns which of them are left after a change of `target`.
-fn left(store: &Store<Made>, urls: &[&str], target: Target<'_>) -> Vec<u8> {
+fn left(store: &Store<Made>, urls: &[&str], target: ChangeTarget<'_>) -> Vec<u8> {
     for url in urls {
         put(store, url, &[], &store.lease()).expect("nothing changed");
     }
@@ -26,7 +26,7 @@ fn left(store: &Store<Made>, urls: &[&str], target: Target<'_>) -> Vec<u8> {
 fn a_prefix_names_whole_segments() {
     let store = roomy();
     let urls = ["/news", "/news?x", "/news/", "/news/?x", "/news/4", "/news/4/?x", "/newsy/", "/"];
-    let left = |prefix: &'static str| left(&store, &urls, Target::Prefix(prefix.as_bytes()));
+    let left = |prefix: &'static str| left(&store, &urls, ChangeTarget::Prefix(prefix.as_bytes()));
     assert_eq!(left("/news/"), [1, 1, 0, 0, 0, 0, 1, 1]);
     assert_eq!(left("/news"), [0, 0, 0, 0, 0, 0, 1, 1]);
     assert_eq!(left("/news/?x=1"), [1, 1, 0, 0, 0, 0, 1, 1]);
@@ -42,7 +42,7 @@ fn a_prefix_names_whole_segments() {
 fn deep_prefixes_end_at_the_eighth_level() {
     let store = roomy();
     let urls = ["/1/2/3/4/5/6/7/8/9/10/a", "/1/2/3/4/5/6/7/8/other/a", "/1/2/3/4/5/6/7/a"];
-    let left = |prefix: &'static str| left(&store, &urls, Target::Prefix(prefix.as_bytes()));
+    let left = |prefix: &'static str| left(&store, &urls, ChangeTarget::Prefix(prefix.as_bytes()));
     assert_eq!(left("/1/2/3/4/5/6/7/8/9/10/"), [0, 0, 1]);
     assert_eq!(left("/1/2/3/4/5/6/7/8/9/10/a"), [0, 0, 1]);
     assert_eq!(left("/1/2/3/4/5/6/7/8/"), [0, 0, 1]);
@@ -68,7 +68,7 @@ fn a_page_has_an_edge_for_each_directory_above_it() {
 fn a_render_from_before_a_prefix_is_refused() {
     let store = roomy();
     let lease = store.lease();
-    drop_all(&store, Target::Prefix(b"/news/"));
+    drop_all(&store, ChangeTarget::Prefix(b"/news/"));
     let after = |url| put(&store, url, &[], &lease).map(|_| ());
     assert_eq!(after("/news/4?x"), Err(Refused::ChangedSince));
     assert_eq!(after("/news/"), Err(Refused::ChangedSince));
@@ -109,7 +109,7 @@ fn put_private(
 fn a_private_page_belongs_to_its_owner() {
     let store = roomy();
     let pages = [("/a", "ann"), ("/b", "ann"), ("/a", "bob")];
-    let left = |target: Target<'_>| {
+    let left = |target: ChangeTarget<'_>| {
         for (url, owner) in pages {
             let made_from = private(&store, url, owner, &["news"], &["cart", "news"]);
             put_private(&store, url, owner, &made_from, &store.lease()).unwrap();
@@ -121,17 +121,17 @@ fn a_private_page_belongs_to_its_owner() {
         keys.map(|key| u8::from(has(&store, key)))
     };
     let (ann, bob) = (&b"ann"[..], &b"bob"[..]);
-    assert_eq!(left(Target::Owner(ann)), [0, 0, 1, 1]);
-    assert_eq!(left(Target::Owner(b"an")), [1; 4]);
-    assert_eq!(left(Target::OwnerTag { owner: bob, tag: b"cart" }), [1, 1, 0, 1]);
-    assert_eq!(left(Target::OwnerTag { owner: bob, tag: b"news" }), [1, 1, 0, 1]);
-    assert_eq!(left(Target::OwnerUrl { owner: ann, url: b"/a" }), [0, 1, 1, 1]);
-    assert_eq!(left(Target::Tag(b"cart")), [1, 1, 1, 0]);
+    assert_eq!(left(ChangeTarget::Owner(ann)), [0, 0, 1, 1]);
+    assert_eq!(left(ChangeTarget::Owner(b"an")), [1; 4]);
+    assert_eq!(left(ChangeTarget::OwnerTag { owner: bob, tag: b"cart" }), [1, 1, 0, 1]);
+    assert_eq!(left(ChangeTarget::OwnerTag { owner: bob, tag: b"news" }), [1, 1, 0, 1]);
+    assert_eq!(left(ChangeTarget::OwnerUrl { owner: ann, url: b"/a" }), [0, 1, 1, 1]);
+    assert_eq!(left(ChangeTarget::Tag(b"cart")), [1, 1, 1, 0]);
     // Changes of public names drop private pages as well.
-    assert_eq!(left(Target::Tag(b"news")), [0, 0, 0, 1]);
-    assert_eq!(left(Target::Url(b"/a")), [0, 1, 0, 0]);
-    assert_eq!(left(Target::Prefix(b"/")), [0; 4]);
-    assert_eq!(left(Target::Everything), [0; 4]);
+    assert_eq!(left(ChangeTarget::Tag(b"news")), [0, 0, 0, 1]);
+    assert_eq!(left(ChangeTarget::Url(b"/a")), [0, 1, 0, 0]);
+    assert_eq!(left(ChangeTarget::Prefix(b"/")), [0; 4]);
+    assert_eq!(left(ChangeTarget::Everything), [0; 4]);
 }
 
 #[cfg(not(feature = "without-lease-check"))]
@@ -143,10 +143,10 @@ fn a_private_render_from_before_is_refused() {
         let made_from = private(&store, "/a", owner, &[], own);
         put_private(&store, "/a", owner, &made_from, &lease)
     };
-    drop_all(&store, Target::OwnerTag { owner: ann, tag: b"cart" });
+    drop_all(&store, ChangeTarget::OwnerTag { owner: ann, tag: b"cart" });
     assert_eq!(after("ann", &["cart"]), Err(Refused::ChangedSince));
     assert_eq!(after("ann", &[]), Ok(()));
-    drop_all(&store, Target::Owner(ann));
+    drop_all(&store, ChangeTarget::Owner(ann));
     assert_eq!(after("ann", &[]), Err(Refused::ChangedSince));
     assert_eq!(after("bob", &["cart"]), Ok(()));
     let made_from = private(&store, "/a", "ann", &[], &[]);
@@ -208,12 +208,12 @@ fn dropped_pages_leave_room_for_the_owner() {
             put_private(&store, url, "ann", &made_from, &store.lease()).unwrap();
         }
         assert_eq!(store.stats().counters.owner_displaced, 0, "round {round}");
-        drop_all(&store, Target::Everything);
+        drop_all(&store, ChangeTarget::Everything);
         store.validate();
     }
 }
 
-fn mark_at(store: &Store<Made>, target: Target<'_>, now_ms: u64) -> u64 {
+fn mark_at(store: &Store<Made>, target: ChangeTarget<'_>, now_ms: u64) -> u64 {
     let change = Change { site: SITE, targets: &[target] };
     store.change_at(&change, Strength::Mark, now_ms).marked
 }
@@ -227,7 +227,7 @@ fn a_mark_has_the_time_of_the_first_change() {
     let store = roomy();
     put(&store, "/a/b", &["t"], &store.lease()).unwrap();
     assert_eq!(marked(&store, "/a/b"), None);
-    assert_eq!(mark_at(&store, Target::Prefix(b"/a"), 1_000), 1);
+    assert_eq!(mark_at(&store, ChangeTarget::Prefix(b"/a"), 1_000), 1);
     let first = marked(&store, "/a/b").unwrap();
     assert_eq!(first.at_ms, 1_000);
     // A later soft change neither changes the time of the mark nor counts as another.
@@ -259,7 +259,7 @@ fn a_soft_change_refuses_older_renders_as_a_hard_one_does() {
     mark_at(&store, tag("t"), 7);
     assert_eq!(put(&store, "/a", &["t"], &lease).unwrap_err(), Refused::ChangedSince);
     assert_eq!(marked(&store, "/a").map(|mark| mark.at_ms), Some(7));
-    assert!(drop_all(&store, Target::Tag(b"other")).dropped == 0 && has(&store, "/a"));
+    assert!(drop_all(&store, ChangeTarget::Tag(b"other")).dropped == 0 && has(&store, "/a"));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn prefixes_and_owners_belong_to_their_site() {
     let store = roomy();
     let made_from = private(&store, "/a/b", "ann", &[], &[]);
     put_private(&store, "/a/b", "ann", &made_from, &store.lease()).unwrap();
-    for target in [Target::Prefix(b"/a/"), Target::Owner(b"ann")] {
+    for target in [ChangeTarget::Prefix(b"/a/"), ChangeTarget::Owner(b"ann")] {
         let change = Change { site: Site(2), targets: &[target] };
         assert_eq!(store.change(&change, Strength::Drop).dropped, 0);
     }

@@ -7,7 +7,8 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, Keys, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Target, Told, Touches,
+    Change, ChangeTarget, Keys, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Told,
+    Touches,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
     (key, told.number.get(), told.name)
 }
 
-fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) -> Said {
+fn change(store: &Store<Content>, targets: &[ChangeTarget<'_>], strength: Strength) -> Said {
     let mut all = Said::new();
     let change = Change { site: SITE, targets };
     let mut tell = |told: Told<'_, Content>| {
@@ -70,10 +71,14 @@ fn each_page_is_reported_once_with_the_name_that_reached_it() {
         put(&store, "/a", &["news", "news:4"]);
         put(&store, "/b", &["news"]);
         put(&store, "/c", &["other"]);
-        let targets = [Target::Tag(b"news"), Target::Tag(b"news:4"), Target::Url(b"/nobody")];
+        let targets = [
+            ChangeTarget::Tag(b"news"),
+            ChangeTarget::Tag(b"news:4"),
+            ChangeTarget::Url(b"/nobody"),
+        ];
         let told = change(&store, &targets, Strength::Drop);
         assert_eq!(keys(&told), ["/a", "/b"]);
-        let names = |target: &Target<'_>| store.names(SITE, target);
+        let names = |target: &ChangeTarget<'_>| store.names(SITE, target);
         assert_eq!(told[1].2, Some(names(&targets[0])[0]));
         let either = [names(&targets[0]), names(&targets[1])].concat();
         assert!(told[0].2.is_some_and(|name| either.contains(&name)));
@@ -85,7 +90,7 @@ fn each_page_is_reported_once_with_the_name_that_reached_it() {
 fn a_marked_page_is_not_reported_again() {
     let store = store(10);
     put(&store, "/a", &["news"]);
-    let news = [Target::Tag(b"news")];
+    let news = [ChangeTarget::Tag(b"news")];
     assert_eq!(keys(&change(&store, &news, Strength::Mark)), ["/a"]);
     assert!(change(&store, &news, Strength::Mark).is_empty());
     assert_eq!(keys(&change(&store, &news, Strength::Drop)), ["/a"]);
@@ -101,7 +106,7 @@ fn open_changes_and_changes_by_predicate_are_reported_too() {
     let mut all = Said::new();
     let mut tell = |told: Told<'_, Content>| all.push(said(&told));
     store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);
-    let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
+    let news = Change { site: SITE, targets: &[ChangeTarget::Tag(b"news")] };
     let opened = store.open_telling(&news, Strength::Drop, &mut tell, &|sweep| sweep());
     store.settle(opened);
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -117,7 +122,7 @@ fn a_large_change_is_reported_in_part() {
     for at in 0..TOLD_MAX + 10 {
         put(&store, &format!("/{at}"), &[]);
     }
-    let told = change(&store, &[Target::Everything], Strength::Drop);
+    let told = change(&store, &[ChangeTarget::Everything], Strength::Drop);
     assert_eq!(told.len(), TOLD_MAX);
 }
 
@@ -140,7 +145,7 @@ fn peeking_is_no_use_and_serving_is_counted_to_the_maximum() {
 /// A sweep of more than one batch runs through `aside`, and runs even if `aside` does not call it.
 #[test]
 fn a_change_of_many_pages_goes_aside_once() {
-    let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
+    let news = Change { site: SITE, targets: &[ChangeTarget::Tag(b"news")] };
     for (pages, expected) in [(2, 0), (3, 1)] {
         for answers in [true, false] {
             let store = store(2);
@@ -179,7 +184,7 @@ fn a_change_may_be_limited_to_keys() {
         let keys = ["http://one/a", "http://two/a", "https://one/a"];
         assert!(keys.iter().all(|key| insert(key, &store.lease())));
         let under_way = store.lease();
-        let change = Change { site: SITE, targets: &[Target::Url(b"/a")] };
+        let change = Change { site: SITE, targets: &[ChangeTarget::Url(b"/a")] };
         let beginnings: [&[u8]; 2] = [b"http://one/", b"https://one/"];
         let how = (Strength::Drop, 0);
         let keys_of_one = Keys::Beginning(&beginnings);

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Made, SITE, put, put_made, roomy};
-use page_store::{Change, Store, Strength, Target};
+use page_store::{Change, ChangeTarget, Store, Strength};
 
-fn change(store: &Store<Made>, target: Target<'_>, strength: Strength) -> u64 {
+fn change(store: &Store<Made>, target: ChangeTarget<'_>, strength: Strength) -> u64 {
     let applied = store.change(&Change { site: SITE, targets: &[target] }, strength);
     store.validate();
     applied.dropped + applied.marked
@@ -24,10 +24,10 @@ fn a_url_that_changed_is_kept_as_before_once_that_is_forgotten() {
     put(&store, "/a", &[], &lease).expect("nothing changed");
     put(&store, "/b", &[], &lease).expect("nothing changed");
     let before = bytes(&store);
-    assert_eq!(change(&store, Target::Url(b"/a"), Strength::Mark), 1);
+    assert_eq!(change(&store, ChangeTarget::Url(b"/a"), Strength::Mark), 1);
     assert_eq!(store.stats().changes_remembered, 1);
     assert!(bytes(&store) > before, "what is known of a change takes something");
-    assert_eq!(store.pages(SITE, &Target::Url(b"/a"), 0, 10).total, 1);
+    assert_eq!(store.pages(SITE, &ChangeTarget::Url(b"/a"), 0, 10).total, 1);
     drop(lease);
     // A step that forgets changes.
     drop(store.lease());
@@ -35,7 +35,7 @@ fn a_url_that_changed_is_kept_as_before_once_that_is_forgotten() {
     assert_eq!((figures.changes_remembered, figures.names, figures.edges), (0, 3, 4));
     // The table that contained the name may stay larger.
     assert!(bytes(&store) < before + 100, "{} of {before}", bytes(&store));
-    assert_eq!(change(&store, Target::Url(b"/a"), Strength::Drop), 1);
+    assert_eq!(change(&store, ChangeTarget::Url(b"/a"), Strength::Drop), 1);
     assert_eq!(store.stats().pages, 1);
 }
 
@@ -51,16 +51,16 @@ fn pages_that_share_a_url_are_all_found_by_it_and_the_last_stays_found() {
     let before = bytes(&store);
     let others = [page(1), page(2)];
     assert!(bytes(&store) > before);
-    assert_eq!(store.pages(SITE, &Target::Url(b"/a"), 0, 10).total, 3);
+    assert_eq!(store.pages(SITE, &ChangeTarget::Url(b"/a"), 0, 10).total, 3);
     for page in others {
         store.remove(&page);
     }
     // Tables and lists may keep some spare capacity.
     assert!(bytes(&store) < before + 200, "{} of {before}", bytes(&store));
     assert!(!first.is_marked());
-    assert_eq!(change(&store, Target::Url(b"/a"), Strength::Mark), 1);
+    assert_eq!(change(&store, ChangeTarget::Url(b"/a"), Strength::Mark), 1);
     assert!(first.is_marked());
-    assert_eq!(change(&store, Target::Url(b"/a"), Strength::Drop), 1);
+    assert_eq!(change(&store, ChangeTarget::Url(b"/a"), Strength::Drop), 1);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_page_rendered_again_before_the_dead_one_is_buried_is_found_by_its_url() {
         }
     };
     fill();
-    assert_eq!(change(&store, Target::Everything, Strength::Drop), 2_000);
+    assert_eq!(change(&store, ChangeTarget::Everything, Strength::Drop), 2_000);
     assert!(store.stats().dead > 1_000, "most are not buried yet");
     fill();
     store.validate();
@@ -84,7 +84,7 @@ fn a_page_rendered_again_before_the_dead_one_is_buried_is_found_by_its_url() {
         assert_eq!(
             store
                 .change(
-                    &Change { site: SITE, targets: &[Target::Url(url.as_bytes())] },
+                    &Change { site: SITE, targets: &[ChangeTarget::Url(url.as_bytes())] },
                     Strength::Drop,
                 )
                 .dropped,

@@ -10,7 +10,7 @@
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use crate::why::Cause;
-use page_store::{Strength, Target};
+use page_store::{ChangeTarget, Strength};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn look(door: &Arc<Site>) {
     tracing::warn!(event = "clock-moved", by_ms);
     let drop_all = || {
         for site in door.all_or(None).filter(|_| by_ms < 0) {
-            site.change(&[Target::Everything], Strength::Drop, Cause::Clock);
+            site.change(&[ChangeTarget::Everything], Strength::Drop, Cause::Clock);
         }
     };
     drop_all();

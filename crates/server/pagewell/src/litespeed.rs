@@ -18,7 +18,7 @@ use http_cache::litespeed::{
     VARY_VALUE_FIELD, has_esi, read_purges,
 };
 use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
-use page_store::{Strength, Target as Changed};
+use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Purge as PurgeRequest, Selected, Taken};
 use site_rules::Plan;
 

@@ -33,7 +33,7 @@ use http_cache::{
     Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp,
     Verdict, decide, storable_for_owner,
 };
-use page_store::{Dependencies, Lease, Strength, Target as Changed};
+use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
 use site_rules::{BypassBecause, Owner, Plan};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;

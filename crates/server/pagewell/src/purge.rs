@@ -24,7 +24,7 @@ use crate::why::shown::cut;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use page_store::{Keys, Page, Strength, Target as Changed, Touches};
+use page_store::{ChangeTarget as Changed, Keys, Page, Strength, Touches};
 use purge_requests::{Conditions, Described, Purge, Scope, Selected, Taken, Unread};
 use std::sync::Arc;
 use tokio::sync::Semaphore;

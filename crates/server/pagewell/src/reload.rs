@@ -19,7 +19,7 @@ use crate::options::ServeArgs;
 use crate::site::Site;
 use crate::sites::Neighbours;
 use crate::why::Cause;
-use page_store::{Strength, Target};
+use page_store::{ChangeTarget, Strength};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -162,8 +162,10 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
 async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
     let dropping = tokio::task::spawn_blocking(move || {
         let all = sites.iter();
-        all.map(|site| site.change(&[Target::Everything], Strength::Drop, Cause::Reload).dropped)
-            .sum()
+        all.map(|site| {
+            site.change(&[ChangeTarget::Everything], Strength::Drop, Cause::Reload).dropped
+        })
+        .sum()
     });
     // A panic has been logged.
     dropping.await.unwrap_or_default()

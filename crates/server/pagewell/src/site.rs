@@ -31,8 +31,8 @@ use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
 use http_cache::StoredFacts;
 use page_store::{
-    Applied, Change, Dependencies, FillLimits, Fills, Keys, Number, Opened, Store, Strength,
-    Target, Told, Touches,
+    Applied, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, Opened, Store,
+    Strength, Told, Touches,
 };
 use site_rules::Load;
 use std::borrow::Cow;
@@ -315,7 +315,7 @@ impl Site {
     }
 
     /// Takes in a change: when this returns, nobody gets a page made from what was before.
-    pub fn change(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
+    pub fn change(&self, targets: &[ChangeTarget<'_>], strength: Strength, by: Cause) -> Applied {
         self.change_of(targets, Keys::All, strength, by)
     }
 
@@ -323,7 +323,7 @@ impl Site {
     /// are given no keys: there it concerns all pages that depend on these targets.
     pub fn change_of(
         &self,
-        targets: &[Target<'_>],
+        targets: &[ChangeTarget<'_>],
         keys: Keys<'_>,
         strength: Strength,
         by: Cause,
@@ -352,7 +352,7 @@ impl Site {
 
     /// Takes in a change that not every reader of the data sees yet: until it is settled nothing that
     /// depends on it is stored.
-    pub fn open(&self, targets: &[Target<'_>], by: Cause) -> Opened {
+    pub fn open(&self, targets: &[ChangeTarget<'_>], by: Cause) -> Opened {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, Strength::Drop, now_ms);
@@ -390,9 +390,9 @@ impl Site {
             snapshots.note_everything();
         }
         if for_others {
-            self.tell_others(&[Target::Everything], strength);
+            self.tell_others(&[ChangeTarget::Everything], strength);
         }
-        self.hand_on(&[Target::Everything], strength);
+        self.hand_on(&[ChangeTarget::Everything], strength);
         self.changed(&applied, 1, kind);
         applied
     }
@@ -441,7 +441,7 @@ impl Site {
     }
 
     /// The origin has given a later answer for these pages: whatever was kept of them for another process is over.
-    pub fn superseded_elsewhere(&self, targets: &[Target<'_>]) {
+    pub fn superseded_elsewhere(&self, targets: &[ChangeTarget<'_>]) {
         if let Some(snapshots) = &self.snapshots {
             snapshots.note(targets);
         }
@@ -449,7 +449,7 @@ impl Site {
     }
 
     /// Tells the other machines of a change.
-    pub fn tell_others(&self, targets: &[Target<'_>], strength: Strength) {
+    pub fn tell_others(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         if let Some(others) = &self.others {
             others.tell(targets, strength);
         }
@@ -474,7 +474,7 @@ impl Site {
     /// Tells the successor of a change, where there is one. Where it cannot be told and has not served yet, it
     /// never will, and nothing that was left for it may be used. Where it has served, the pages are its own,
     /// or those of whoever came after it: the change must not be acknowledged.
-    fn hand_on(&self, targets: &[Target<'_>], strength: Strength) {
+    fn hand_on(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         if !self.is_leaving() {
             return;
         }

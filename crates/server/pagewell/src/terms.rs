@@ -12,7 +12,7 @@
 
 use change_feed::text::{Words, words};
 use change_feed::{Searched, Touched};
-use page_store::{Change, Dependencies, Number, Payload, Site, Store, Strength, Target};
+use page_store::{Change, ChangeTarget, Dependencies, Number, Payload, Site, Store, Strength};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -202,7 +202,8 @@ impl Known {
 
     /// All of it changes, and is forgotten.
     fn forget_all<P: Payload>(&mut self, store: &Store<P>, site: Site) {
-        let targets: Vec<_> = self.terms.keys().map(|tag| Target::Tag(tag.as_bytes())).collect();
+        let targets: Vec<_> =
+            self.terms.keys().map(|tag| ChangeTarget::Tag(tag.as_bytes())).collect();
         store.change(&Change { site, targets: &targets }, Strength::Drop);
         tracing::info!(event = "searches-forgotten", searches = targets.len());
         (self.terms, self.word_bytes, self.finder) = (HashMap::new(), 0, None);

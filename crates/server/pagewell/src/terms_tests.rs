@@ -79,7 +79,7 @@ impl Stage {
 
     fn open_touched(&self, touched: &Touched) -> (Opened, Look) {
         let (tags, look) = self.terms.look(touched).expect("a text is touched");
-        let targets: Vec<_> = tags.iter().map(|tag| Target::Tag(tag)).collect();
+        let targets: Vec<_> = tags.iter().map(|tag| ChangeTarget::Tag(tag)).collect();
         (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
     }
 

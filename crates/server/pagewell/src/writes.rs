@@ -17,7 +17,7 @@ use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::tags::{self, Invalidated};
 use http_cache::{Failure, Method as Kind};
-use page_store::{Strength, Target as Changed};
+use page_store::{ChangeTarget as Changed, Strength};
 use site_rules::RequestView;
 use std::sync::Arc;
 use tokio::task::JoinError;

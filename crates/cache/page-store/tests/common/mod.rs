@@ -5,8 +5,8 @@
 #![allow(dead_code)]
 
 use page_store::{
-    Applied, Change, Dependencies, Lease, Limits, NotStored, Page, Payload, Refused, Site, Store,
-    Strength, Target,
+    Applied, Change, ChangeTarget, Dependencies, Lease, Limits, NotStored, Page, Payload, Refused,
+    Site, Store, Strength,
 };
 
 /// The site of most tests.
@@ -76,11 +76,11 @@ pub fn count(store: &Store<Made>, url: &str) -> usize {
 }
 
 /// Drops the pages that depend on `target`.
-pub fn drop_all(store: &Store<Made>, target: Target<'_>) -> Applied {
+pub fn drop_all(store: &Store<Made>, target: ChangeTarget<'_>) -> Applied {
     store.change(&Change { site: SITE, targets: &[target] }, Strength::Drop)
 }
 
 /// A tag as a target.
-pub fn tag(name: &str) -> Target<'_> {
-    Target::Tag(name.as_bytes())
+pub fn tag(name: &str) -> ChangeTarget<'_> {
+    ChangeTarget::Tag(name.as_bytes())
 }

@@ -2,12 +2,12 @@
 //! every schedule of each race. A restored page is older than all of them.
 
 use super::{
-    Arc, AtomicU64, Change, Ordering, SITE, Strength, Target, TestStore, Version, change,
+    Arc, AtomicU64, Change, ChangeTarget, Ordering, SITE, Strength, TestStore, Version, change,
     change_where, dependencies, explore, explore_at_least, insert, render, store, stored, thread,
 };
 use page_store::{NotRestored, Opened, Restoring, Stay, Worth};
 
-const EVERYTHING: &[Target<'static>] = &[Target::Everything];
+const EVERYTHING: &[ChangeTarget<'static>] = &[ChangeTarget::Everything];
 const KEY: &[u8] = b"/";
 
 /// Restores the page of the earlier process: version 0.

@@ -5,8 +5,8 @@
 //! `must_see` is what has been acknowledged: a later request must be answered from at least these versions.
 
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened, Page,
-    Payload, Site, Store, Strength, Target, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened,
+    Page, Payload, Site, Store, Strength, Touches, Turn,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ impl World {
 
     /// The first violation: a stale response, or a stored page that would be one.
     pub fn stale(&self) -> Option<String> {
-        let pages = self.store.pages(SITE, &Target::Everything, 0, 100).pages;
+        let pages = self.store.pages(SITE, &ChangeTarget::Everything, 0, 100).pages;
         let stale = pages
             .iter()
             .find(|page| !page.is_marked() && page.payload().is_older_than(&self.must_see))
@@ -514,12 +514,12 @@ impl Actor for Writer {
 }
 
 impl Writer {
-    fn target(&self) -> Target<'static> {
+    fn target(&self) -> ChangeTarget<'static> {
         let tag = TAGS[self.datum];
         match self.way {
-            Way::Tag | Way::Predicate => Target::Tag(tag),
-            Way::Prefix => Target::Prefix(b"/p/"),
-            Way::OwnerTag(owner) => Target::OwnerTag { owner: owner.as_bytes(), tag },
+            Way::Tag | Way::Predicate => ChangeTarget::Tag(tag),
+            Way::Prefix => ChangeTarget::Prefix(b"/p/"),
+            Way::OwnerTag(owner) => ChangeTarget::OwnerTag { owner: owner.as_bytes(), tag },
         }
     }
 

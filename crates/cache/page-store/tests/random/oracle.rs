@@ -3,7 +3,7 @@
 //! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed,
 //! indexed or forgotten. A predicate is "the URL contains this".
 
-use page_store::{Refused, Strength, Target};
+use page_store::{ChangeTarget, Refused, Strength};
 
 struct Page {
     variant: u32,
@@ -90,7 +90,7 @@ impl MadeFrom {
     }
 }
 
-fn changed(targets: &[Target<'_>]) -> Vec<String> {
+fn changed(targets: &[ChangeTarget<'_>]) -> Vec<String> {
     let text =
         |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("names in these tests are text");
     let path =
@@ -98,22 +98,22 @@ fn changed(targets: &[Target<'_>]) -> Vec<String> {
     let mut names = Vec::new();
     for target in targets {
         match target {
-            Target::Tag(tag) => names.push(format!("tag:{}", text(tag))),
-            Target::Url(url) => names.push(format!("url:{}", text(url))),
-            Target::Path(bytes) => names.push(format!("path:{}", path(bytes))),
-            Target::Prefix(b"/") | Target::Everything => names.push("all".to_string()),
-            Target::Prefix(prefix) if path(prefix).ends_with('/') => {
+            ChangeTarget::Tag(tag) => names.push(format!("tag:{}", text(tag))),
+            ChangeTarget::Url(url) => names.push(format!("url:{}", text(url))),
+            ChangeTarget::Path(bytes) => names.push(format!("path:{}", path(bytes))),
+            ChangeTarget::Prefix(b"/") | ChangeTarget::Everything => names.push("all".to_string()),
+            ChangeTarget::Prefix(prefix) if path(prefix).ends_with('/') => {
                 names.push(format!("below:{}", path(prefix)));
             }
-            Target::Prefix(prefix) => {
+            ChangeTarget::Prefix(prefix) => {
                 let path = path(prefix);
                 names.extend([format!("path:{path}"), format!("below:{path}/")]);
             }
-            Target::Owner(owner) => names.push(format!("owner:{}", text(owner))),
-            Target::OwnerTag { owner, tag } => {
+            ChangeTarget::Owner(owner) => names.push(format!("owner:{}", text(owner))),
+            ChangeTarget::OwnerTag { owner, tag } => {
                 names.push(format!("own-tag:{} {}", text(owner), text(tag)));
             }
-            Target::OwnerUrl { owner, url } => {
+            ChangeTarget::OwnerUrl { owner, url } => {
                 names.push(format!("own-url:{} {}", text(owner), text(url)));
             }
         }
@@ -189,7 +189,7 @@ impl Oracle {
     pub fn change(
         &mut self,
         number: u64,
-        targets: &[Target<'_>],
+        targets: &[ChangeTarget<'_>],
         strength: Strength,
     ) -> (u64, u64) {
         self.apply(Change { number, names: changed(targets), in_url: None }, strength)
@@ -218,7 +218,7 @@ impl Oracle {
         (dropped, marked)
     }
 
-    pub fn open(&mut self, number: u64, targets: &[Target<'_>]) -> usize {
+    pub fn open(&mut self, number: u64, targets: &[ChangeTarget<'_>]) -> usize {
         let names = changed(targets);
         self.opens.push(Open { number, names, settled: None, abandoned: false });
         self.opens.len() - 1

@@ -25,7 +25,7 @@ use crate::terms::Look;
 use crate::why::Cause;
 use crate::why::shown::cut;
 use change_feed::Touched;
-use page_store::{Change, Opened, Strength, Target};
+use page_store::{Change, ChangeTarget, Opened, Strength};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -97,7 +97,7 @@ impl Follower {
         self.feed.gate.close(&self.site, self.feed.name());
         // Where it was closed already, pages of before the gap may be about to be put in.
         let site = self.site.name;
-        let everything = Change { site, targets: &[Target::Everything] };
+        let everything = Change { site, targets: &[ChangeTarget::Everything] };
         self.site.store.change(&everything, Strength::Drop);
         // The next process may find nothing missing: it is this one that has seen it.
         if let Some(snapshots) = &self.site.snapshots {
@@ -251,18 +251,18 @@ async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Op
             false => looked = site.terms.look(&touched),
         }
         let (searches, look) = looked.unzip();
-        let searches = searches.iter().flatten().map(|tag| Target::Tag(tag));
-        let tags = touched.tags().map(|tag| Target::Tag(tag.as_bytes()));
-        let targets: Vec<Target<'_>> = tags.chain(searches).collect();
+        let searches = searches.iter().flatten().map(|tag| ChangeTarget::Tag(tag));
+        let tags = touched.tags().map(|tag| ChangeTarget::Tag(tag.as_bytes()));
+        let targets: Vec<ChangeTarget<'_>> = tags.chain(searches).collect();
         return (site.open(&targets, by), look);
     }
     // Dropping a million pages takes a while: not where visitors are served.
     let (own, again) = (site.clone(), by.clone());
-    let opening = move || own.open(&[Target::Everything], by);
+    let opening = move || own.open(&[ChangeTarget::Everything], by);
     let opened = match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
         // It has panicked, or the server ends: here, then.
-        Err(_) => site.open(&[Target::Everything], again),
+        Err(_) => site.open(&[ChangeTarget::Everything], again),
     };
     (opened, None)
 }

@@ -18,7 +18,7 @@ use crate::config::OnLag;
 use crate::site::Site;
 use crate::why::Cause;
 use crate::why::shown::cut;
-use page_store::{Opened, Target};
+use page_store::{ChangeTarget, Opened};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -55,7 +55,8 @@ impl Gate {
         if closed.by.is_some() || followed() {
             return Attempt::NotNow;
         }
-        closed.by = Some(site.open(&[Target::Everything], Cause::Gap { database: cut(name) }));
+        closed.by =
+            Some(site.open(&[ChangeTarget::Everything], Cause::Gap { database: cut(name) }));
         Attempt::Closed
     }
 

@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
 use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
-use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
+use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, Refused, Strength};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -205,7 +205,11 @@ impl Keeper {
             self.site.store.remove(page);
         }
         if let Some(url) = self.url(key) {
-            self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, Cause::Memcached);
+            self.site.change(
+                &[ChangeTarget::Url(url.as_bytes())],
+                Strength::Drop,
+                Cause::Memcached,
+            );
         }
         Edited::Done(None)
     }

@@ -26,7 +26,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, Stored};
-use page_store::{NotStored as Refusal, Page, Refused, Strength, Target};
+use page_store::{ChangeTarget, NotStored as Refusal, Page, Refused, Strength};
 use site_rules::key_without_vary;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -230,7 +230,7 @@ impl Render {
     pub(super) fn outdate(&self) {
         // Nothing is found any more in the store of a process that has handed over.
         if !self.site.is_current() && !self.site.is_leaving() {
-            let url = Target::Url(self.ask.target.page().as_bytes());
+            let url = ChangeTarget::Url(self.ask.target.page().as_bytes());
             self.site.change(&[url], Strength::Drop, Cause::Reload);
         }
     }

@@ -28,7 +28,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::Nominated;
 use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
-use page_store::{Key, Lease, Number, Target};
+use page_store::{ChangeTarget, Key, Lease, Number};
 use site_rules::{Handling, Planned, key_without_vary};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -343,7 +343,7 @@ impl FinalAnswer<'_> {
         }
         self.site.counters.superseded.add_many(removed as u64);
         if removed > 0 || self.site.has_pages_elsewhere() {
-            self.site.superseded_elsewhere(&[Target::Url(self.url.as_bytes())]);
+            self.site.superseded_elsewhere(&[ChangeTarget::Url(self.url.as_bytes())]);
         }
         ended
     }

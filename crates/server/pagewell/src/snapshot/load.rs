@@ -18,7 +18,7 @@ use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
 use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
-use page_store::{Change, NotRestored, Refused, Restoring, Strength, Target};
+use page_store::{Change, ChangeTarget, NotRestored, Refused, Restoring, Strength};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -222,7 +222,7 @@ fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     // The gates first: a gate that closes later is about a gap.
     database::close_gates(site);
     let restoring = site.store.restoring(site.name);
-    let targets: Vec<Target<'_>> = left.names.iter().map(target).collect();
+    let targets: Vec<ChangeTarget<'_>> = left.names.iter().map(target).collect();
     if !targets.is_empty() {
         site.store.change(&Change { site: site.name, targets: &targets }, Strength::Drop);
     }

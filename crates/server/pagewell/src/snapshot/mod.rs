@@ -25,7 +25,7 @@ use crate::config;
 use files::Files;
 use journal::Open;
 use page_snapshot::Name;
-use page_store::Target;
+use page_store::ChangeTarget;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -117,7 +117,7 @@ impl Snapshots {
 
     /// Notes a change that was applied and is not acknowledged yet. Those of private pages alone are not
     /// noted, for no private page is written.
-    pub fn note(&self, targets: &[Target<'_>]) {
+    pub fn note(&self, targets: &[ChangeTarget<'_>]) {
         let names: Vec<Name> = targets.iter().filter_map(name).collect();
         if !names.is_empty() {
             self.append(&names);
@@ -257,23 +257,25 @@ impl Drop for InHand {
     }
 }
 
-fn name(target: &Target<'_>) -> Option<Name> {
+fn name(target: &ChangeTarget<'_>) -> Option<Name> {
     Some(match target {
-        Target::Tag(tag) => Name::Tag(tag.to_vec()),
-        Target::Url(url) => Name::Url(url.to_vec()),
-        Target::Path(path) => Name::Path(path.to_vec()),
-        Target::Prefix(prefix) => Name::Prefix(prefix.to_vec()),
-        Target::Everything => Name::Everything,
-        Target::Owner(_) | Target::OwnerTag { .. } | Target::OwnerUrl { .. } => return None,
+        ChangeTarget::Tag(tag) => Name::Tag(tag.to_vec()),
+        ChangeTarget::Url(url) => Name::Url(url.to_vec()),
+        ChangeTarget::Path(path) => Name::Path(path.to_vec()),
+        ChangeTarget::Prefix(prefix) => Name::Prefix(prefix.to_vec()),
+        ChangeTarget::Everything => Name::Everything,
+        ChangeTarget::Owner(_) | ChangeTarget::OwnerTag { .. } | ChangeTarget::OwnerUrl { .. } => {
+            return None;
+        }
     })
 }
 
-fn target(name: &Name) -> Target<'_> {
+fn target(name: &Name) -> ChangeTarget<'_> {
     match name {
-        Name::Tag(tag) => Target::Tag(tag),
-        Name::Url(url) => Target::Url(url),
-        Name::Path(path) => Target::Path(path),
-        Name::Prefix(prefix) => Target::Prefix(prefix),
-        Name::Everything => Target::Everything,
+        Name::Tag(tag) => ChangeTarget::Tag(tag),
+        Name::Url(url) => ChangeTarget::Url(url),
+        Name::Path(path) => ChangeTarget::Path(path),
+        Name::Prefix(prefix) => ChangeTarget::Prefix(prefix),
+        Name::Everything => ChangeTarget::Everything,
     }
 }

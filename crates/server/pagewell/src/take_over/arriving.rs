@@ -11,7 +11,7 @@ use crate::listen::{Binder, Passed};
 use crate::site::Site;
 use crate::snapshot;
 use crate::why::Cause;
-use page_store::{Strength, Target};
+use page_store::{ChangeTarget, Strength};
 use serde::Deserialize;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -158,10 +158,10 @@ fn follow(
             Err(error) => {
                 // What it has changed last is not known.
                 tracing::error!(event = "predecessor-lost", %error);
-                change(door.all_or(None), &[Target::Everything], Strength::Drop);
+                change(door.all_or(None), &[ChangeTarget::Everything], Strength::Drop);
                 // Nor whether it had told the other machines.
                 for site in door.all_or(None) {
-                    site.tell_others(&[Target::Everything], Strength::Drop);
+                    site.tell_others(&[ChangeTarget::Everything], Strength::Drop);
                     site.mark_untold();
                 }
                 return;
@@ -177,11 +177,12 @@ fn follow(
                 }
             }
             Frame::Change { strength, names } => {
-                let targets: Vec<Target<'_>> = names.iter().map(|name| name.target()).collect();
+                let targets: Vec<ChangeTarget<'_>> =
+                    names.iter().map(|name| name.target()).collect();
                 match site {
                     Some(site) => change([site].into_iter(), &targets, strength),
                     // Nobody knows which pages were its.
-                    None => change(door.all_or(None), &[Target::Everything], Strength::Drop),
+                    None => change(door.all_or(None), &[ChangeTarget::Everything], Strength::Drop),
                 }
                 if door.all_or(None).any(|site| site.is_unheard()) {
                     // It is not acknowledged: the process that has the pages now was not told.
@@ -206,7 +207,7 @@ fn follow(
 
 fn change<'a>(
     sites: impl Iterator<Item = &'a Arc<Site>>,
-    targets: &[Target<'_>],
+    targets: &[ChangeTarget<'_>],
     strength: Strength,
 ) {
     for site in sites {

@@ -11,7 +11,7 @@
 use super::frame::{self, Answer, Frame, Numbered};
 use crate::database::Waited;
 use crate::site::off_the_way;
-use page_store::{Strength, Target};
+use page_store::{ChangeTarget, Strength};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -107,7 +107,12 @@ impl Successor {
     }
 
     /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
-    pub fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed {
+    pub fn change(
+        &self,
+        host: Option<&str>,
+        targets: &[ChangeTarget<'_>],
+        strength: Strength,
+    ) -> Handed {
         let (who, answer) = mpsc::sync_channel(1);
         let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
         match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {

@@ -8,7 +8,7 @@ use super::changes::{Change, Named};
 use super::memory::LastDrop;
 use super::{Cause, Why, shown};
 use crate::page::StoredPage;
-use page_store::{Applied, Name, Site, Store, Strength, Target, Told};
+use page_store::{Applied, ChangeTarget, Name, Site, Store, Strength, Told};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const COUNTED_MAX: usize = 256;
 pub struct Telling<'a> {
     why: &'a Why,
     by: Arc<Cause>,
-    targets: &'a [Target<'a>],
+    targets: &'a [ChangeTarget<'a>],
     strength: Strength,
     at_ms: u64,
     /// The targets by the names that the store has for them, once a page was touched.
@@ -34,7 +34,7 @@ impl<'a> Telling<'a> {
     pub fn new(
         why: &'a Why,
         by: Cause,
-        targets: &'a [Target<'a>],
+        targets: &'a [ChangeTarget<'a>],
         strength: Strength,
         at_ms: u64,
     ) -> Telling<'a> {
@@ -82,7 +82,7 @@ impl<'a> Telling<'a> {
     fn name(&mut self, store: &Store<StoredPage>, site: Site, name: Name) -> Option<Arc<Named>> {
         let targets = self.targets;
         let known = self.known.get_or_insert_with(|| {
-            let names = |(at, target): (usize, &Target<'_>)| {
+            let names = |(at, target): (usize, &ChangeTarget<'_>)| {
                 store.names(site, target).into_iter().map(move |name| (name, at))
             };
             targets.iter().enumerate().flat_map(names).collect()

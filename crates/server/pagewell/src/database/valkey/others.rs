@@ -19,7 +19,7 @@ use crate::database::Waited;
 use crate::database::source::Failed;
 use crate::site::Site;
 use crate::snapshot::Snapshots;
-use page_store::{Strength, Target};
+use page_store::{ChangeTarget, Strength};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -104,7 +104,7 @@ impl Teller {
     /// everything, which costs nothing: who has read that stream has dropped every page.
     fn tell_all_again(&mut self) {
         let Some((first, last)) = self.sent.front().zip(self.sent.back()) else { return };
-        let added = words::entry(&[Target::Everything], Strength::Drop);
+        let added = words::entry(&[ChangeTarget::Everything], Strength::Drop);
         let again = Waiting { number: last.number, added, since: first.since };
         self.sent.clear();
         self.batch.push_front(again);
@@ -135,14 +135,14 @@ impl Others {
     }
 
     /// This was changed, and is to be told.
-    pub fn tell(&self, targets: &[Target<'_>], strength: Strength) {
+    pub fn tell(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         let mut added = words::entry(targets, strength);
         let mut queue = self.queue();
         if queue.bytes + added.bytes() > WAITING_BYTES {
             tracing::error!(event = "stream-too-much", changes = queue.waiting.len());
             queue.waiting.clear();
             queue.bytes = 0;
-            added = words::entry(&[Target::Everything], Strength::Drop);
+            added = words::entry(&[ChangeTarget::Everything], Strength::Drop);
         }
         queue.last += 1;
         queue.bytes += added.bytes();
@@ -234,7 +234,7 @@ impl Others {
         if site.snapshots.as_ref().is_some_and(|snapshots| snapshots.was_left_untold()) {
             tracing::warn!(event = "stream-left-untold");
             self.queue().is_marked = true;
-            self.tell(&[Target::Everything], Strength::Drop);
+            self.tell(&[ChangeTarget::Everything], Strength::Drop);
         }
         tokio::spawn(run(self.clone(), site.clone()));
     }
