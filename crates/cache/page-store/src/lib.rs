@@ -65,5 +65,5 @@ pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
 pub use supersede::Superseded;
 pub use sync::POISONED;
-pub use told::{Name, TOLD_MAX, Told};
+pub use told::{Name, ReportedPage, TOLD_MAX};
 pub use unused::{Older, Round};

@@ -26,7 +26,7 @@ pub struct Name(pub(crate) Id);
 
 /// A page that a change has just affected.
 #[derive(Debug)]
-pub struct Told<'t, P> {
+pub struct ReportedPage<'t, P> {
     /// The page. If it was dropped, it is no longer in the store.
     pub page: &'t Page<P>,
     /// The number of the change.
@@ -50,7 +50,7 @@ impl<P: Payload> Store<P> {
         change: &Change<'_>,
         keys: Keys<'_>,
         (strength, now_ms): (Strength, u64),
-        tell: &mut dyn FnMut(Told<'_, P>),
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
     ) -> Applied {
         self.change_by(change, keys, (strength, now_ms), Teller::to(tell), aside)
@@ -62,7 +62,7 @@ impl<P: Payload> Store<P> {
         &self,
         change: &Change<'_>,
         strength: Strength,
-        tell: &mut dyn FnMut(Told<'_, P>),
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
     ) -> Opened {
         self.open_by(change, strength, Teller::to(tell), aside)
@@ -75,14 +75,14 @@ impl<P: Payload> Store<P> {
         touches: &Touches<P>,
         strength: Strength,
         now_ms: u64,
-        tell: &mut dyn FnMut(Told<'_, P>),
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
     ) -> Applied {
         self.change_where_by(site, touches, strength, now_ms, Teller::to(tell))
     }
 }
 
 /// The observer, called for each affected page.
-type Tell<'t, P> = &'t mut dyn FnMut(Told<'_, P>);
+type Tell<'t, P> = &'t mut dyn FnMut(ReportedPage<'_, P>);
 
 /// The affected pages that are to be reported, and the observer.
 pub(crate) struct Teller<'t, P> {
@@ -113,7 +113,7 @@ impl<'t, P> Teller<'t, P> {
     pub(crate) fn tell(&mut self, number: Number) {
         let Some(tell) = &mut self.tell else { return };
         for (page, name) in self.waiting.drain(..) {
-            tell(Told { page: &page, number, name });
+            tell(ReportedPage { page: &page, number, name });
         }
     }
 }

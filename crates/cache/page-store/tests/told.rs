@@ -7,8 +7,8 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, ChangeTarget, Keys, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Told,
-    Touches,
+    Change, ChangeTarget, Keys, Limits, Name, Page, Payload, ReportedPage, Store, Strength,
+    TOLD_MAX, Touches,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Page<Content> {
 /// The observed pages of a change: key, number of the change, name.
 type Said = Vec<(String, u64, Option<Name>)>;
 
-fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
+fn said(told: &ReportedPage<'_, Content>) -> (String, u64, Option<Name>) {
     let key = String::from_utf8_lossy(told.page.key().bytes()).into_owned();
     (key, told.number.get(), told.name)
 }
@@ -45,7 +45,7 @@ fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
 fn change(store: &Store<Content>, targets: &[ChangeTarget<'_>], strength: Strength) -> Said {
     let mut all = Said::new();
     let change = Change { site: SITE, targets };
-    let mut tell = |told: Told<'_, Content>| {
+    let mut tell = |told: ReportedPage<'_, Content>| {
         // No lock is held: a call of the store from here waits for nothing.
         assert!(store.stats().changes_remembered <= store.stats().names);
         let stored = store.peek(told.page.key());
@@ -104,7 +104,7 @@ fn open_changes_and_changes_by_predicate_are_reported_too() {
     }
     let touches: Touches<Content> = Arc::new(|page| page.key().bytes() == b"/b");
     let mut all = Said::new();
-    let mut tell = |told: Told<'_, Content>| all.push(said(&told));
+    let mut tell = |told: ReportedPage<'_, Content>| all.push(said(&told));
     store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);
     let news = Change { site: SITE, targets: &[ChangeTarget::Tag(b"news")] };
     let opened = store.open_telling(&news, Strength::Drop, &mut tell, &|sweep| sweep());

@@ -31,8 +31,8 @@ use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
 use http_cache::StoredFacts;
 use page_store::{
-    Applied, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, Opened, Store,
-    Strength, Told, Touches,
+    Applied, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, Opened,
+    ReportedPage, Store, Strength, Touches,
 };
 use site_rules::Load;
 use std::borrow::Cow;
@@ -332,7 +332,8 @@ impl Site {
         let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let is_handed_on = by.is_for_successor();
         let mut telling = Telling::new(&self.why, by, targets, strength, now_ms);
-        let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
+        let mut tell =
+            |told: ReportedPage<'_, StoredPage>| telling.page(&self.store, self.name, &told);
         let how = (strength, now_ms);
         let applied = self.store.change_telling(&change, keys, how, &mut tell, &off_the_way);
         telling.end(&applied);
@@ -356,7 +357,8 @@ impl Site {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, Strength::Drop, now_ms);
-        let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
+        let mut tell =
+            |told: ReportedPage<'_, StoredPage>| telling.page(&self.store, self.name, &told);
         let opened = self.store.open_telling(&change, Strength::Drop, &mut tell, &off_the_way);
         telling.end(&opened.applied());
         self.took(&opened.applied(), targets.len(), kind);
@@ -382,7 +384,8 @@ impl Site {
     ) -> Applied {
         let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let mut telling = Telling::new(&self.why, by, &[], strength, now_ms);
-        let mut tell = |told: Told<'_, StoredPage>| telling.page(&self.store, self.name, &told);
+        let mut tell =
+            |told: ReportedPage<'_, StoredPage>| telling.page(&self.store, self.name, &told);
         let (store, name) = (&self.store, self.name);
         let applied = store.change_where_telling(name, touches, strength, now_ms, &mut tell);
         telling.end(&applied);

@@ -8,7 +8,7 @@ use super::changes::{Change, Named};
 use super::memory::LastDrop;
 use super::{Cause, Why, shown};
 use crate::page::StoredPage;
-use page_store::{Applied, ChangeTarget, Name, Site, Store, Strength, Told};
+use page_store::{Applied, ChangeTarget, Name, ReportedPage, Site, Store, Strength};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -43,7 +43,12 @@ impl<'a> Telling<'a> {
     }
 
     /// Takes in a page that the change has touched.
-    pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &Told<'_, StoredPage>) {
+    pub fn page(
+        &mut self,
+        store: &Store<StoredPage>,
+        site: Site,
+        told: &ReportedPage<'_, StoredPage>,
+    ) {
         let key = told.page.key().bytes();
         if told.page.payload().stored.is_private() || told.page.payload().item().is_some() {
             return;
