@@ -65,5 +65,5 @@ pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
 pub use supersede::Superseded;
 pub use sync::POISONED;
-pub use told::{Name, ReportedPage, TOLD_MAX};
+pub use told::{Name, REPORTED_PAGES_MAX, ReportedPage};
 pub use unused::{Older, Round};

@@ -2,7 +2,7 @@
 //!
 //! Each page is reported after it was dropped or marked and before the change is acknowledged, in batches
 //! and under no lock. The observer can delay only the change itself and cannot affect the store. At most
-//! [`TOLD_MAX`] pages of a change are reported.
+//! [`REPORTED_PAGES_MAX`] pages of a change are reported.
 //!
 //! | change | name reported with each page |
 //! |---|---|
@@ -18,7 +18,7 @@ use crate::predicate::Touches;
 use crate::store::Store;
 
 /// The maximum number of pages reported for one change.
-pub const TOLD_MAX: usize = 4_096;
+pub const REPORTED_PAGES_MAX: usize = 4_096;
 
 /// The hash of a name that a page can depend on, for comparison with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +98,7 @@ impl<'t, P> Teller<'t, P> {
     }
 
     fn to(tell: Tell<'t, P>) -> Self {
-        Self { tell: Some(tell), waiting: Vec::new(), left: TOLD_MAX }
+        Self { tell: Some(tell), waiting: Vec::new(), left: REPORTED_PAGES_MAX }
     }
 
     /// Records a page to be reported later. Under the index lock.

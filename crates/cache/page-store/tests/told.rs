@@ -1,5 +1,5 @@
 //! The observer of a change gets each affected page once, with the name that reached it, after the page is
-//! gone, under no lock, and at most [`TOLD_MAX`] pages.
+//! gone, under no lock, and at most [`REPORTED_PAGES_MAX`] pages.
 
 #![cfg(not(loom))]
 
@@ -7,8 +7,8 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, ChangeTarget, Keys, Limits, Name, Page, Payload, ReportedPage, Store, Strength,
-    TOLD_MAX, Touches,
+    Change, ChangeTarget, Keys, Limits, Name, Page, Payload, REPORTED_PAGES_MAX, ReportedPage,
+    Store, Strength, Touches,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -119,11 +119,11 @@ fn open_changes_and_changes_by_predicate_are_reported_too() {
 #[test]
 fn a_large_change_is_reported_in_part() {
     let store = store(100);
-    for at in 0..TOLD_MAX + 10 {
+    for at in 0..REPORTED_PAGES_MAX + 10 {
         put(&store, &format!("/{at}"), &[]);
     }
     let told = change(&store, &[ChangeTarget::Everything], Strength::Drop);
-    assert_eq!(told.len(), TOLD_MAX);
+    assert_eq!(told.len(), REPORTED_PAGES_MAX);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! page is gone, and is ended before the change is acknowledged.
 //!
 //! What a change names is only looked up when it has touched something. Of a flood of pages the store
-//! tells the first `page_store::TOLD_MAX`, and [`COUNTED_MAX`] of these count among the offenders.
+//! tells the first `page_store::REPORTED_PAGES_MAX`, and [`COUNTED_MAX`] of these count among the offenders.
 
 use super::changes::{Change, Named};
 use super::memory::LastDrop;
