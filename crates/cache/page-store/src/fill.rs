@@ -87,19 +87,19 @@ pub struct Alone {
     /// The lease of the render.
     pub lease: Lease,
     /// The reason why the request renders alone.
-    pub why: Why,
+    pub why: SoloReason,
 }
 
 /// The reason why a request renders alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum SoloReason {
     /// The last render of the page could not be shared (hit-for-miss).
     NotShareable,
     /// The render in progress has the maximum number of followers.
     TooManyFollowers,
 }
 
-impl Why {
+impl SoloReason {
     /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -201,7 +201,7 @@ impl<F> Fills<F> {
         if stripe.alone.contains(key.hash, entering.now_ms) {
             stripe.stats.alone_not_shareable += 1;
             drop(stripe);
-            return Turn::Alone(Alone { lease: store.lease(), why: Why::NotShareable });
+            return Turn::Alone(Alone { lease: store.lease(), why: SoloReason::NotShareable });
         }
         match stripe.follow(entering, self.table.limits.followers_max) {
             Some(Ok(follower)) => return Turn::Follow(follower),
@@ -272,10 +272,10 @@ impl<F> Stripe<F> {
         &mut self,
         entering: &Entering<'_>,
         followers_max: usize,
-    ) -> Option<Result<Follower<F>, Why>> {
+    ) -> Option<Result<Follower<F>, SoloReason>> {
         let fill = self.newest.get(&entering.key.hash).filter(|fill| entering.may_follow(fill))?;
         if fill.followers.load(Ordering::Relaxed) >= followers_max {
-            return Some(Err(Why::TooManyFollowers));
+            return Some(Err(SoloReason::TooManyFollowers));
         }
         fill.followers.fetch_add(1, Ordering::Relaxed);
         self.stats.followed += 1;

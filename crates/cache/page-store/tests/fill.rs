@@ -10,8 +10,8 @@ mod common;
 mod fill {
     use super::common::*;
     use page_store::{
-        Alone, Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, Store, Strength,
-        Turn, Why,
+        Alone, Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, SoloReason,
+        Store, Strength, Turn,
     };
 
     struct Table {
@@ -165,7 +165,7 @@ mod fill {
         let table = Table::new(FillLimits { followers_max: 1, alone_max: 64 });
         let leader = lead(table.turn("/a"));
         let follower = follow(table.turn("/a"));
-        assert_eq!(alone(table.turn("/a")).why, Why::TooManyFollowers);
+        assert_eq!(alone(table.turn("/a")).why, SoloReason::TooManyFollowers);
         drop(follower);
         assert_eq!(leader.followers(), 0);
         follow(table.turn("/a"));
@@ -204,9 +204,9 @@ mod fill {
         let follower = follow(table.turn_at("/a", 1_000));
         leader.not_shareable(2_000);
         let one = alone(table.again(follower));
-        assert_eq!((one.why, one.lease.number()), (Why::NotShareable, table.store.number()));
+        assert_eq!((one.why, one.lease.number()), (SoloReason::NotShareable, table.store.number()));
         drop(leader);
-        assert_eq!(alone(table.turn_at("/a", 1_999)).why, Why::NotShareable);
+        assert_eq!(alone(table.turn_at("/a", 1_999)).why, SoloReason::NotShareable);
         lead(table.turn_at("/b", 1_999));
         lead(table.turn_at("/a", 2_000));
         let leader = lead(table.turn_at("/a", 2_000));
