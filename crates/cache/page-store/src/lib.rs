@@ -60,7 +60,7 @@ pub use page::{Audience, Candidates, Key, KeyBuf, Marked, New, Page, Payload, SE
 pub use places::Tidied;
 pub use predicate::Touches;
 pub use refused::{NotStored, Refused};
-pub use restore::{Found, NotRestored, Restoring, Stay, Walk, Worth};
+pub use restore::{NotRestored, Restoring, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
 pub use supersede::Superseded;

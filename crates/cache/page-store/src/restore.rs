@@ -47,7 +47,7 @@ pub enum Stay {
 }
 
 /// A page that a walk returned.
-pub struct Found<P> {
+pub struct WalkedPage<P> {
     /// The page.
     pub page: Page<P>,
     /// The standing of the page for eviction.
@@ -138,7 +138,7 @@ impl<P: Payload> Store<P> {
 
     /// The pages at the next `places` places of a walk. The index lock is held while they are cloned. Pages
     /// that enter or leave between two calls may be missed, or found in both passes.
-    pub fn walk(&self, walk: &mut Walk, places: usize) -> Vec<Found<P>> {
+    pub fn walk(&self, walk: &mut Walk, places: usize) -> Vec<WalkedPage<P>> {
         if walk.is_over() {
             return Vec::new();
         }
@@ -151,10 +151,10 @@ impl<P: Payload> Store<P> {
     }
 }
 
-fn found<P>(place: &Place<P>) -> Found<P> {
+fn found<P>(place: &Place<P>) -> WalkedPage<P> {
     let page = place.live().clone();
     let stay = if place.queue == Queue::Main { Stay::Proven } else { Stay::Untried };
-    Found { worth: Worth { uses: page.uses(), stay }, page }
+    WalkedPage { worth: Worth { uses: page.uses(), stay }, page }
 }
 
 impl<P: Payload> Restoring<P> {
@@ -208,7 +208,7 @@ impl<P: Payload> fmt::Debug for Restoring<P> {
     }
 }
 
-impl<P> fmt::Debug for Found<P> {
+impl<P> fmt::Debug for WalkedPage<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found").field("page", &self.page).field("worth", &self.worth).finish()
     }

@@ -8,13 +8,13 @@ use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 use crate::site::Site;
 use bytes::Bytes;
 use page_snapshot::{Content, Record, SavedPage};
-use page_store::{Found, NotRestored, Restoring, Stay, Worth};
+use page_store::{NotRestored, Restoring, Stay, WalkedPage, Worth};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;
 
 /// A page as it is written; none if it is not.
-pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
+pub fn record(found: &WalkedPage<StoredPage>) -> Option<Record<'_>> {
     let page = found.page.payload();
     if page.item().is_some()
         || page.stored.is_private()
