@@ -102,10 +102,10 @@ impl<P: Payload> From<P> for New<'_, P> {
 }
 
 /// A stored response. A handle: clones are the same page. A page is one allocation.
-pub struct Page<P>(ThinArc<Kept<P>, u8>);
+pub struct Page<P>(ThinArc<PageHeader<P>, u8>);
 
 /// The header of the allocation, before the bytes of the key and of the caller.
-struct Kept<P> {
+struct PageHeader<P> {
     key_bytes: u32,
     variant: u32,
     hash: u64,
@@ -148,7 +148,7 @@ impl<P: Payload> Page<P> {
         let mut all = Vec::with_capacity(key.bytes.len() + bytes);
         all.extend_from_slice(key.bytes);
         new.bytes.iter().for_each(|piece| all.extend_from_slice(piece));
-        let kept = Kept {
+        let kept = PageHeader {
             key_bytes: u32::try_from(key.bytes.len()).expect("a key is shorter than 4 GiB"),
             variant,
             hash: key.hash,
@@ -172,11 +172,11 @@ impl<P: Payload> Page<P> {
 /// The bytes of a page's allocation in addition to the key and the caller's bytes: the header, the length
 /// and the reference count.
 pub(crate) const fn fixed_bytes<P>() -> usize {
-    size_of::<Kept<P>>() + 2 * size_of::<usize>()
+    size_of::<PageHeader<P>>() + 2 * size_of::<usize>()
 }
 
 impl<P> Page<P> {
-    fn kept(&self) -> &Kept<P> {
+    fn kept(&self) -> &PageHeader<P> {
         &self.0.header.header
     }
 
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_page_is_forty_bytes_and_its_payload() {
-        assert_eq!(size_of::<Kept<[u64; 2]>>(), 40 + 16);
+        assert_eq!(size_of::<PageHeader<[u64; 2]>>(), 40 + 16);
         let page = Page::new(Key { bytes: b"key", hash: 7 }, 1, Number(9), New::from([1, 2]));
         assert_eq!(
             (page.lease(), page.key().bytes(), page.bytes()),
