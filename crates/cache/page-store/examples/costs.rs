@@ -8,8 +8,8 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    Applied, Change, ChangeTarget, Limits, Older, Page, Payload, Round, Site, Store, Strength,
-    Tidied, Touches,
+    AppliedChange, Change, ChangeTarget, Limits, Older, Page, Payload, Round, Site, Store,
+    Strength, Tidied, Touches,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +115,7 @@ fn change(
     store: &Store<Nothing>,
     target: ChangeTarget<'_>,
     strength: Strength,
-) -> (Applied, Duration) {
+) -> (AppliedChange, Duration) {
     let start = Instant::now();
     let applied = store.change(&Change { site: SITE, targets: &[target] }, strength);
     (applied, start.elapsed())

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// The result of a change. Once it is returned, the change may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedChange {
     /// The number of the change.
     pub number: Number,
     /// The number of pages dropped.
@@ -42,27 +42,27 @@ pub struct Applied {
 /// stay open until [`Store::settle_abandoned`] is called, when all changes are known to be visible.
 #[must_use = "the names stay open until the change is settled"]
 pub struct Opened {
-    applied: Applied,
+    applied: AppliedChange,
     ids: Vec<Id>,
     registry: Arc<dyn Registry>,
 }
 
 impl Opened {
     /// The result of the change when it was opened.
-    pub fn applied(&self) -> Applied {
+    pub fn applied(&self) -> AppliedChange {
         self.applied
     }
 }
 
 impl<P: Payload> Store<P> {
     /// Applies a change. Returns when no lookup can find an affected page any more, or only a marked one.
-    pub fn change(&self, change: &Change<'_>, strength: Strength) -> Applied {
+    pub fn change(&self, change: &Change<'_>, strength: Strength) -> AppliedChange {
         self.change_at(change, strength, 0)
     }
 
     /// Applies a change with its time, in milliseconds of the caller's clock. Pages that it marks return
     /// that time from [`Page::marked`](crate::Page::marked).
-    pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
+    pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> AppliedChange {
         self.change_by(change, Keys::All, (strength, now_ms), Teller::nobody(), &|sweep| sweep())
     }
 
@@ -73,7 +73,7 @@ impl<P: Payload> Store<P> {
         (strength, now_ms): (Strength, u64),
         teller: Teller<'t, P>,
         aside: Aside<'_>,
-    ) -> Applied {
+    ) -> AppliedChange {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
@@ -155,7 +155,7 @@ impl Keys<'_> {
 
 /// The progress of a change through the pages that it affects.
 pub(crate) struct Sweep<'t, P> {
-    pub(crate) applied: Applied,
+    pub(crate) applied: AppliedChange,
     keys: Keys<'t>,
     strength: Strength,
     now_ms: u64,
@@ -171,7 +171,7 @@ impl<'t, P: Payload> Sweep<'t, P> {
         now_ms: u64,
         teller: Teller<'t, P>,
     ) -> Self {
-        let applied = Applied { number, dropped: 0, marked: 0 };
+        let applied = AppliedChange { number, dropped: 0, marked: 0 };
         Self { applied, keys: Keys::All, strength, now_ms, worth: Vec::new(), teller }
     }
 
@@ -201,7 +201,7 @@ impl<P: Payload> Shared<P> {
         ids: &[Id],
         mut sweep: Sweep<'_, P>,
         aside: Aside<'_>,
-    ) -> Applied {
+    ) -> AppliedChange {
         if index.reach(ids) <= self.limits.sweep_pages {
             self.sweep(index, ids, &mut sweep);
             return sweep.applied;

@@ -11,7 +11,7 @@
 //! - sharing a render does not evaluate predicates: any such change since the lease counts (rule 2).
 
 use crate::budget::heap;
-use crate::change::{Applied, Sweep, next_page};
+use crate::change::{AppliedChange, Sweep, next_page};
 use crate::index::Index;
 use crate::lease::{self, Number};
 use crate::names::{Site, Strength, everything};
@@ -105,7 +105,7 @@ impl<P: Payload> Store<P> {
         touches: &Touches<P>,
         strength: Strength,
         now_ms: u64,
-    ) -> Applied {
+    ) -> AppliedChange {
         self.change_where_by(site, touches, strength, now_ms, Teller::nobody())
     }
 
@@ -116,7 +116,7 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         now_ms: u64,
         teller: Teller<'_, P>,
-    ) -> Applied {
+    ) -> AppliedChange {
         let shared = &self.shared;
         let mut index = shared.lock();
         let number = shared.next_number(&mut index);
@@ -165,7 +165,7 @@ impl<P: Payload> Shared<P> {
         site: Site,
         touches: &Touches<P>,
         mut sweep: Sweep<'_, P>,
-    ) -> Applied {
+    ) -> AppliedChange {
         let all = everything(site, &self.seeds);
         let mut position = usize::MAX;
         let (mut batch, mut leaving) = (Vec::new(), Leaving::new());

@@ -9,7 +9,7 @@
 //! | of targets | the name that reached the page first; a page and a change may both have several |
 //! | by predicate | none |
 
-use crate::change::{Applied, Aside, Keys, Opened};
+use crate::change::{AppliedChange, Aside, Keys, Opened};
 use crate::hash::Id;
 use crate::lease::Number;
 use crate::names::{Change, ChangeTarget, Site, Strength};
@@ -52,7 +52,7 @@ impl<P: Payload> Store<P> {
         (strength, now_ms): (Strength, u64),
         tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
-    ) -> Applied {
+    ) -> AppliedChange {
         self.change_by(change, keys, (strength, now_ms), Teller::to(tell), aside)
     }
 
@@ -76,7 +76,7 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         now_ms: u64,
         tell: &mut dyn FnMut(ReportedPage<'_, P>),
-    ) -> Applied {
+    ) -> AppliedChange {
         self.change_where_by(site, touches, strength, now_ms, Teller::to(tell))
     }
 }

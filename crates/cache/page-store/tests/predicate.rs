@@ -10,8 +10,8 @@ mod common;
 
 use common::{Made, SITE, depends, has, put, put_made, roomy};
 use page_store::{
-    Applied, ChangeTarget, Dependencies, Limits, Number, Page, Refused, Site, Store, Strength,
-    Touches,
+    AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, Refused, Site, Store,
+    Strength, Touches,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ fn key_has(part: &'static str) -> Touches<Made> {
     Arc::new(move |page: &Page<Made>| String::from_utf8_lossy(page.key().bytes()).contains(part))
 }
 
-fn drop_where(store: &Store<Made>, touches: &Touches<Made>) -> Applied {
+fn drop_where(store: &Store<Made>, touches: &Touches<Made>) -> AppliedChange {
     store.change_where(SITE, touches, Strength::Drop, 0)
 }
 

@@ -31,7 +31,7 @@ use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
 use http_cache::StoredFacts;
 use page_store::{
-    Applied, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, Opened,
+    AppliedChange, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, Opened,
     ReportedPage, Store, Strength, Touches,
 };
 use site_rules::Load;
@@ -315,7 +315,12 @@ impl Site {
     }
 
     /// Takes in a change: when this returns, nobody gets a page made from what was before.
-    pub fn change(&self, targets: &[ChangeTarget<'_>], strength: Strength, by: Cause) -> Applied {
+    pub fn change(
+        &self,
+        targets: &[ChangeTarget<'_>],
+        strength: Strength,
+        by: Cause,
+    ) -> AppliedChange {
         self.change_of(targets, Keys::All, strength, by)
     }
 
@@ -327,7 +332,7 @@ impl Site {
         keys: Keys<'_>,
         strength: Strength,
         by: Cause,
-    ) -> Applied {
+    ) -> AppliedChange {
         let change = Change { site: self.name, targets };
         let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let is_handed_on = by.is_for_successor();
@@ -381,7 +386,7 @@ impl Site {
         touches: &Touches<StoredPage>,
         strength: Strength,
         by: Cause,
-    ) -> Applied {
+    ) -> AppliedChange {
         let (now_ms, kind, for_others) = (self.clock.now().0, by.kind(), by.is_for_others());
         let mut telling = Telling::new(&self.why, by, &[], strength, now_ms);
         let mut tell =
@@ -492,14 +497,14 @@ impl Site {
         }
     }
 
-    fn changed(&self, applied: &Applied, targets: usize, by: &'static str) {
+    fn changed(&self, applied: &AppliedChange, targets: usize, by: &'static str) {
         self.took(applied, targets, by);
         if self.config.rewarm.is_some() {
             self.rewarm.notify_one();
         }
     }
 
-    fn took(&self, applied: &Applied, targets: usize, by: &'static str) {
+    fn took(&self, applied: &AppliedChange, targets: usize, by: &'static str) {
         self.counters.invalidations.add();
         self.keep_lease();
         if applied.dropped >= UNTIDY_PAGES {

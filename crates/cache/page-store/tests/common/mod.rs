@@ -5,8 +5,8 @@
 #![allow(dead_code)]
 
 use page_store::{
-    Applied, Change, ChangeTarget, Dependencies, Lease, Limits, NotStored, Page, Payload, Refused,
-    Site, Store, Strength,
+    AppliedChange, Change, ChangeTarget, Dependencies, Lease, Limits, NotStored, Page, Payload,
+    Refused, Site, Store, Strength,
 };
 
 /// The site of most tests.
@@ -76,7 +76,7 @@ pub fn count(store: &Store<Made>, url: &str) -> usize {
 }
 
 /// Drops the pages that depend on `target`.
-pub fn drop_all(store: &Store<Made>, target: ChangeTarget<'_>) -> Applied {
+pub fn drop_all(store: &Store<Made>, target: ChangeTarget<'_>) -> AppliedChange {
     store.change(&Change { site: SITE, targets: &[target] }, Strength::Drop)
 }
 

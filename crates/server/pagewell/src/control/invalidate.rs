@@ -8,7 +8,7 @@ use super::ControlError;
 use crate::site::Site;
 use crate::why::Cause;
 use crate::why::shown::cut;
-use page_store::{Applied, ChangeTarget, Strength};
+use page_store::{AppliedChange, ChangeTarget, Strength};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ fn change(
     (urls, prefixes): (&[String], &[String]),
     strength: Strength,
     by: Cause,
-) -> Applied {
+) -> AppliedChange {
     let mut targets = targets.to_vec();
     // However they were written: the page is stored by its normal form.
     let form = site.config.rules.form();

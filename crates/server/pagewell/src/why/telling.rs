@@ -8,7 +8,7 @@ use super::changes::{Change, Named};
 use super::memory::LastDrop;
 use super::{Cause, Why, shown};
 use crate::page::StoredPage;
-use page_store::{Applied, ChangeTarget, Name, ReportedPage, Site, Store, Strength};
+use page_store::{AppliedChange, ChangeTarget, Name, ReportedPage, Site, Store, Strength};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ impl<'a> Telling<'a> {
     }
 
     /// Ends: the change is remembered.
-    pub fn end(self, applied: &Applied) {
-        let Applied { number, dropped, marked } = *applied;
+    pub fn end(self, applied: &AppliedChange) {
+        let AppliedChange { number, dropped, marked } = *applied;
         let mut change = Change::new(number.get(), self.at_ms, self.by, self.targets);
         change.strength = self.strength;
         change.touched = (dropped, marked);
