@@ -41,13 +41,13 @@ pub struct AppliedChange {
 /// Dropping it does not settle it, because a render could then store data from before the change. Its names
 /// stay open until [`Store::settle_abandoned`] is called, when all changes are known to be visible.
 #[must_use = "the names stay open until the change is settled"]
-pub struct Opened {
+pub struct OpenChange {
     applied: AppliedChange,
     ids: Vec<Id>,
     registry: Arc<dyn Registry>,
 }
 
-impl Opened {
+impl OpenChange {
     /// The result of the change when it was opened.
     pub fn applied(&self) -> AppliedChange {
         self.applied
@@ -83,7 +83,7 @@ impl<P: Payload> Store<P> {
 
     /// Applies a change that may not be visible yet to renders that begin now, and keeps it open. Call
     /// [`settle`](Self::settle) once it is known to be visible.
-    pub fn open(&self, change: &Change<'_>, strength: Strength) -> Opened {
+    pub fn open(&self, change: &Change<'_>, strength: Strength) -> OpenChange {
         self.open_by(change, strength, Teller::nobody(), &|sweep| sweep())
     }
 
@@ -93,7 +93,7 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         teller: Teller<'_, P>,
         aside: Aside<'_>,
-    ) -> Opened {
+    ) -> OpenChange {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
@@ -107,11 +107,11 @@ impl<P: Payload> Store<P> {
         let sweep = Sweep::new(number, strength, 0, teller);
         let applied = self.shared.apply(index, &ids, sweep, aside);
         let registry = Arc::clone(&self.shared) as Arc<dyn Registry>;
-        Opened { applied, ids: open_ids, registry }
+        OpenChange { applied, ids: open_ids, registry }
     }
 
     /// Settles an open change: renders that begin from now on see it. Returns the number of the settlement.
-    pub fn settle(&self, mut opened: Opened) -> Number {
+    pub fn settle(&self, mut opened: OpenChange) -> Number {
         let ids = std::mem::take(&mut opened.ids);
         opened.registry.settle(&ids)
     }
@@ -325,7 +325,7 @@ pub(crate) fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Op
     Some(pages[*position])
 }
 
-impl Drop for Opened {
+impl Drop for OpenChange {
     fn drop(&mut self) {
         if !self.ids.is_empty() {
             self.registry.abandon(std::mem::take(&mut self.ids));
@@ -333,7 +333,7 @@ impl Drop for Opened {
     }
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for OpenChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened").field("applied", &self.applied).finish_non_exhaustive()
     }

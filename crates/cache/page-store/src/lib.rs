@@ -49,7 +49,7 @@ mod validate;
 pub use budget::{
     EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, heap as allocated,
 };
-pub use change::{AppliedChange, Aside, Keys, Opened};
+pub use change::{AppliedChange, Aside, Keys, OpenChange};
 pub use fill::{Alone, Arrived, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, Turn};
 pub use lease::{Lease, Number};
 #[cfg(feature = "lease-check-by-choice")]

@@ -9,7 +9,7 @@
 //! | of targets | the name that reached the page first; a page and a change may both have several |
 //! | by predicate | none |
 
-use crate::change::{AppliedChange, Aside, Keys, Opened};
+use crate::change::{AppliedChange, Aside, Keys, OpenChange};
 use crate::hash::Id;
 use crate::lease::Number;
 use crate::names::{Change, ChangeTarget, Site, Strength};
@@ -64,7 +64,7 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
-    ) -> Opened {
+    ) -> OpenChange {
         self.open_by(change, strength, Teller::to(tell), aside)
     }
 

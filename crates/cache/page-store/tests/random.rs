@@ -14,7 +14,7 @@ use common::{Made, SITE};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
     Candidates, Change, ChangeTarget, Dependencies, Lease, Limits, NotReplaced, Number, Older,
-    Opened, Page, Round, Store, Strength, Touches,
+    OpenChange, Page, Round, Store, Strength, Touches,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -170,7 +170,7 @@ struct Run {
     oracle: Oracle,
     exactness: Exactness,
     leases: [Option<Lease>; PLACES],
-    opened: [Option<(Opened, usize)>; PLACES],
+    opened: [Option<(OpenChange, usize)>; PLACES],
     /// Arrival stamps: every value that the clock has had.
     stamps: Vec<Number>,
 }

@@ -11,7 +11,7 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
-    Change, ChangeTarget, Lease, Limits, NotRestored, Opened, Refused, Restoring, Stay, Store,
+    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, Refused, Restoring, Stay, Store,
     Strength, Walk, Worth,
 };
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn restore(
     restoring.restore(store.key(url.as_bytes()), 0, &made_from, made(0), NEW, None)
 }
 
-fn open_all(store: &Store<Made>) -> Opened {
+fn open_all(store: &Store<Made>) -> OpenChange {
     store.open(&Change { site: SITE, targets: &[ChangeTarget::Everything] }, Strength::Drop)
 }
 
@@ -193,10 +193,10 @@ struct Life {
     /// Running renders: URL, version read, lease.
     renders: Vec<(usize, u64, Lease)>,
     /// Open changes from the stream, each with its position in the log.
-    open: VecDeque<Opened>,
+    open: VecDeque<OpenChange>,
     /// The applied part of the log.
     applied: usize,
-    gate: Option<Opened>,
+    gate: Option<OpenChange>,
     /// A change through the control interface that is applied and not yet in the journal.
     unwritten: Option<usize>,
     /// The incomplete snapshot.

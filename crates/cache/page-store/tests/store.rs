@@ -18,7 +18,7 @@ mod store {
         fn check<T: Send + Sync>() {}
         check::<Store<Made>>();
         check::<page_store::Lease>();
-        check::<page_store::Opened>();
+        check::<page_store::OpenChange>();
         check::<page_store::Dependencies>();
         check::<page_store::Leader<u8>>();
         check::<page_store::Follower<u8>>();

@@ -31,7 +31,7 @@ use crate::traces::Exporter;
 use crate::why::{Cause, Telling, Why};
 use http_cache::StoredFacts;
 use page_store::{
-    AppliedChange, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, Opened,
+    AppliedChange, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, OpenChange,
     ReportedPage, Store, Strength, Touches,
 };
 use site_rules::Load;
@@ -358,7 +358,7 @@ impl Site {
 
     /// Takes in a change that not every reader of the data sees yet: until it is settled nothing that
     /// depends on it is stored.
-    pub fn open(&self, targets: &[ChangeTarget<'_>], by: Cause) -> Opened {
+    pub fn open(&self, targets: &[ChangeTarget<'_>], by: Cause) -> OpenChange {
         let change = Change { site: self.name, targets };
         let (now_ms, kind) = (self.clock.now().0, by.kind());
         let mut telling = Telling::new(&self.why, by, targets, Strength::Drop, now_ms);
@@ -371,7 +371,7 @@ impl Site {
     }
 
     /// Settles such a change. What it dropped may be rendered anew from now on.
-    pub fn settle(&self, opened: Opened) {
+    pub fn settle(&self, opened: OpenChange) {
         self.store.settle(opened);
         self.keep_lease();
         if self.config.rewarm.is_some() {

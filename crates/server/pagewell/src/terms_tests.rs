@@ -3,7 +3,7 @@
 use super::*;
 use change_feed::schema::Schema;
 use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
-use page_store::{Lease, Limits, Opened, Refused};
+use page_store::{Lease, Limits, OpenChange, Refused};
 
 struct Content;
 
@@ -71,20 +71,20 @@ impl Stage {
     }
 
     /// A row with this text is committed: what it touches is dropped, and open.
-    fn open(&self, text: &'static str) -> (Opened, Look) {
+    fn open(&self, text: &'static str) -> (OpenChange, Look) {
         let mut touched = Touched::default();
         self.feed.row("news", &Text(text), &mut touched);
         self.open_touched(&touched)
     }
 
-    fn open_touched(&self, touched: &Touched) -> (Opened, Look) {
+    fn open_touched(&self, touched: &Touched) -> (OpenChange, Look) {
         let (tags, look) = self.terms.look(touched).expect("a text is touched");
         let targets: Vec<_> = tags.iter().map(|tag| ChangeTarget::Tag(tag)).collect();
         (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
     }
 
     /// Everybody sees it.
-    fn settle(&self, (opened, look): (Opened, Look)) {
+    fn settle(&self, (opened, look): (OpenChange, Look)) {
         self.store.settle(opened);
         self.terms.settled(look);
     }

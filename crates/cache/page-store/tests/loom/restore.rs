@@ -5,7 +5,7 @@ use super::{
     Arc, AtomicU64, Change, ChangeTarget, Ordering, SITE, Strength, TestStore, Version, change,
     change_where, dependencies, explore, explore_at_least, insert, render, store, stored, thread,
 };
-use page_store::{NotRestored, Opened, Restoring, Stay, Worth};
+use page_store::{NotRestored, OpenChange, Restoring, Stay, Worth};
 
 const EVERYTHING: &[ChangeTarget<'static>] = &[ChangeTarget::Everything];
 const KEY: &[u8] = b"/";
@@ -37,7 +37,7 @@ fn restoring_against_an_answer_that_is_not_stored() {
     });
 }
 
-fn open_all(store: &TestStore) -> Opened {
+fn open_all(store: &TestStore) -> OpenChange {
     store.open(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop)
 }
 

@@ -5,8 +5,8 @@
 //! `must_see` is what has been acknowledged: a later request must be answered from at least these versions.
 
 use page_store::{
-    Change, ChangeTarget, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened,
-    Page, Payload, Site, Store, Strength, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number,
+    OpenChange, Page, Payload, Site, Store, Strength, Touches, Turn,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -456,7 +456,7 @@ struct Writer {
     datum: usize,
     way: Way,
     events: &'static [Event],
-    opened: Option<Opened>,
+    opened: Option<OpenChange>,
     version: u64,
 }
 

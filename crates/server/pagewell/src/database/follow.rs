@@ -25,7 +25,7 @@ use crate::terms::Look;
 use crate::why::Cause;
 use crate::why::shown::cut;
 use change_feed::Touched;
-use page_store::{Change, ChangeTarget, Opened, Strength};
+use page_store::{Change, ChangeTarget, OpenChange, Strength};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -190,7 +190,7 @@ impl Follower {
     }
 
     /// Of a gate that was opened: pages are let in when all that the mark stands for is visible.
-    async fn let_in(&self, opened: Opened, mark: Option<Mark>) {
+    async fn let_in(&self, opened: OpenChange, mark: Option<Mark>) {
         self.feed.progress().opened();
         let (what, since) = (Opening::Gate, Instant::now());
         let waiting = Waiting { opened, look: None, mark, what, since };
@@ -241,7 +241,7 @@ fn taken_back() -> Broken {
 }
 
 /// Opens a change of what was touched. Where texts were, what settles with it.
-async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
+async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (OpenChange, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;

@@ -18,7 +18,7 @@ use crate::config::OnLag;
 use crate::site::Site;
 use crate::why::Cause;
 use crate::why::shown::cut;
-use page_store::{ChangeTarget, Opened};
+use page_store::{ChangeTarget, OpenChange};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct Gate {
 #[derive(Default)]
 struct Closed {
     /// The change of every page, while it is closed.
-    by: Option<Opened>,
+    by: Option<OpenChange>,
     /// What has to be applied for it to be opened, where the stream had fallen behind.
     until: Option<Position>,
 }
@@ -66,18 +66,18 @@ impl Gate {
     }
 
     /// The open change, if the gate is closed: whoever takes it settles it.
-    pub fn open(&self) -> Option<Opened> {
+    pub fn open(&self) -> Option<OpenChange> {
         self.open_with(&mut self.lock())
     }
 
-    fn open_with(&self, closed: &mut Closed) -> Option<Opened> {
+    fn open_with(&self, closed: &mut Closed) -> Option<OpenChange> {
         closed.until = None;
         self.is_behind.store(false, Ordering::Release);
         closed.by.take()
     }
 
     /// The same where the stream had fallen behind and has caught up.
-    pub fn open_at(&self, applied: &Position) -> Option<Opened> {
+    pub fn open_at(&self, applied: &Position) -> Option<OpenChange> {
         if !self.is_behind.load(Ordering::Acquire) {
             return None;
         }

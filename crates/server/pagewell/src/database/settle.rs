@@ -15,7 +15,7 @@ use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
 use crate::site::Site;
 use crate::terms::Look;
-use page_store::Opened;
+use page_store::OpenChange;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub enum Entry {
 /// A change that is open.
 pub struct Waiting {
     /// The change.
-    pub opened: Opened,
+    pub opened: OpenChange,
     /// That texts were looked through for it.
     pub look: Option<Look>,
     /// By what its transaction is known to be visible; none: it settles by time.
