@@ -15,7 +15,7 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
-use crate::page::{Marked, Payload};
+use crate::page::{Payload, SoftMark};
 use crate::places::Leaving;
 use crate::rewarm::{self, Rewarm, Touched};
 use crate::store::{Shared, Store};
@@ -280,7 +280,7 @@ impl<P: Payload> Shared<P> {
                 sweep.applied.dropped += 1;
             }
             Strength::Mark if !page.is_marked() => {
-                page.mark(Marked { at_ms: sweep.now_ms });
+                page.mark(SoftMark { at_ms: sweep.now_ms });
                 index.counters.marked += 1;
                 sweep.applied.marked += 1;
             }

@@ -71,7 +71,7 @@ impl KeyBuf {
 
 /// The soft invalidation of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Marked {
+pub struct SoftMark {
     /// The time of the change in milliseconds of the caller's clock; 0 if the change had none.
     pub at_ms: u64,
 }
@@ -228,13 +228,13 @@ impl<P> Page<P> {
 
     /// The first soft invalidation of the page, if there was one. Later ones do not change it, so that the
     /// time limit for a stale page counts from the first change that the page does not show.
-    pub fn marked(&self) -> Option<Marked> {
+    pub fn marked(&self) -> Option<SoftMark> {
         let at_ms = self.kept().marked.load(Ordering::Acquire).checked_sub(1)?;
-        Some(Marked { at_ms })
+        Some(SoftMark { at_ms })
     }
 
     /// Marks the page, unless it is marked already. Under the index lock.
-    pub(crate) fn mark(&self, mark: Marked) {
+    pub(crate) fn mark(&self, mark: SoftMark) {
         if !self.is_marked() {
             self.kept().marked.store(mark.at_ms.saturating_add(1), Ordering::Release);
         }

@@ -16,7 +16,7 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{self, Lease, Number};
 use crate::names::{Dependencies, Site, everything};
-use crate::page::{Key, Marked, New, Page, Payload};
+use crate::page::{Key, New, Page, Payload, SoftMark};
 use crate::places::Place;
 use crate::refused::Refused;
 use crate::store::{Shared, Store};
@@ -184,7 +184,7 @@ impl<P: Payload> Restoring<P> {
         let page = Page::new(key, variant, self.lease.number(), new.into());
         page.set_uses(worth.uses.min(USES_MAX));
         if let Some(at_ms) = marked_at_ms {
-            page.mark(Marked { at_ms });
+            page.mark(SoftMark { at_ms });
         }
         let (mut index, asked) = shared.ask_predicates(&page, dependencies.site());
         let outcome = asked.map_err(NotRestored::Refused);

@@ -9,7 +9,7 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, roomy, tag};
 use page_store::{
-    Change, ChangeTarget, Dependencies, Lease, Limits, Marked, Refused, Site, Store, Strength,
+    Change, ChangeTarget, Dependencies, Lease, Limits, Refused, Site, SoftMark, Store, Strength,
 };
 
 /// Stores pages at all `urls` and returns which of them are left after a change of `target`.
@@ -218,7 +218,7 @@ fn mark_at(store: &Store<Made>, target: ChangeTarget<'_>, now_ms: u64) -> u64 {
     store.change_at(&change, Strength::Mark, now_ms).marked
 }
 
-fn marked(store: &Store<Made>, url: &str) -> Option<Marked> {
+fn marked(store: &Store<Made>, url: &str) -> Option<SoftMark> {
     store.candidates(store.key(url.as_bytes())).iter().next()?.marked()
 }
 
