@@ -56,7 +56,7 @@ pub use lease::{Lease, Number};
 pub use lease_check::leave_out_lease_check;
 pub use list::Listing;
 pub use names::{Change, ChangeTarget, Dependencies, Site, Strength};
-pub use page::{Audience, Candidates, Key, KeyBuf, New, Page, Payload, SERVED_MAX, SoftMark};
+pub use page::{Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark};
 pub use places::Tidied;
 pub use predicate::Touches;
 pub use refused::{NotStored, Refused};

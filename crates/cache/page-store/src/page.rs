@@ -88,16 +88,16 @@ const AGE_AT: u32 = 2;
 pub const SERVED_MAX: u16 = u16::MAX;
 
 /// The contents of a new page: a payload, and bytes that share one allocation with it.
-pub struct New<'b, P> {
+pub struct PageInput<'b, P> {
     /// The caller's payload.
     pub payload: P,
     /// The bytes, in pieces; [`Page::bytes`] returns them concatenated.
     pub bytes: &'b [&'b [u8]],
 }
 
-impl<P: Payload> From<P> for New<'_, P> {
+impl<P: Payload> From<P> for PageInput<'_, P> {
     fn from(payload: P) -> Self {
-        New { payload, bytes: &[] }
+        PageInput { payload, bytes: &[] }
     }
 }
 
@@ -143,7 +143,7 @@ impl Early {
 }
 
 impl<P: Payload> Page<P> {
-    pub(crate) fn new(key: Key<'_>, variant: u32, lease: Number, new: New<'_, P>) -> Self {
+    pub(crate) fn new(key: Key<'_>, variant: u32, lease: Number, new: PageInput<'_, P>) -> Self {
         let bytes: usize = new.bytes.iter().map(|piece| piece.len()).sum();
         let mut all = Vec::with_capacity(key.bytes.len() + bytes);
         all.extend_from_slice(key.bytes);
@@ -164,7 +164,7 @@ impl<P: Payload> Page<P> {
     }
 
     /// A page that is in no store and has no key, for the code that reads stored pages.
-    pub fn apart(new: New<'_, P>) -> Self {
+    pub fn apart(new: PageInput<'_, P>) -> Self {
         Self::new(Key { bytes: &[], hash: 0 }, 0, Number(0), new)
     }
 }
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_page_is_forty_bytes_and_its_payload() {
         assert_eq!(size_of::<PageHeader<[u64; 2]>>(), 40 + 16);
-        let page = Page::new(Key { bytes: b"key", hash: 7 }, 1, Number(9), New::from([1, 2]));
+        let page = Page::new(Key { bytes: b"key", hash: 7 }, 1, Number(9), PageInput::from([1, 2]));
         assert_eq!(
             (page.lease(), page.key().bytes(), page.bytes()),
             (Number(9), &b"key"[..], &[][..])

@@ -16,7 +16,7 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{self, Lease, Number};
 use crate::names::{Dependencies, Site, everything};
-use crate::page::{Key, New, Page, Payload, SoftMark};
+use crate::page::{Key, Page, PageInput, Payload, SoftMark};
 use crate::places::Place;
 use crate::refused::Refused;
 use crate::store::{Shared, Store};
@@ -176,7 +176,7 @@ impl<P: Payload> Restoring<P> {
         key: Key<'_>,
         variant: u32,
         dependencies: &Dependencies,
-        new: impl Into<New<'n, P>>,
+        new: impl Into<PageInput<'n, P>>,
         worth: Worth,
         marked_at_ms: Option<u64>,
     ) -> Result<(), NotRestored> {

@@ -15,7 +15,7 @@ use crate::hash::{Id, Seeds};
 use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
-use crate::page::{Candidates, Key, NOWHERE, New, Page, Payload};
+use crate::page::{Candidates, Key, NOWHERE, Page, PageInput, Payload};
 use crate::places::{Leaving, Tidied};
 use crate::refused::{NotStored, Refused};
 use crate::rewarm::{self, Rewarm};
@@ -129,7 +129,7 @@ impl<P: Payload> Store<P> {
         variant: u32,
         dependencies: &Dependencies,
         lease: &Lease,
-        new: impl Into<New<'n, P>>,
+        new: impl Into<PageInput<'n, P>>,
     ) -> Result<Page<P>, NotStored<P>> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let page = Page::new(key, variant, lease.number(), new.into());
@@ -187,7 +187,7 @@ impl<P: Payload> Store<P> {
     pub fn replace_payload<'n>(
         &self,
         page: &Page<P>,
-        new: impl Into<New<'n, P>>,
+        new: impl Into<PageInput<'n, P>>,
     ) -> Result<Page<P>, NotReplaced> {
         let new = Page::new(page.key(), page.variant(), page.lease(), new.into());
         let mut index = self.shared.lock();

@@ -11,7 +11,7 @@ use http::header::HeaderValue;
 use http_cache::codings::{Coding, describe};
 use http_cache::{Stored, Timestamp};
 use memcache::Item;
-use page_store::{New, Page};
+use page_store::{Page, PageInput};
 
 /// A page that is about to be stored.
 pub struct NewPage {
@@ -100,8 +100,8 @@ impl NewPage {
     }
 
     /// Hands it to what stores it.
-    pub fn put<T>(self, put: impl FnOnce(New<'_, StoredPage>) -> T) -> T {
-        put(New { payload: self.page, bytes: &[&self.head, &self.content] })
+    pub fn put<T>(self, put: impl FnOnce(PageInput<'_, StoredPage>) -> T) -> T {
+        put(PageInput { payload: self.page, bytes: &[&self.head, &self.content] })
     }
 
     /// The page without a store: to be sent, and no more.
