@@ -78,12 +78,12 @@ pub enum Turn<F> {
     /// It waits for a render in progress.
     Follow(Follower<F>),
     /// It renders for itself alone.
-    Alone(Alone),
+    Alone(SoloRender),
 }
 
 /// The right to render alone. The render may be stored with its lease, but no request waits for it.
 #[derive(Debug)]
-pub struct Alone {
+pub struct SoloRender {
     /// The lease of the render.
     pub lease: Lease,
     /// The reason why the request renders alone.
@@ -201,14 +201,14 @@ impl<F> Fills<F> {
         if stripe.alone.contains(key.hash, entering.now_ms) {
             stripe.stats.alone_not_shareable += 1;
             drop(stripe);
-            return Turn::Alone(Alone { lease: store.lease(), why: SoloReason::NotShareable });
+            return Turn::Alone(SoloRender { lease: store.lease(), why: SoloReason::NotShareable });
         }
         match stripe.follow(entering, self.table.limits.followers_max) {
             Some(Ok(follower)) => return Turn::Follow(follower),
             Some(Err(why)) => {
                 stripe.stats.alone_too_many_followers += 1;
                 drop(stripe);
-                return Turn::Alone(Alone { lease: store.lease(), why });
+                return Turn::Alone(SoloRender { lease: store.lease(), why });
             }
             None => {}
         }

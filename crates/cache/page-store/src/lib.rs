@@ -50,7 +50,9 @@ pub use budget::{
     EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, heap as allocated,
 };
 pub use change::{AppliedChange, Aside, Keys, OpenChange};
-pub use fill::{Alone, Arrived, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, Turn};
+pub use fill::{
+    Arrived, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
+};
 pub use lease::{Lease, Number};
 #[cfg(feature = "lease-check-by-choice")]
 pub use lease_check::leave_out_lease_check;

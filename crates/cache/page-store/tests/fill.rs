@@ -10,7 +10,7 @@ mod common;
 mod fill {
     use super::common::*;
     use page_store::{
-        Alone, Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, SoloReason,
+        Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, SoloReason, SoloRender,
         Store, Strength, Turn,
     };
 
@@ -55,7 +55,7 @@ mod fill {
         }
     }
 
-    fn alone(turn: Turn<&'static str>) -> Alone {
+    fn alone(turn: Turn<&'static str>) -> SoloRender {
         match turn {
             Turn::Alone(alone) => alone,
             other => panic!("should be alone: {other:?}"),

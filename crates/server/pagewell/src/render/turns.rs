@@ -30,7 +30,7 @@ use crate::site::Site;
 use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl};
-use page_store::{Alone, Follower, Number, SoloReason, Turn};
+use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -88,7 +88,10 @@ impl Circle {
 
     fn turn(self, site: &Site, ask: &Ask, arrival: Number) -> Turn<Waiter> {
         if self == Circle::Nobody {
-            return Turn::Alone(Alone { lease: site.store.lease(), why: SoloReason::NotShareable });
+            return Turn::Alone(SoloRender {
+                lease: site.store.lease(),
+                why: SoloReason::NotShareable,
+            });
         }
         let key = self.key(&ask.key);
         site.fills.turn(&site.store, site.store.key(&key), arrival, now_ms(site), Waiter::new)
@@ -121,7 +124,7 @@ pub(super) fn to_refresh(site: &Site, ask: &Ask) -> Option<Right> {
     match circle.turn(site, ask, site.store.number()) {
         Turn::Lead(leader) => Some(Right::Lead(leader)),
         // Not shareable lately, but there is a page: it is worth trying.
-        Turn::Alone(Alone { lease, why: SoloReason::NotShareable })
+        Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable })
             if circle == Circle::Everybody =>
         {
             Some(Right::Alone(lease))
@@ -159,13 +162,13 @@ pub(super) async fn taken(site: &Arc<Site>, ask: &Ask, arrival: Number) -> Taken
     }
     let right = match next {
         Some(Turn::Lead(leader)) => Right::Lead(leader),
-        Some(Turn::Alone(Alone { lease, .. })) => Right::Alone(lease),
+        Some(Turn::Alone(SoloRender { lease, .. })) => Right::Alone(lease),
         Some(Turn::Follow(_)) | None => Right::Alone(site.store.lease()),
     };
     Taken::Right(right, Ranges::Cut)
 }
 
-fn by_itself(site: &Site, ask: &Ask, Alone { lease, why }: Alone) -> Taken {
+fn by_itself(site: &Site, ask: &Ask, SoloRender { lease, why }: SoloRender) -> Taken {
     match why {
         SoloReason::NotShareable => Taken::Unshared(Right::Alone(lease), ask.for_range()),
         SoloReason::TooManyFollowers => {
