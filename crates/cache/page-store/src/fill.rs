@@ -111,7 +111,7 @@ impl SoloReason {
 
 /// The arrival of a follower's request, relative to the render that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived {
+pub enum Arrival {
     /// It may have arrived during the render; its arrival stamp decides.
     Perhaps(Number),
     /// It arrived before the render began.
@@ -159,7 +159,7 @@ impl<F> Fills<F> {
         now_ms: u64,
         waiter: impl FnOnce() -> F,
     ) -> Turn<F> {
-        let entering = Entering { key, newer_than: 0, arrived: Arrived::Perhaps(arrival), now_ms };
+        let entering = Entering { key, newer_than: 0, arrived: Arrival::Perhaps(arrival), now_ms };
         self.enter(store, &entering, waiter)
     }
 
@@ -167,7 +167,7 @@ impl<F> Fills<F> {
     /// its render. Returns `None` if there is no render to join; then take a [`turn`](Fills::turn) under
     /// another key. `now_ms` is the time of the caller's clock in milliseconds.
     pub fn join(&self, key: Key<'_>, arrival: Number, now_ms: u64) -> Option<Follower<F>> {
-        let entering = Entering { key, newer_than: 0, arrived: Arrived::Perhaps(arrival), now_ms };
+        let entering = Entering { key, newer_than: 0, arrived: Arrival::Perhaps(arrival), now_ms };
         let mut stripe = lock(self.table.stripe(key.hash));
         if stripe.alone.contains(key.hash, now_ms) {
             return None;
@@ -186,7 +186,7 @@ impl<F> Fills<F> {
     ) -> Turn<F> {
         let key = refused.fill.key.as_key();
         let newer_than = refused.fill.number;
-        let entering = Entering { key, newer_than, arrived: Arrived::Before, now_ms };
+        let entering = Entering { key, newer_than, arrived: Arrival::Before, now_ms };
         self.enter(store, &entering, waiter)
     }
 
@@ -256,7 +256,7 @@ impl<F> Fills<F> {
 struct Entering<'k> {
     key: Key<'k>,
     newer_than: u64,
-    arrived: Arrived,
+    arrived: Arrival,
     now_ms: u64,
 }
 
@@ -333,7 +333,7 @@ impl<F> Drop for Leader<F> {
 /// The right to wait for a render. Dropping it ends the wait.
 pub struct Follower<F> {
     fill: Arc<Fill<F>>,
-    arrived: Arrived,
+    arrived: Arrival,
 }
 
 impl<F> Follower<F> {
@@ -348,7 +348,7 @@ impl<F> Follower<F> {
     }
 
     /// The arrival of the request, relative to the render.
-    pub fn arrived(&self) -> Arrived {
+    pub fn arrived(&self) -> Arrival {
         self.arrived
     }
 
@@ -363,8 +363,8 @@ impl<F> Follower<F> {
         dependencies: &Dependencies,
     ) -> Result<(), Refused> {
         match self.arrived {
-            Arrived::Before => Ok(()),
-            Arrived::Perhaps(arrival) => store.may_share(self.lease(), arrival, dependencies),
+            Arrival::Before => Ok(()),
+            Arrival::Perhaps(arrival) => store.may_share(self.lease(), arrival, dependencies),
         }
     }
 }

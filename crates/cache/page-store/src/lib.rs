@@ -51,7 +51,7 @@ pub use budget::{
 };
 pub use change::{AppliedChange, Aside, Keys, OpenChange};
 pub use fill::{
-    Arrived, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
+    Arrival, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
 };
 pub use lease::{Lease, Number};
 #[cfg(feature = "lease-check-by-choice")]

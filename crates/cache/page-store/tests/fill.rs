@@ -10,7 +10,7 @@ mod common;
 mod fill {
     use super::common::*;
     use page_store::{
-        Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, SoloReason, SoloRender,
+        Arrival, Change, FillLimits, Fills, Follower, Key, Leader, Refused, SoloReason, SoloRender,
         Store, Strength, Turn,
     };
 
@@ -101,7 +101,7 @@ mod fill {
         assert!(new.lease().number() > early.lease());
         drop_all(&table.store, tag("t"));
         for follower in [two, three] {
-            assert_eq!(follower.arrived(), Arrived::Before);
+            assert_eq!(follower.arrived(), Arrival::Before);
             assert_eq!(follower.may_share(&table.store, &dependencies), Ok(()));
         }
         drop((new, early));
