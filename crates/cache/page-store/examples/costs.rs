@@ -8,7 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    AppliedChange, Change, ChangeTarget, Limits, Older, Page, Payload, Round, Site, Store,
+    AgeStep, AppliedChange, Change, ChangeTarget, Limits, Page, Payload, Round, Site, Store,
     Strength, Tidied, Touches,
 };
 use std::sync::Arc;
@@ -145,20 +145,20 @@ fn measure_changes(store: &Store<Nothing>, pages: usize) {
 
 /// Ages all pages until half of them are inactive, and drops those.
 fn measure_rounds(store: &Store<Nothing>) {
-    for (what, older) in [("a round", Older::Anew), ("one more", Older::By(7))] {
+    for (what, older) in [("a round", AgeStep::Anew), ("one more", AgeStep::By(7))] {
         let (_, took, worst) = make_round(store, older);
         row(&format!("{what} through all pages"), &format!("{took:?}, worst hold {worst:?}"));
     }
     let before = store.stats().pages;
     (0..before).step_by(2).for_each(|n| drop(store.candidates(store.key(url(n).as_bytes()))));
-    let (dropped, took, worst) = make_round(store, Older::By(1));
+    let (dropped, took, worst) = make_round(store, AgeStep::By(1));
     let what = format!("a round that drops {dropped} pages");
     row(&what, &format!("{took:?}, worst hold {worst:?}"));
     while store.tidy() == Tidied::MoreToDo {}
 }
 
 /// Runs one scan; returns the number of pages removed, the total duration and that of the longest step.
-fn make_round(store: &Store<Nothing>, older: Older) -> (u64, Duration, Duration) {
+fn make_round(store: &Store<Nothing>, older: AgeStep) -> (u64, Duration, Duration) {
     let (mut round, mut dropped) = (Round::new(older), 0);
     let (mut took, mut worst) = (Duration::ZERO, Duration::ZERO);
     while !round.is_over() {

@@ -7,7 +7,7 @@
 use crate::budget::{self, Roughly};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
-use crate::unused::{Older, UNUSED};
+use crate::unused::{AgeStep, UNUSED};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
@@ -274,11 +274,11 @@ impl<P> Page<P> {
     }
 
     /// Increases the age and returns it, under the index lock. A concurrent lookup wins: then the age is 0.
-    pub(crate) fn grow_older(&self, older: Older) -> u8 {
+    pub(crate) fn grow_older(&self, older: AgeStep) -> u8 {
         let before = self.kept().uses.load(Ordering::Relaxed);
         let age = match (older, before >> AGE_AT) {
-            (Older::Anew, _) | (_, 0) => 1,
-            (Older::By(rounds), age) => age.saturating_add(rounds).min(UNUSED),
+            (AgeStep::Anew, _) | (_, 0) => 1,
+            (AgeStep::By(rounds), age) => age.saturating_add(rounds).min(UNUSED),
         };
         let after = before & USES_MAX | age << AGE_AT;
         let byte = &self.kept().uses;

@@ -20,7 +20,7 @@ pub(crate) const UNUSED: u8 = 9;
 
 /// The amount by which a scan increases the age of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Older {
+pub enum AgeStep {
     /// This scan stands for so many scans. A page that was used since the last scan ages by one only.
     By(u8),
     /// As if this were the first scan, because the interval has changed or there was no scan for long.
@@ -30,13 +30,13 @@ pub enum Older {
 /// The progress of a scan.
 #[derive(Debug)]
 pub struct Round {
-    older: Older,
+    older: AgeStep,
     next: Option<u32>,
 }
 
 impl Round {
     /// A scan from the beginning.
-    pub fn new(older: Older) -> Self {
+    pub fn new(older: AgeStep) -> Self {
         Self { older, next: Some(0) }
     }
 

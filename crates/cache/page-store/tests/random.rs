@@ -13,7 +13,7 @@ mod oracle;
 use common::{Made, SITE};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
-    Candidates, Change, ChangeTarget, Dependencies, Lease, Limits, NotReplaced, Number, Older,
+    AgeStep, Candidates, Change, ChangeTarget, Dependencies, Lease, Limits, NotReplaced, Number,
     OpenChange, Page, Round, Store, Strength, Touches,
 };
 use proptest::prelude::*;
@@ -298,7 +298,7 @@ impl Run {
     }
 
     fn grow_older(&mut self, rounds: u8, asked: usize) {
-        let mut round = Round::new(Older::By(rounds));
+        let mut round = Round::new(AgeStep::By(rounds));
         let mut unused = Vec::new();
         while !round.is_over() {
             unused.extend(self.store.grow_older(&mut round));

@@ -6,9 +6,9 @@
 mod common;
 
 use common::*;
-use page_store::{Limits, Older, Page, Removed, Round, Store, Worth};
+use page_store::{AgeStep, Limits, Page, Removed, Round, Store, Worth};
 
-fn round(store: &Store<Made>, older: Older) -> Vec<Page<Made>> {
+fn round(store: &Store<Made>, older: AgeStep) -> Vec<Page<Made>> {
     let mut round = Round::new(older);
     let mut unused = Vec::new();
     while !round.is_over() {
@@ -20,7 +20,7 @@ fn round(store: &Store<Made>, older: Older) -> Vec<Page<Made>> {
 
 /// A scan as the server runs it; returns the number of pages removed.
 fn go_round(store: &Store<Made>) -> u64 {
-    let dropped = store.drop_unused(&round(store, Older::By(1)));
+    let dropped = store.drop_unused(&round(store, AgeStep::By(1)));
     store.validate();
     dropped
 }
@@ -96,8 +96,8 @@ fn a_page_requested_between_the_two_steps_stays() {
     for url in ["/asked", "/removed", "/replaced", "/unused"] {
         put(&store, url, &["t"], &lease).unwrap();
     }
-    round(&store, Older::By(1));
-    let unused = round(&store, Older::By(8));
+    round(&store, AgeStep::By(1));
+    let unused = round(&store, AgeStep::By(8));
     assert_eq!(unused.len(), 4);
     assert!(has(&store, "/asked"));
     let at = |url: &str| unused.iter().find(|page| page.key().bytes() == url.as_bytes()).unwrap();
@@ -118,12 +118,12 @@ fn a_late_scan_stands_for_the_missed_ones() {
     go_round(&store);
     put(&store, "/new", &[], &lease).unwrap();
     // A page requested since the last scan may have been requested just now.
-    assert_eq!(store.drop_unused(&round(&store, Older::By(200))), 1);
+    assert_eq!(store.drop_unused(&round(&store, AgeStep::By(200))), 1);
     assert!(is_there(&store, "/new"));
-    assert_eq!(round(&store, Older::By(7)).len(), 0);
-    assert_eq!(round(&store, Older::Anew).len(), 0);
-    assert_eq!(round(&store, Older::By(7)).len(), 0);
-    assert_eq!(round(&store, Older::By(1)).len(), 1);
+    assert_eq!(round(&store, AgeStep::By(7)).len(), 0);
+    assert_eq!(round(&store, AgeStep::Anew).len(), 0);
+    assert_eq!(round(&store, AgeStep::By(7)).len(), 0);
+    assert_eq!(round(&store, AgeStep::By(1)).len(), 1);
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn a_scan_visits_every_page_once() {
         let page = store.peek(store.key(format!("/{n}").as_bytes()));
         store.remove(&page.as_slice()[0]);
     }
-    assert_eq!(round(&store, Older::By(1)).len(), 0);
-    let unused = round(&store, Older::By(8));
+    assert_eq!(round(&store, AgeStep::By(1)).len(), 0);
+    let unused = round(&store, AgeStep::By(8));
     assert_eq!(unused.len(), store.stats().pages);
     assert_eq!(store.drop_unused(&unused), 666);
     store.validate();
