@@ -57,12 +57,12 @@ pub struct WalkedPage<P> {
 /// The progress of a walk: first through the pages that have been used, then through the others.
 #[derive(Debug, Default)]
 pub struct Walk {
-    round: Round,
+    round: Pass,
     next: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Round {
+enum Pass {
     #[default]
     Used,
     Unused,
@@ -72,21 +72,21 @@ enum Round {
 impl Walk {
     /// Whether the walk is complete.
     pub fn is_over(&self) -> bool {
-        self.round == Round::Over
+        self.round == Pass::Over
     }
 
     fn takes<P>(&self, place: &Place<P>) -> bool {
         let page = place.page.as_ref();
         let is_used = page.is_some_and(|page| place.queue == Queue::Main || page.uses() > 0);
-        page.is_some() && is_used == (self.round == Round::Used)
+        page.is_some() && is_used == (self.round == Pass::Used)
     }
 
     fn go_on(&mut self, next: Option<u32>) {
         self.next = next.unwrap_or(0);
         self.round = match (next, self.round) {
             (Some(_), round) => round,
-            (None, Round::Used) => Round::Unused,
-            (None, _) => Round::Over,
+            (None, Pass::Used) => Pass::Unused,
+            (None, _) => Pass::Over,
         };
     }
 }
