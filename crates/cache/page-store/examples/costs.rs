@@ -8,7 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    AgeStep, AppliedChange, Change, ChangeTarget, Limits, Page, Payload, Round, Site, Store,
+    AgeStep, AppliedChange, Change, ChangeTarget, IdleScan, Limits, Page, Payload, Site, Store,
     Strength, Tidied, Touches,
 };
 use std::sync::Arc;
@@ -159,7 +159,7 @@ fn measure_rounds(store: &Store<Nothing>) {
 
 /// Runs one scan; returns the number of pages removed, the total duration and that of the longest step.
 fn make_round(store: &Store<Nothing>, older: AgeStep) -> (u64, Duration, Duration) {
-    let (mut round, mut dropped) = (Round::new(older), 0);
+    let (mut round, mut dropped) = (IdleScan::new(older), 0);
     let (mut took, mut worst) = (Duration::ZERO, Duration::ZERO);
     while !round.is_over() {
         let start = Instant::now();

@@ -68,4 +68,4 @@ pub use store::{NotReplaced, Removed, Store};
 pub use supersede::Superseded;
 pub use sync::POISONED;
 pub use told::{Name, REPORTED_PAGES_MAX, ReportedPage};
-pub use unused::{AgeStep, Round};
+pub use unused::{AgeStep, IdleScan};

@@ -29,12 +29,12 @@ pub enum AgeStep {
 
 /// The progress of a scan.
 #[derive(Debug)]
-pub struct Round {
+pub struct IdleScan {
     older: AgeStep,
     next: Option<u32>,
 }
 
-impl Round {
+impl IdleScan {
     /// A scan from the beginning.
     pub fn new(older: AgeStep) -> Self {
         Self { older, next: Some(0) }
@@ -49,7 +49,7 @@ impl Round {
 impl<P: Payload> Store<P> {
     /// Runs the next part of a scan: increases the age of its pages and returns those without a request in
     /// eight scans. The caller chooses which of them leave: see [`Store::drop_unused`].
-    pub fn grow_older(&self, round: &mut Round) -> Vec<Page<P>> {
+    pub fn grow_older(&self, round: &mut IdleScan) -> Vec<Page<P>> {
         let Some(from) = round.next else { return Vec::new() };
         let index = self.shared.lock_as_sweeper();
         let (part, next) = index.pages.part(from, self.shared.limits.round_pages());

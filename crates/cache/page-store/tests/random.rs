@@ -13,8 +13,8 @@ mod oracle;
 use common::{Made, SITE};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
-    AgeStep, Candidates, Change, ChangeTarget, Dependencies, Lease, Limits, NotReplaced, Number,
-    OpenChange, Page, Round, Store, Strength, Touches,
+    AgeStep, Candidates, Change, ChangeTarget, Dependencies, IdleScan, Lease, Limits, NotReplaced,
+    Number, OpenChange, Page, Store, Strength, Touches,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -298,7 +298,7 @@ impl Run {
     }
 
     fn grow_older(&mut self, rounds: u8, asked: usize) {
-        let mut round = Round::new(AgeStep::By(rounds));
+        let mut round = IdleScan::new(AgeStep::By(rounds));
         let mut unused = Vec::new();
         while !round.is_over() {
             unused.extend(self.store.grow_older(&mut round));

@@ -6,10 +6,10 @@
 mod common;
 
 use common::*;
-use page_store::{AgeStep, Limits, Page, Removed, Round, Store, Worth};
+use page_store::{AgeStep, IdleScan, Limits, Page, Removed, Store, Worth};
 
 fn round(store: &Store<Made>, older: AgeStep) -> Vec<Page<Made>> {
-    let mut round = Round::new(older);
+    let mut round = IdleScan::new(older);
     let mut unused = Vec::new();
     while !round.is_over() {
         unused.extend(store.grow_older(&mut round));

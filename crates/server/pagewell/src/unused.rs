@@ -15,7 +15,7 @@ use crate::phase::{Phase, Told};
 use crate::server::BETWEEN_BATCHES;
 use crate::site::Site;
 use http_cache::Timestamp;
-use page_store::{AgeStep, Round};
+use page_store::{AgeStep, IdleScan};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Rounds {
 }
 
 async fn make_round(site: &Site, older: AgeStep, stop: &Told) {
-    let mut round = Round::new(older);
+    let mut round = IdleScan::new(older);
     while !round.is_over() && !stop.borrow().is_leaving() {
         let mut unused = site.store.grow_older(&mut round);
         unused.retain(|page| !memcached::is_of_client(page.key().bytes()));
