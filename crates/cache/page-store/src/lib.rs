@@ -65,7 +65,7 @@ pub use refused::{NotStored, Refused};
 pub use restore::{NotRestored, Restoring, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};
-pub use supersede::Superseded;
+pub use supersede::SupersedeOutcome;
 pub use sync::POISONED;
 pub use told::{Name, REPORTED_PAGES_MAX, ReportedPage};
 pub use unused::{AgeStep, IdleScan};

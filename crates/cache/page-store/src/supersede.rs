@@ -21,7 +21,7 @@ use crate::store::{Shared, Store};
 
 /// The result of [`Store::supersede`].
 #[derive(Debug)]
-pub struct Superseded<P> {
+pub struct SupersedeOutcome<P> {
     /// The number of the response.
     pub number: Number,
     /// The pages that were removed.
@@ -45,7 +45,7 @@ impl<P: Payload> Store<P> {
         variants: &[u32],
         lease: &Lease,
         older: &[Page<P>],
-    ) -> Superseded<P> {
+    ) -> SupersedeOutcome<P> {
         let places: Vec<_> = variants.iter().map(|variant| Some(*variant)).collect();
         self.supersede_at(key, &places, lease, older)
     }
@@ -54,7 +54,12 @@ impl<P: Payload> Store<P> {
     ///
     /// # Panics
     /// As [`supersede`](Self::supersede).
-    pub fn supersede_key(&self, key: Key<'_>, lease: &Lease, older: &[Page<P>]) -> Superseded<P> {
+    pub fn supersede_key(
+        &self,
+        key: Key<'_>,
+        lease: &Lease,
+        older: &[Page<P>],
+    ) -> SupersedeOutcome<P> {
         self.supersede_at(key, &[None], lease, older)
     }
 
@@ -64,7 +69,7 @@ impl<P: Payload> Store<P> {
         places: &[Option<u32>],
         lease: &Lease,
         older: &[Page<P>],
-    ) -> Superseded<P> {
+    ) -> SupersedeOutcome<P> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let shared = &self.shared;
         let mut index = shared.lock();
@@ -82,7 +87,7 @@ impl<P: Payload> Store<P> {
             index.remove_superseded(page, &shared.shards, &mut removed);
         }
         shared.finish(index, None, Leaving::new());
-        Superseded { number, removed }
+        SupersedeOutcome { number, removed }
     }
 }
 
