@@ -14,7 +14,7 @@ use crate::alone::AloneKeys;
 use crate::lease::{Lease, Number};
 use crate::names::Dependencies;
 use crate::page::{Key, KeyBuf, Payload};
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::store::Store;
 use crate::sync::{Mutex, lock, lock_to_release};
 use std::collections::HashMap;
@@ -361,7 +361,7 @@ impl<F> Follower<F> {
         &self,
         store: &Store<P>,
         dependencies: &Dependencies,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         match self.arrived {
             Arrival::Before => Ok(()),
             Arrival::Perhaps(arrival) => store.may_share(self.lease(), arrival, dependencies),

@@ -14,7 +14,7 @@ use crate::lease::{Leases, Number};
 use crate::names::Dependencies;
 use crate::places::Place;
 use crate::predicate::Predicates;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::restore::Restored;
 use crate::runs::Runs;
 use crate::slab::Slab;
@@ -77,17 +77,21 @@ impl<P> Index<P> {
     }
 
     /// Rule 1: whether a render with this lease may be stored.
-    pub(crate) fn check(&self, dependencies: &Dependencies, lease: Number) -> Result<(), Refused> {
+    pub(crate) fn check(
+        &self,
+        dependencies: &Dependencies,
+        lease: Number,
+    ) -> Result<(), StoreRefusal> {
         if lease < self.floor {
-            return Err(Refused::LeaseTooOld);
+            return Err(StoreRefusal::LeaseTooOld);
         }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
             if tag.last_change > lease.0 {
-                return Err(Refused::ChangedSince);
+                return Err(StoreRefusal::ChangedSince);
             }
         }
         Ok(())
@@ -107,35 +111,35 @@ impl<P> Index<P> {
         dependencies: &Dependencies,
         lease: Number,
         arrival: Number,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         if let Some(reason) = dependencies.refused() {
             return Err(reason);
         }
         if lease < self.floor {
-            return Err(Refused::LeaseTooOld);
+            return Err(StoreRefusal::LeaseTooOld);
         }
         // The predicates are not evaluated here: each counts as if it touched the page.
         if self.predicates.any_between(dependencies.site(), lease, arrival) {
-            return Err(Refused::ChangedSince);
+            return Err(StoreRefusal::ChangedSince);
         }
         let places = dependencies.places().into_iter().flatten();
         let answered = places.map(|place| self.last_answer(place)).max();
         if answered.is_some_and(|answered| answered > lease.0) && arrival > lease {
-            return Err(Refused::Superseded);
+            return Err(StoreRefusal::Superseded);
         }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
             if tag.last_change <= lease.0 {
                 continue;
             }
             if arrival > lease {
-                return Err(Refused::ChangedSince);
+                return Err(StoreRefusal::ChangedSince);
             }
             if tag.settled {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
         }
         Ok(())

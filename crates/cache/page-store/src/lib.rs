@@ -61,7 +61,7 @@ pub use names::{Change, ChangeTarget, Dependencies, Site, Strength};
 pub use page::{Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark};
 pub use places::Tidied;
 pub use predicate::Touches;
-pub use refused::{NotStored, Refused};
+pub use refused::{NotStored, StoreRefusal};
 pub use restore::{NotRestored, Restoring, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Removed, Store};

@@ -11,7 +11,7 @@
 use crate::address;
 use crate::hash::{Id, Kind, Seeds};
 use crate::page::Key;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 
 /// One of the sites that share the store, numbered by the caller. Each site has its own names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,7 +154,7 @@ pub struct Dependencies {
     implied: usize,
     tags_max: usize,
     tag_bytes_max: usize,
-    refused: Option<Refused>,
+    refused: Option<StoreRefusal>,
 }
 
 impl Dependencies {
@@ -200,7 +200,7 @@ impl Dependencies {
         let owner = self.seeds.id(self.site, Kind::Owner, owner);
         match self.owner {
             Some(same) if same == owner => return self,
-            Some(_) => self.refused = Some(Refused::OwnerUnclear),
+            Some(_) => self.refused = Some(StoreRefusal::OwnerUnclear),
             None => {}
         }
         self.owner = Some(owner);
@@ -231,7 +231,7 @@ impl Dependencies {
                 self.add_tag(tag, id)
             }
             None => {
-                self.refused = Some(Refused::OwnerUnclear);
+                self.refused = Some(StoreRefusal::OwnerUnclear);
                 self
             }
         }
@@ -246,12 +246,12 @@ impl Dependencies {
 
     fn add_tag(&mut self, tag: &[u8], id: Id) -> &mut Self {
         if tag.len() > self.tag_bytes_max {
-            self.refused = Some(Refused::TagTooLong);
+            self.refused = Some(StoreRefusal::TagTooLong);
             return self;
         }
         if let Err(place) = self.ids.binary_search(&id) {
             if self.tags() == self.tags_max {
-                self.refused = Some(Refused::TooManyTags);
+                self.refused = Some(StoreRefusal::TooManyTags);
             } else {
                 self.ids.insert(place, id);
             }
@@ -261,7 +261,7 @@ impl Dependencies {
 
     /// Records that the caller could not read the full list of tags; the page will not be stored.
     pub fn cut(&mut self) -> &mut Self {
-        self.refused = Some(Refused::TooManyTags);
+        self.refused = Some(StoreRefusal::TooManyTags);
         self
     }
 
@@ -293,7 +293,7 @@ impl Dependencies {
         self.places
     }
 
-    pub(crate) fn refused(&self) -> Option<Refused> {
+    pub(crate) fn refused(&self) -> Option<StoreRefusal> {
         self.refused
     }
 }

@@ -17,7 +17,7 @@ use crate::lease::{self, Number};
 use crate::names::{Site, Strength, everything};
 use crate::page::{Page, Payload};
 use crate::places::Leaving;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
 use crate::told::Teller;
@@ -137,7 +137,7 @@ impl<P: Payload> Shared<P> {
         &self,
         page: &Page<P>,
         site: Site,
-    ) -> (MutexGuard<'_, Index<P>>, Result<(), Refused>) {
+    ) -> (MutexGuard<'_, Index<P>>, Result<(), StoreRefusal>) {
         let mut index = self.lock();
         if !lease::is_checked() {
             return (index, Ok(()));
@@ -153,10 +153,10 @@ impl<P: Payload> Shared<P> {
             let touched = since.iter().any(|touches| touches(page));
             index = self.lock();
             if touched {
-                return (index, Err(Refused::ChangedSince));
+                return (index, Err(StoreRefusal::ChangedSince));
             }
         }
-        (index, Err(Refused::ChangedSince))
+        (index, Err(StoreRefusal::ChangedSince))
     }
 
     fn sweep_where<'s>(

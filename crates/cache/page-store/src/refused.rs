@@ -10,7 +10,7 @@ use std::fmt;
 
 /// The reason why a render was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refused {
+pub enum StoreRefusal {
     /// A dependency changed after the render began.
     ChangedSince,
     /// A change of a dependency had not settled when the render began.
@@ -30,7 +30,7 @@ pub enum Refused {
     OwnerUnclear,
 }
 
-impl Refused {
+impl StoreRefusal {
     /// All reasons, in the order in which [`Stats`](crate::Stats) counts them.
     pub const ALL: [Self; 8] = [
         Self::ChangedSince,
@@ -63,7 +63,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for StoreRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Refused {
 /// rendered for.
 pub struct NotStored<P> {
     /// The reason.
-    pub reason: Refused,
+    pub reason: StoreRefusal,
     /// The page as it would have been stored.
     pub page: Page<P>,
 }

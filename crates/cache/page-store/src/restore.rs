@@ -18,7 +18,7 @@ use crate::lease::{self, Lease, Number};
 use crate::names::{Dependencies, Site, everything};
 use crate::page::{Key, Page, PageInput, Payload, SoftMark};
 use crate::places::Place;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::store::{Shared, Store};
 use std::fmt;
 
@@ -95,7 +95,7 @@ impl Walk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRestored {
     /// A rule refuses it, for example because a dependency has changed.
-    Refused(Refused),
+    Refused(StoreRefusal),
     /// There is a page in its place already.
     Known,
     /// It would displace another page for space.
@@ -227,7 +227,7 @@ impl<P: Payload> Shared<P> {
             return Err(NotRestored::Refused(reason));
         }
         if page.heap_bytes() > self.limits.page_bytes_max {
-            return Err(NotRestored::Refused(Refused::TooLarge));
+            return Err(NotRestored::Refused(StoreRefusal::TooLarge));
         }
         if lease::is_checked() {
             index.check_restored(dependencies).map_err(NotRestored::Refused)?;
@@ -279,20 +279,20 @@ impl Restored {
 
 impl<P> Index<P> {
     /// Rule 1 for restored pages.
-    fn check_restored(&self, dependencies: &Dependencies) -> Result<(), Refused> {
-        let Some(restored) = &self.restored else { return Err(Refused::LeaseTooOld) };
+    fn check_restored(&self, dependencies: &Dependencies) -> Result<(), StoreRefusal> {
+        let Some(restored) = &self.restored else { return Err(StoreRefusal::LeaseTooOld) };
         if restored.lease < self.floor {
-            return Err(Refused::LeaseTooOld);
+            return Err(StoreRefusal::LeaseTooOld);
         }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
             let excused =
                 if *id == restored.everything { restored.settled } else { restored.lease };
             if tag.last_change > excused.0 {
-                return Err(Refused::ChangedSince);
+                return Err(StoreRefusal::ChangedSince);
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! connection. All values are read in one hold of the index lock, so they are consistent.
 
 use crate::lease::Number;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 
 /// Counts of events since the store was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct Counters {
     pub swapped: u64,
     /// Pages displaced by a newer variant of their key, because the key had too many.
     pub variants_displaced: u64,
-    /// Renders refused, by reason, in the order of [`Refused::ALL`].
-    pub refused: [u64; Refused::ALL.len()],
+    /// Renders refused, by reason, in the order of [`StoreRefusal::ALL`].
+    pub refused: [u64; StoreRefusal::ALL.len()],
     /// Pages evicted for space.
     pub evicted: u64,
     /// Inactive pages dropped.
@@ -53,7 +53,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn refuse(&mut self, reason: Refused) {
+    pub(crate) fn refuse(&mut self, reason: StoreRefusal) {
         self.refused[reason as usize] += 1;
     }
 }
@@ -111,7 +111,7 @@ pub struct Stats {
 
 impl Stats {
     /// The number of renders refused for `reason`.
-    pub fn refused(&self, reason: Refused) -> u64 {
+    pub fn refused(&self, reason: StoreRefusal) -> u64 {
         self.counters.refused[reason as usize]
     }
 }

@@ -17,7 +17,7 @@ use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
 use crate::page::{Candidates, Key, NOWHERE, Page, PageInput, Payload};
 use crate::places::{Leaving, Tidied};
-use crate::refused::{NotStored, Refused};
+use crate::refused::{NotStored, StoreRefusal};
 use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
 use crate::stats::{Bytes, Stats};
@@ -158,7 +158,7 @@ impl<P: Payload> Store<P> {
         lease: Number,
         arrival: Number,
         dependencies: &Dependencies,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         self.shared.lock().check_shared(dependencies, lease, arrival)
     }
 
@@ -296,12 +296,12 @@ impl<P: Payload> Shared<P> {
         page: &Page<P>,
         dependencies: &Dependencies,
         leaving: &mut Leaving<P>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         if let Some(reason) = dependencies.refused() {
             return Err(reason);
         }
         if page.heap_bytes() > self.limits.page_bytes_max {
-            return Err(Refused::TooLarge);
+            return Err(StoreRefusal::TooLarge);
         }
         if lease::is_checked() {
             index.check(dependencies, page.lease())?;
@@ -326,7 +326,7 @@ impl<P: Payload> Shared<P> {
         &self,
         index: &mut Index<P>,
         page: &Page<P>,
-    ) -> Result<(Leaving<P>, Queue), Refused> {
+    ) -> Result<(Leaving<P>, Queue), StoreRefusal> {
         let key = page.key();
         let stored = self.shards.same_hash(key.hash);
         let pages = stored.as_slice();
@@ -335,7 +335,7 @@ impl<P: Payload> Shared<P> {
         }
         if let Some(same) = pages.iter().find(|other| other.variant() == page.variant()) {
             if same.lease() > page.lease() {
-                return Err(Refused::Superseded);
+                return Err(StoreRefusal::Superseded);
             }
             index.counters.replaced += 1;
             page.set_uses(same.uses());

@@ -3,7 +3,7 @@
 //! Like a change, the response gets a number of the clock. The number is remembered for the *place* of the
 //! page: its key and variant, or its key alone if the response does not name the fields by which it varies.
 //! The older pages are removed in the same hold of the index lock. From then on, no render with an older
-//! lease is stored at that place ([`Refused::Superseded`]) or shared with a later request, and no variant
+//! lease is stored at that place ([`StoreRefusal::Superseded`]) or shared with a later request, and no variant
 //! of the key is restored from an earlier process. A concurrent render is either stored before, so that the
 //! caller finds its page, or its check sees the number. Rule 4 forgets the number as for any name.
 //!
@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::lease::{Lease, Number};
 use crate::page::{Key, Page, Payload};
 use crate::places::Leaving;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::shards::Shards;
 use crate::store::{Shared, Store};
 
@@ -93,18 +93,18 @@ impl<P: Payload> Store<P> {
 
 impl<P: Payload> Shared<P> {
     /// Checks that no later response of the origin forbids to store the page.
-    pub(crate) fn check_place(&self, index: &Index<P>, page: &Page<P>) -> Result<(), Refused> {
+    pub(crate) fn check_place(&self, index: &Index<P>, page: &Page<P>) -> Result<(), StoreRefusal> {
         let places = [Some(page.variant()), None].map(|at| self.seeds.place(page.hash(), at));
         match places.iter().any(|place| index.last_answer(*place) > page.lease().0) {
-            true => Err(Refused::Superseded),
+            true => Err(StoreRefusal::Superseded),
             false => Ok(()),
         }
     }
 
     /// The same check for a page of an earlier process, which any later response under its key forbids.
-    pub(crate) fn check_key(&self, index: &Index<P>, page: &Page<P>) -> Result<(), Refused> {
+    pub(crate) fn check_key(&self, index: &Index<P>, page: &Page<P>) -> Result<(), StoreRefusal> {
         match index.last_answer(self.seeds.place(page.hash(), None)) > page.lease().0 {
-            true => Err(Refused::Superseded),
+            true => Err(StoreRefusal::Superseded),
             false => Ok(()),
         }
     }

@@ -10,8 +10,8 @@ mod common;
 mod fill {
     use super::common::*;
     use page_store::{
-        Arrival, Change, FillLimits, Fills, Follower, Key, Leader, Refused, SoloReason, SoloRender,
-        Store, Strength, Turn,
+        Arrival, Change, FillLimits, Fills, Follower, Key, Leader, SoloReason, SoloRender, Store,
+        StoreRefusal, Strength, Turn,
     };
 
     struct Table {
@@ -91,7 +91,7 @@ mod fill {
         assert_eq!(early.may_share(&table.store, &dependencies), Ok(()));
         for follower in &late {
             let refused = follower.may_share(&table.store, &dependencies);
-            assert_eq!(refused, Err(Refused::ChangedSince));
+            assert_eq!(refused, Err(StoreRefusal::ChangedSince));
         }
         let [one, two, three] = late;
         let new = lead(table.again(one));
@@ -120,7 +120,7 @@ mod fill {
         let mut led = Vec::new();
         for follower in followers {
             let refused = follower.may_share(&table.store, &dependencies);
-            assert_eq!(refused, Err(Refused::Unsettled));
+            assert_eq!(refused, Err(StoreRefusal::Unsettled));
             match table.again(follower) {
                 Turn::Lead(leader) => led.push(leader),
                 Turn::Follow(follower) => {
@@ -186,7 +186,7 @@ mod fill {
         assert!(join("/a", 0).is_none(), "as many follow as may");
         let dependencies = depends(&table.store, "/a", &["t"]);
         assert_eq!(early.may_share(&table.store, &dependencies), Ok(()));
-        assert_eq!(late.may_share(&table.store, &dependencies), Err(Refused::ChangedSince));
+        assert_eq!(late.may_share(&table.store, &dependencies), Err(StoreRefusal::ChangedSince));
         drop(early);
         leader.not_shareable(1_000);
         assert!(join("/a", 999).is_none(), "what it renders is nobody else's");

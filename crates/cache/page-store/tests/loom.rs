@@ -13,8 +13,8 @@ mod restore;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, ChangeTarget, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused,
-    Site, Store, Strength, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Site,
+    Store, StoreRefusal, Strength, Touches, Turn,
 };
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn dependencies(store: &TestStore) -> Dependencies {
     dependencies
 }
 
-fn insert(store: &TestStore, key: &[u8], lease: &Lease, version: u64) -> Result<(), Refused> {
+fn insert(store: &TestStore, key: &[u8], lease: &Lease, version: u64) -> Result<(), StoreRefusal> {
     let key = store.key(key);
     let stored = store.insert(key, 0, &dependencies(store), lease, Version(version));
     stored.map(|_| ()).map_err(|refused| refused.reason)
@@ -427,11 +427,11 @@ mod checked {
                 thread::spawn(move || change(&store))
             };
             let early = insert(&store, b"/", &other, 0);
-            assert!(matches!(early, Ok(()) | Err(Refused::ChangedSince)), "{early:?}");
+            assert!(matches!(early, Ok(()) | Err(StoreRefusal::ChangedSince)), "{early:?}");
             changing.join().unwrap();
             assert_eq!(stored(&store, b"/"), None, "stale after the change");
             let late = insert(&store, b"/", &other, 0);
-            assert_eq!(late, Err(Refused::ChangedSince));
+            assert_eq!(late, Err(StoreRefusal::ChangedSince));
             giving_back.join().unwrap();
             drop(other);
             assert_eq!(store.stats().changes_remembered, 0);

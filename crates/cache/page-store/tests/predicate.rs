@@ -10,7 +10,7 @@ mod common;
 
 use common::{Made, SITE, depends, has, put, put_made, roomy};
 use page_store::{
-    AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, Refused, Site, Store,
+    AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, Site, Store, StoreRefusal,
     Strength, Touches,
 };
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn an_older_render_is_checked_by_the_predicate_when_it_is_stored() {
     let store = roomy();
     let lease = store.lease();
     drop_where(&store, &key_has("/a"));
-    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), StoreRefusal::ChangedSince);
     assert!(put(&store, "/b", &[], &lease).is_ok());
     assert!(put(&store, "/a", &[], &store.lease()).is_ok());
     assert_eq!(store.stats().changes_remembered, 1);
@@ -77,7 +77,7 @@ fn sharing_treats_every_predicate_as_touching() {
     drop_where(&store, &key_has("/other"));
     let made_from = depends(&store, "/a", &[]);
     let may = |lease: Number, arrival| store.may_share(lease, arrival, &made_from);
-    assert_eq!(may(lease.number(), store.number()), Err(Refused::ChangedSince));
+    assert_eq!(may(lease.number(), store.number()), Err(StoreRefusal::ChangedSince));
     assert_eq!(may(lease.number(), early), Ok(()));
     assert_eq!(may(store.number(), store.number()), Ok(()));
     let elsewhere: Dependencies = store.dependencies(Site(9), b"/a");
@@ -93,9 +93,9 @@ fn too_many_to_be_remembered_refuse_every_older_render() {
     let older = store.lease();
     drop_where(&store, &key_has("/a"));
     drop_where(&store, &key_has("/a"));
-    assert_eq!(put(&store, "/b", &[], &oldest).unwrap_err(), Refused::LeaseTooOld);
+    assert_eq!(put(&store, "/b", &[], &oldest).unwrap_err(), StoreRefusal::LeaseTooOld);
     assert!(put(&store, "/b", &[], &older).is_ok());
-    assert_eq!(put(&store, "/a", &[], &older).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &[], &older).unwrap_err(), StoreRefusal::ChangedSince);
     assert_eq!(store.stats().counters.floor_raised, 1);
     store.validate();
 }
@@ -156,7 +156,7 @@ fn a_predicate_that_arrives_during_an_evaluation_counts() {
         drop_where(&handle, &key_has("/a"));
     };
     drop_where(&store, &acting(change, false));
-    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), StoreRefusal::ChangedSince);
     assert!(put(&store, "/b", &[], &lease).is_ok());
     store.validate();
 }

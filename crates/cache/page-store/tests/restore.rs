@@ -11,8 +11,8 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
-    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, Refused, Restoring, Stay, Store,
-    Strength, Walk, Worth,
+    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, Restoring, Stay, Store,
+    StoreRefusal, Strength, Walk, Worth,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ fn a_page_that_changed_since_is_not_restored() {
     let store = roomy();
     let restoring = store.restoring(SITE);
     drop_all(&store, tag("a"));
-    let changed = Err(NotRestored::Refused(Refused::ChangedSince));
+    let changed = Err(NotRestored::Refused(StoreRefusal::ChangedSince));
     assert_eq!(restore(&restoring, &store, "/a", &["a"]), changed);
     assert_eq!(restore(&restoring, &store, "/b", &["b"]), Ok(()));
     // The next change drops a restored page like any other.
@@ -59,18 +59,18 @@ fn a_gate_that_was_closed_before_counts_against_renders_only() {
     let store = roomy();
     let gate = open_all(&store);
     let (restoring, early) = (store.restoring(SITE), store.lease());
-    let unsettled = Err(NotRestored::Refused(Refused::Unsettled));
+    let unsettled = Err(NotRestored::Refused(StoreRefusal::Unsettled));
     assert_eq!(restore(&restoring, &store, "/a", &[]), unsettled);
     assert!(restoring.is_held_up());
     store.settle(gate);
     assert!(!restoring.is_held_up());
     assert_eq!(restore(&restoring, &store, "/a", &[]), Ok(()));
     if cfg!(not(feature = "without-lease-check")) {
-        assert_eq!(put(&store, "/b", &[], &early).unwrap_err(), Refused::ChangedSince);
+        assert_eq!(put(&store, "/b", &[], &early).unwrap_err(), StoreRefusal::ChangedSince);
     }
     // A gate that closes later counts as a gap, and so does a change of everything before the gate opens.
     store.settle(open_all(&store));
-    let changed = Err(NotRestored::Refused(Refused::ChangedSince));
+    let changed = Err(NotRestored::Refused(StoreRefusal::ChangedSince));
     assert_eq!(restore(&restoring, &store, "/c", &[]), changed);
     drop(restoring);
     let gate = open_all(&store);

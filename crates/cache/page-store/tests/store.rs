@@ -9,7 +9,8 @@ mod common;
 mod store {
     use super::common::*;
     use page_store::{
-        Candidates, Change, ChangeTarget, Limits, Refused, Removed, Site, Store, Strength, Tidied,
+        Candidates, Change, ChangeTarget, Limits, Removed, Site, Store, StoreRefusal, Strength,
+        Tidied,
     };
 
     /// Renders, change streams and followers move between threads.
@@ -113,10 +114,13 @@ mod store {
             let store = roomy();
             let lease = store.lease();
             drop_all(&store, tag("news"));
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(
+                put(&store, "/a", &["news"], &lease).unwrap_err(),
+                StoreRefusal::ChangedSince
+            );
             put(&store, "/b", &["other"], &lease).unwrap();
             put(&store, "/a", &["news"], &store.lease()).unwrap();
-            assert_eq!(store.stats().refused(Refused::ChangedSince), 1);
+            assert_eq!(store.stats().refused(StoreRefusal::ChangedSince), 1);
             store.validate();
         }
 
@@ -128,7 +132,10 @@ mod store {
                 let store = roomy();
                 let lease = store.lease();
                 drop_all(&store, target);
-                assert_eq!(put(&store, "/a?x", &[], &lease).unwrap_err(), Refused::ChangedSince);
+                assert_eq!(
+                    put(&store, "/a?x", &[], &lease).unwrap_err(),
+                    StoreRefusal::ChangedSince
+                );
                 store.validate();
             }
         }
@@ -138,7 +145,10 @@ mod store {
             let store = roomy();
             let lease = store.lease();
             store.change(&Change { site: SITE, targets: &[tag("news")] }, Strength::Mark);
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(
+                put(&store, "/a", &["news"], &lease).unwrap_err(),
+                StoreRefusal::ChangedSince
+            );
             store.validate();
         }
 
@@ -150,14 +160,17 @@ mod store {
             let first = store.open(&change, Strength::Drop);
             assert_eq!(first.applied().dropped, 1);
             let between = store.lease();
-            assert_eq!(put(&store, "/a", &["news"], &between).unwrap_err(), Refused::Unsettled);
+            assert_eq!(
+                put(&store, "/a", &["news"], &between).unwrap_err(),
+                StoreRefusal::Unsettled
+            );
             put(&store, "/b", &["y"], &between).unwrap();
             let second = store.open(&change, Strength::Drop);
             store.settle(first);
             let lease = store.lease();
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             let settled = store.settle(second);
-            assert_eq!(put(&store, "/a", &["x"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(put(&store, "/a", &["x"], &lease).unwrap_err(), StoreRefusal::ChangedSince);
             let lease = store.lease();
             assert_eq!(lease.number(), settled);
             put(&store, "/a", &["news"], &lease).unwrap();
@@ -170,10 +183,13 @@ mod store {
             let store = roomy();
             drop(store.open(&Change { site: SITE, targets: &[tag("news")] }, Strength::Drop));
             let lease = store.lease();
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             store.validate();
             store.settle_abandoned();
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(
+                put(&store, "/a", &["news"], &lease).unwrap_err(),
+                StoreRefusal::ChangedSince
+            );
             put(&store, "/a", &["news"], &store.lease()).unwrap();
             store.validate();
         }
@@ -185,12 +201,12 @@ mod store {
             let one = store.open(&Change { site: SITE, targets: &[tag("a")] }, Strength::Drop);
             let two = store.open(&Change { site: SITE, targets: &[tag("b")] }, Strength::Drop);
             let lease = store.lease();
-            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             store.settle(two);
-            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), StoreRefusal::ChangedSince);
             let lease = store.lease();
             put(&store, "/c", &["c"], &lease).unwrap();
-            assert_eq!(put(&store, "/a", &["a"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/a", &["a"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             store.settle(one);
             assert_eq!(store.stats().counters.opened_whole_site, 1);
             store.validate();
@@ -205,7 +221,7 @@ mod store {
             drop_all(&store, tag("b"));
             put(&store, "/x", &["x"], &lease).unwrap();
             drop_all(&store, tag("c"));
-            assert_eq!(put(&store, "/y", &["x"], &lease).unwrap_err(), Refused::LeaseTooOld);
+            assert_eq!(put(&store, "/y", &["x"], &lease).unwrap_err(), StoreRefusal::LeaseTooOld);
             let stats = store.stats();
             assert_eq!((stats.changes_remembered, stats.counters.floor_raised), (2, 1));
             assert_eq!((stats.floor.get(), stats.oldest_lease), (1, Some(lease.number())));
@@ -242,7 +258,7 @@ mod store {
         assert_eq!(store.may_share(lease.number(), early, &news), Ok(()));
         drop_all(&store, tag("news"));
         let late = store.number();
-        assert_eq!(store.may_share(lease.number(), late, &news), Err(Refused::ChangedSince));
+        assert_eq!(store.may_share(lease.number(), late, &news), Err(StoreRefusal::ChangedSince));
         assert_eq!(store.may_share(lease.number(), late, &other), Ok(()));
         // The change came after this request, which may receive the old page; the page is not stored.
         assert_eq!(store.may_share(lease.number(), early, &news), Ok(()));
@@ -257,11 +273,11 @@ mod store {
         let opened = store.open(&Change { site: SITE, targets: &[tag("news")] }, Strength::Drop);
         let (lease, arrival) = (store.lease(), store.number());
         let news = depends(&store, "/a", &["news"]);
-        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(Refused::Unsettled));
+        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(StoreRefusal::Unsettled));
         store.settle(opened);
-        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(Refused::Unsettled));
+        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(StoreRefusal::Unsettled));
         drop_all(&store, tag("news"));
-        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(Refused::Unsettled));
+        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(StoreRefusal::Unsettled));
         let lease = store.lease();
         assert_eq!(store.may_share(lease.number(), arrival, &news), Ok(()));
         store.validate();
@@ -274,7 +290,7 @@ mod store {
         drop_all(&store, tag("x"));
         let arrival = store.number();
         let dependencies = depends(&store, "/a", &["news"]);
-        assert_eq!(store.may_share(lease, arrival, &dependencies), Err(Refused::LeaseTooOld));
+        assert_eq!(store.may_share(lease, arrival, &dependencies), Err(StoreRefusal::LeaseTooOld));
     }
 
     #[test]
@@ -303,7 +319,7 @@ mod store {
         let old = store.lease();
         drop_all(&store, tag("elsewhere"));
         put(&store, "/a", &["t"], &store.lease()).unwrap();
-        assert_eq!(put(&store, "/a", &["t"], &old).unwrap_err(), Refused::Superseded);
+        assert_eq!(put(&store, "/a", &["t"], &old).unwrap_err(), StoreRefusal::Superseded);
         store.validate();
     }
 
@@ -313,18 +329,24 @@ mod store {
         let store = Store::<Made>::with_seed(limits, 1);
         let lease = store.lease();
         put(&store, "/a", &["1", "2", "2", "1"], &lease).unwrap();
-        assert_eq!(put(&store, "/b", &["1", "2", "3"], &lease).unwrap_err(), Refused::TooManyTags);
-        assert_eq!(put(&store, "/b", &["12345"], &lease).unwrap_err(), Refused::TagTooLong);
+        assert_eq!(
+            put(&store, "/b", &["1", "2", "3"], &lease).unwrap_err(),
+            StoreRefusal::TooManyTags
+        );
+        assert_eq!(put(&store, "/b", &["12345"], &lease).unwrap_err(), StoreRefusal::TagTooLong);
         let mut cut = depends(&store, "/b", &["1"]);
         let refused =
             store.insert(store.key(b"/b"), 0, cut.cut(), &lease, Made { from: 3, bytes: 1 });
         let refused = refused.unwrap_err();
-        assert_eq!(refused.reason, Refused::TooManyTags);
+        assert_eq!(refused.reason, StoreRefusal::TooManyTags);
         assert_eq!(refused.page.payload().from, 3);
         let large = put_made(&store, "/b", 0, &[], &lease, Made { from: 0, bytes: 1 << 19 });
-        assert_eq!(large.unwrap_err().reason, Refused::TooLarge);
-        assert_eq!(Refused::ALL.map(|reason| store.stats().refused(reason)).iter().sum::<u64>(), 4);
-        assert!(Refused::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
+        assert_eq!(large.unwrap_err().reason, StoreRefusal::TooLarge);
+        assert_eq!(
+            StoreRefusal::ALL.map(|reason| store.stats().refused(reason)).iter().sum::<u64>(),
+            4
+        );
+        assert!(StoreRefusal::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
         store.validate();
     }
 

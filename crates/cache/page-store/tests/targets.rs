@@ -9,7 +9,8 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, roomy, tag};
 use page_store::{
-    Change, ChangeTarget, Dependencies, Lease, Limits, Refused, Site, SoftMark, Store, Strength,
+    Change, ChangeTarget, Dependencies, Lease, Limits, Site, SoftMark, Store, StoreRefusal,
+    Strength,
 };
 
 /// Stores pages at all `urls` and returns which of them are left after a change of `target`.
@@ -70,8 +71,8 @@ fn a_render_from_before_a_prefix_is_refused() {
     let lease = store.lease();
     drop_all(&store, ChangeTarget::Prefix(b"/news/"));
     let after = |url| put(&store, url, &[], &lease).map(|_| ());
-    assert_eq!(after("/news/4?x"), Err(Refused::ChangedSince));
-    assert_eq!(after("/news/"), Err(Refused::ChangedSince));
+    assert_eq!(after("/news/4?x"), Err(StoreRefusal::ChangedSince));
+    assert_eq!(after("/news/"), Err(StoreRefusal::ChangedSince));
     assert_eq!(after("/news"), Ok(()));
     store.validate();
 }
@@ -98,7 +99,7 @@ fn put_private(
     owner: &str,
     dependencies: &Dependencies,
     lease: &Lease,
-) -> Result<(), Refused> {
+) -> Result<(), StoreRefusal> {
     let key = format!("{url} {owner}");
     let made = Made { from: 0, bytes: 100 };
     let stored = store.insert(store.key(key.as_bytes()), 0, dependencies, lease, made);
@@ -144,14 +145,14 @@ fn a_private_render_from_before_is_refused() {
         put_private(&store, "/a", owner, &made_from, &lease)
     };
     drop_all(&store, ChangeTarget::OwnerTag { owner: ann, tag: b"cart" });
-    assert_eq!(after("ann", &["cart"]), Err(Refused::ChangedSince));
+    assert_eq!(after("ann", &["cart"]), Err(StoreRefusal::ChangedSince));
     assert_eq!(after("ann", &[]), Ok(()));
     drop_all(&store, ChangeTarget::Owner(ann));
-    assert_eq!(after("ann", &[]), Err(Refused::ChangedSince));
+    assert_eq!(after("ann", &[]), Err(StoreRefusal::ChangedSince));
     assert_eq!(after("bob", &["cart"]), Ok(()));
     let made_from = private(&store, "/a", "ann", &[], &[]);
     let shared = store.may_share(lease.number(), store.number(), &made_from);
-    assert_eq!(shared, Err(Refused::ChangedSince));
+    assert_eq!(shared, Err(StoreRefusal::ChangedSince));
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn an_owner_that_is_not_clear_refuses_the_page() {
     twos.owner(b"bob");
     for unclear in [nobodys, twos] {
         let refused = put_private(&store, "/a", "ann", &unclear, &store.lease());
-        assert_eq!(refused, Err(Refused::OwnerUnclear));
+        assert_eq!(refused, Err(StoreRefusal::OwnerUnclear));
     }
     let mut same = private(&store, "/a", "ann", &[], &["cart"]);
     same.owner(b"ann");
@@ -257,7 +258,7 @@ fn a_soft_change_refuses_older_renders_as_a_hard_one_does() {
     let lease = store.lease();
     put(&store, "/a", &["t"], &lease).unwrap();
     mark_at(&store, tag("t"), 7);
-    assert_eq!(put(&store, "/a", &["t"], &lease).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &["t"], &lease).unwrap_err(), StoreRefusal::ChangedSince);
     assert_eq!(marked(&store, "/a").map(|mark| mark.at_ms), Some(7));
     assert!(drop_all(&store, ChangeTarget::Tag(b"other")).dropped == 0 && has(&store, "/a"));
 }

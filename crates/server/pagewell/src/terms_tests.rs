@@ -3,7 +3,7 @@
 use super::*;
 use change_feed::schema::Schema;
 use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
-use page_store::{Lease, Limits, OpenChange, Refused};
+use page_store::{Lease, Limits, OpenChange, StoreRefusal};
 
 struct Content;
 
@@ -50,7 +50,7 @@ impl Stage {
     }
 
     /// Stores the page of a search, rendered under this lease.
-    fn store(&self, search: &str, lease: &Lease) -> Result<(), Refused> {
+    fn store(&self, search: &str, lease: &Lease) -> Result<(), StoreRefusal> {
         let tag = format!("search:{search}");
         let mut dependencies = self.store.dependencies(SITE, tag.as_bytes());
         dependencies.tag(tag.as_bytes());
@@ -61,7 +61,7 @@ impl Stage {
         stored.map(drop).map_err(|refused| refused.reason)
     }
 
-    fn render(&self, search: &str) -> Result<(), Refused> {
+    fn render(&self, search: &str) -> Result<(), StoreRefusal> {
         self.store(search, &self.store.lease())
     }
 
@@ -117,7 +117,7 @@ fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
     let lease = stage.store.lease();
     // It does not look for PHP, which nobody has asked for yet.
     stage.change("about PHP");
-    assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
+    assert_eq!(stage.store("PHP", &lease), Err(StoreRefusal::ChangedSince));
     stage.render("PHP").expect("it began after the change");
     stage.change("about perl");
     assert!(stage.has("PHP"), "it is told apart");
@@ -127,18 +127,18 @@ fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
 fn while_a_text_is_not_visible_what_is_rendered_of_it_is_not_kept() {
     let stage = Stage::new();
     let perl = stage.open("about perl");
-    assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
+    assert_eq!(stage.render("PHP"), Err(StoreRefusal::Unsettled));
     // Known now; the row that was looked through before may still be seen by nobody.
-    assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
+    assert_eq!(stage.render("PHP"), Err(StoreRefusal::Unsettled));
     let lease = stage.store.lease();
     stage.settle(perl);
-    assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
+    assert_eq!(stage.store("PHP", &lease), Err(StoreRefusal::ChangedSince));
     stage.render("PHP").expect("all is visible");
     // A text that is looked through for it, and has none of it, is nothing to it.
     let other = stage.open("about ruby");
     assert!(stage.has("PHP"));
     stage.render("PHP").expect("that row is not in it");
-    assert_eq!(stage.render("ruby"), Err(Refused::Unsettled));
+    assert_eq!(stage.render("ruby"), Err(StoreRefusal::Unsettled));
     stage.settle(other);
     stage.change("about PHP");
     assert!(!stage.has("PHP"));
@@ -175,7 +175,7 @@ fn what_is_known_is_bounded_and_what_is_forgotten_is_dropped() {
     let lease = stage.store.lease();
     stage.render("one more").expect("it is stored");
     assert!(!stage.has("w0x") && stage.has("one more"));
-    assert_eq!(stage.store("w1x", &lease), Err(Refused::ChangedSince));
+    assert_eq!(stage.store("w1x", &lease), Err(StoreRefusal::ChangedSince));
     stage.render("w1x").expect("it is known again");
     // It began before all was forgotten, and depended on any text.
     stage.render("one more").expect("it is known");

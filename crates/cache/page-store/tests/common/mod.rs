@@ -6,7 +6,7 @@
 
 use page_store::{
     AppliedChange, Change, ChangeTarget, Dependencies, Lease, Limits, NotStored, Page, Payload,
-    Refused, Site, Store, Strength,
+    Site, Store, StoreRefusal, Strength,
 };
 
 /// The site of most tests.
@@ -47,7 +47,7 @@ pub fn put(
     url: &str,
     tags: &[&str],
     lease: &Lease,
-) -> Result<Page<Made>, Refused> {
+) -> Result<Page<Made>, StoreRefusal> {
     put_made(store, url, 0, tags, lease, Made { from: 0, bytes: 100 })
         .map_err(|refused| refused.reason)
 }

@@ -3,7 +3,7 @@
 //! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed,
 //! indexed or forgotten. A predicate is "the URL contains this".
 
-use page_store::{ChangeTarget, Refused, Strength};
+use page_store::{ChangeTarget, StoreRefusal, Strength};
 
 struct Page {
     variant: u32,
@@ -69,7 +69,7 @@ pub struct Oracle {
     opens: Vec<Open>,
     answers: Vec<Answer>,
     renders: u64,
-    last_reasons: Vec<Refused>,
+    last_reasons: Vec<StoreRefusal>,
 }
 
 impl MadeFrom {
@@ -149,25 +149,25 @@ impl Oracle {
         variant: u32,
         made_from: &MadeFrom,
         lease: u64,
-    ) -> Vec<Refused> {
+    ) -> Vec<StoreRefusal> {
         let (url, names) = (made_from.url, made_from.names());
         let mut reasons = Vec::new();
         if self.opens.iter().any(|open| open.settled.is_none() && touches(&open.names, &names)) {
-            reasons.push(Refused::Unsettled);
+            reasons.push(StoreRefusal::Unsettled);
         }
         let since = |change: &Change| change.number > lease && change.touches(made_from);
         if self.changes.iter().any(since) {
-            reasons.push(Refused::ChangedSince);
+            reasons.push(StoreRefusal::ChangedSince);
         }
         let newer = |page: &Page| page.is_variant(url, variant) && page.lease > lease;
         let answered = |answer: &Answer| answer.number > lease && answer.is_about(url, variant);
         if reasons.is_empty() && self.pages.iter().any(newer) || self.answers.iter().any(answered) {
-            reasons.push(Refused::Superseded);
+            reasons.push(StoreRefusal::Superseded);
         }
         reasons
     }
 
-    pub fn reasons_before_last_insert(&self) -> &[Refused] {
+    pub fn reasons_before_last_insert(&self) -> &[StoreRefusal] {
         &self.last_reasons
     }
 

@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
 use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
-use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, Refused, Strength};
+use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -241,10 +241,12 @@ fn as_text(key: &[u8]) -> Cow<'_, str> {
     Cow::Owned(each.collect())
 }
 
-fn reason(refused: Refused) -> NotKept {
+fn reason(refused: StoreRefusal) -> NotKept {
     match refused {
-        Refused::TooLarge => NotKept::NoRoom,
-        Refused::TooManyTags | Refused::TagTooLong | Refused::OwnerUnclear => NotKept::Unreadable,
+        StoreRefusal::TooLarge => NotKept::NoRoom,
+        StoreRefusal::TooManyTags | StoreRefusal::TagTooLong | StoreRefusal::OwnerUnclear => {
+            NotKept::Unreadable
+        }
         _ => NotKept::Changed,
     }
 }

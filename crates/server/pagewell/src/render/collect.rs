@@ -26,7 +26,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, Stored};
-use page_store::{ChangeTarget, NotStored as Refusal, Page, Refused, Strength};
+use page_store::{ChangeTarget, NotStored as Refusal, Page, StoreRefusal, Strength};
 use site_rules::key_without_vary;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -189,7 +189,7 @@ impl Render {
         let lease = self.right.lease();
         let is_overtaken = self.is_overtaken(key, variant);
         let put = page.put(|new| match is_overtaken {
-            true => Err(Refusal { reason: Refused::Superseded, page: Page::apart(new) }),
+            true => Err(Refusal { reason: StoreRefusal::Superseded, page: Page::apart(new) }),
             false => site.store.insert(key, variant, &made_from, lease, new),
         });
         match put {
@@ -214,7 +214,7 @@ impl Render {
                 }
                 let stored = &not_stored.page.payload().stored;
                 let reason = not_stored.reason.as_str();
-                if not_stored.reason != Refused::Superseded {
+                if not_stored.reason != StoreRefusal::Superseded {
                     let headers = &not_stored.page.response().headers;
                     self.supersede(Unstored { status: stored.status, headers, reason });
                 }

@@ -18,7 +18,7 @@ use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
 use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
-use page_store::{Change, ChangeTarget, NotRestored, Refused, Restoring, Strength};
+use page_store::{Change, ChangeTarget, NotRestored, Restoring, StoreRefusal, Strength};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -306,7 +306,7 @@ impl Put {
         };
         match page::restore(site, restoring, page) {
             Ok(()) => self.pages += 1,
-            Err(NotRestored::Refused(Refused::ChangedSince | Refused::LeaseTooOld)) => {
+            Err(NotRestored::Refused(StoreRefusal::ChangedSince | StoreRefusal::LeaseTooOld)) => {
                 self.changed += 1;
             }
             Err(_) => self.left_out += 1,
