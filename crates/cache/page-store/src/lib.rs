@@ -64,7 +64,7 @@ pub use predicate::Touches;
 pub use refused::{NotStored, StoreRefusal};
 pub use restore::{NotRestored, Restoring, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
-pub use store::{NotReplaced, Removed, Store};
+pub use store::{NotReplaced, RemoveOutcome, Store};
 pub use supersede::SupersedeOutcome;
 pub use sync::POISONED;
 pub use told::{Name, REPORTED_PAGES_MAX, ReportedPage};

@@ -163,17 +163,17 @@ impl<P: Payload> Store<P> {
     }
 
     /// Removes `page`, if it is (still) stored.
-    pub fn remove(&self, page: &Page<P>) -> Removed {
+    pub fn remove(&self, page: &Page<P>) -> RemoveOutcome {
         let mut index = self.shared.lock();
         let place = index.pages.find(page.slot());
         let stored = place.and_then(|place| place.page.as_ref());
         if !stored.is_some_and(|stored| stored.is(page)) {
-            return Removed::NotStored;
+            return RemoveOutcome::NotStored;
         }
         let taken = index.take_out(page.slot());
         self.shared.shards.take(&taken);
         index.counters.removed += 1;
-        Removed::Taken
+        RemoveOutcome::Taken
     }
 
     /// Replaces the payload of `page` by another form of the same response. Key, variant, lease,
@@ -238,7 +238,7 @@ impl<P: Payload> Store<P> {
 
 /// The result of [`Store::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removed {
+pub enum RemoveOutcome {
     /// The page was stored and has been removed.
     Taken,
     /// The page was not stored, or not any more.

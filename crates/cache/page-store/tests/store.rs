@@ -9,8 +9,8 @@ mod common;
 mod store {
     use super::common::*;
     use page_store::{
-        Candidates, Change, ChangeTarget, Limits, Removed, Site, Store, StoreRefusal, Strength,
-        Tidied,
+        Candidates, Change, ChangeTarget, Limits, RemoveOutcome, Site, Store, StoreRefusal,
+        Strength, Tidied,
     };
 
     /// Renders, change streams and followers move between threads.
@@ -355,12 +355,12 @@ mod store {
         let store = roomy();
         let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
         let other = put(&store, "/b", &["t"], &store.lease()).unwrap();
-        assert_eq!(store.remove(&page), Removed::Taken);
-        assert_eq!(store.remove(&page), Removed::NotStored);
+        assert_eq!(store.remove(&page), RemoveOutcome::Taken);
+        assert_eq!(store.remove(&page), RemoveOutcome::NotStored);
         put(&store, "/a", &["t"], &store.lease()).unwrap();
-        assert_eq!(store.remove(&page), Removed::NotStored);
+        assert_eq!(store.remove(&page), RemoveOutcome::NotStored);
         assert!(has(&store, "/a") && has(&store, "/b"));
-        assert_eq!(store.remove(&other), Removed::Taken);
+        assert_eq!(store.remove(&other), RemoveOutcome::Taken);
         store.validate();
     }
 

@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use page_store::{AgeStep, IdleScan, Limits, Page, Removed, Store, Worth};
+use page_store::{AgeStep, IdleScan, Limits, Page, RemoveOutcome, Store, Worth};
 
 fn round(store: &Store<Made>, older: AgeStep) -> Vec<Page<Made>> {
     let mut round = IdleScan::new(older);
@@ -101,7 +101,7 @@ fn a_page_requested_between_the_two_steps_stays() {
     assert_eq!(unused.len(), 4);
     assert!(has(&store, "/asked"));
     let at = |url: &str| unused.iter().find(|page| page.key().bytes() == url.as_bytes()).unwrap();
-    assert_eq!(store.remove(at("/removed")), Removed::Taken);
+    assert_eq!(store.remove(at("/removed")), RemoveOutcome::Taken);
     put(&store, "/replaced", &["t"], &lease).unwrap();
     assert_eq!(store.drop_unused(&unused), 1);
     assert_eq!(store.drop_unused(&unused), 0);
