@@ -59,7 +59,7 @@ pub use lease_check::leave_out_lease_check;
 pub use list::Listing;
 pub use names::{Change, ChangeTarget, Dependencies, Site, Strength};
 pub use page::{Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark};
-pub use places::Tidied;
+pub use places::TidyOutcome;
 pub use predicate::Touches;
 pub use refused::{NotStored, StoreRefusal};
 pub use restore::{NotRestored, Restoring, Stay, Walk, WalkedPage, Worth};

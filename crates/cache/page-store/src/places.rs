@@ -71,7 +71,7 @@ impl<P> Place<P> {
 
 /// Whether work that is done in batches is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tidied {
+pub enum TidyOutcome {
     /// Nothing is left.
     Done,
     /// The batch ended before the work did.
@@ -147,16 +147,16 @@ impl<P> Index<P> {
     }
 
     /// Buries up to `count` dead pages.
-    pub(crate) fn bury(&mut self, count: usize) -> Tidied {
+    pub(crate) fn bury(&mut self, count: usize) -> TidyOutcome {
         for _ in 0..count {
             let Some(at) = self.dead.pop() else { break };
             self.unlink(at);
         }
         if !self.dead.is_empty() {
-            return Tidied::MoreToDo;
+            return TidyOutcome::MoreToDo;
         }
         self.dead = Vec::new();
-        Tidied::Done
+        TidyOutcome::Done
     }
 
     /// Makes room by burying and then by evicting, `keep` last, until everything fits the budget. It stops
@@ -166,22 +166,24 @@ impl<P> Index<P> {
         shards: &Shards<P>,
         keep: u32,
         leaving: &mut Leaving<P>,
-    ) -> Tidied {
+    ) -> TidyOutcome {
         for _ in 0..self.limits.sweep_pages {
             if self.heap_bytes() + shards.heap_bytes() <= self.limits.budget_bytes {
-                return Tidied::Done;
+                return TidyOutcome::Done;
             }
             if !self.dead.is_empty() {
                 self.bury(1);
                 continue;
             }
-            let Some(at) = self.queues.victim(&mut self.pages, keep) else { return Tidied::Done };
+            let Some(at) = self.queues.victim(&mut self.pages, keep) else {
+                return TidyOutcome::Done;
+            };
             let page = self.take_out(at);
             shards.take(&page);
             leaving.push(page);
             self.counters.evicted += 1;
         }
-        Tidied::MoreToDo
+        TidyOutcome::MoreToDo
     }
 
     /// Removes the page from its queue and its place.

@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
 use crate::page::{Candidates, Key, NOWHERE, Page, PageInput, Payload};
-use crate::places::{Leaving, Tidied};
+use crate::places::{Leaving, TidyOutcome};
 use crate::refused::{NotStored, StoreRefusal};
 use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
@@ -199,8 +199,8 @@ impl<P: Payload> Store<P> {
 
     /// Removes the edges of a batch of dead pages, which a large change has left behind and which still
     /// take memory. Every other step also removes a few. Call it in the background after a large change
-    /// until it returns [`Tidied::Done`].
-    pub fn tidy(&self) -> Tidied {
+    /// until it returns [`TidyOutcome::Done`].
+    pub fn tidy(&self) -> TidyOutcome {
         let mut index = self.shared.lock_as_sweeper();
         index.prune();
         index.bury(self.shared.limits.bury_pages())
@@ -366,7 +366,7 @@ impl<P: Payload> Shared<P> {
             let evicted = index.evict(&self.shards, keep, &mut leaving);
             drop(index);
             leaving.clear();
-            if evicted == Tidied::Done {
+            if evicted == TidyOutcome::Done {
                 return;
             }
             yield_now();

@@ -10,7 +10,7 @@ mod store {
     use super::common::*;
     use page_store::{
         Candidates, Change, ChangeTarget, Limits, RemoveOutcome, Site, Store, StoreRefusal,
-        Strength, Tidied,
+        Strength, TidyOutcome,
     };
 
     /// Renders, change streams and followers move between threads.
@@ -411,7 +411,7 @@ mod store {
         assert!(store.stats().dead > 0, "a large drop leaves the tidying up to later");
         assert!(store.pages(SITE, &tag("all"), 0, 100).pages.is_empty());
         store.validate();
-        while store.tidy() == Tidied::MoreToDo {}
+        while store.tidy() == TidyOutcome::MoreToDo {}
         let stats = store.stats();
         assert_eq!((stats.pages, stats.dead, stats.names, stats.edges), (0, 0, 0, 0));
         store.validate();

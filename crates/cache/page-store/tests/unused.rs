@@ -55,7 +55,7 @@ fn a_page_stays_for_eight_scans_and_the_one_of_its_request() {
     }
     assert_eq!(go_round(&store), 1, "asked for a round earlier");
     assert_eq!(go_round(&store), 1);
-    while store.tidy() == page_store::Tidied::MoreToDo {}
+    while store.tidy() == page_store::TidyOutcome::MoreToDo {}
     store.validate();
     assert_eq!((store.stats().pages, store.stats().dead, store.stats().names), (0, 0, 0));
 }
