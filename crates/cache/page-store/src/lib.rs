@@ -62,7 +62,7 @@ pub use page::{Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERV
 pub use places::TidyOutcome;
 pub use predicate::Touches;
 pub use refused::{NotStored, StoreRefusal};
-pub use restore::{NotRestored, Restoring, Stay, Walk, WalkedPage, Worth};
+pub use restore::{NotRestored, RestoreSession, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, RemoveOutcome, Store};
 pub use supersede::SupersedeOutcome;

@@ -114,7 +114,7 @@ impl NotRestored {
 }
 
 /// The right to restore pages of an earlier process. While it exists, changes are remembered for them.
-pub struct Restoring<P: Payload> {
+pub struct RestoreSession<P: Payload> {
     store: Store<P>,
     lease: Lease,
 }
@@ -125,7 +125,7 @@ impl<P: Payload> Store<P> {
     ///
     /// # Panics
     /// Panics if pages are being restored already.
-    pub fn restoring(&self, site: Site) -> Restoring<P> {
+    pub fn restoring(&self, site: Site) -> RestoreSession<P> {
         let lease = self.lease();
         let everything = everything(site, &self.shared.seeds);
         let number = lease.number();
@@ -133,7 +133,7 @@ impl<P: Payload> Store<P> {
         assert!(index.restored.is_none(), "pages are being restored already");
         index.restored = Some(Restored { lease: number, everything, settled: number });
         drop(index);
-        Restoring { store: self.clone(), lease }
+        RestoreSession { store: self.clone(), lease }
     }
 
     /// The pages at the next `places` places of a walk. The index lock is held while they are cloned. Pages
@@ -157,7 +157,7 @@ fn found<P>(place: &Place<P>) -> WalkedPage<P> {
     WalkedPage { worth: Worth { uses: page.uses(), stay }, page }
 }
 
-impl<P: Payload> Restoring<P> {
+impl<P: Payload> RestoreSession<P> {
     /// Whether a gate is closed: no page can be restored before it has opened.
     pub fn is_held_up(&self) -> bool {
         let index = self.store.shared.lock();
@@ -196,13 +196,13 @@ impl<P: Payload> Restoring<P> {
     }
 }
 
-impl<P: Payload> Drop for Restoring<P> {
+impl<P: Payload> Drop for RestoreSession<P> {
     fn drop(&mut self) {
         self.store.shared.lock().restored = None;
     }
 }
 
-impl<P: Payload> fmt::Debug for Restoring<P> {
+impl<P: Payload> fmt::Debug for RestoreSession<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Restoring").field("lease", &self.lease).finish_non_exhaustive()
     }

@@ -11,7 +11,7 @@ mod common;
 
 use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
-    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, Restoring, Stay, Store,
+    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, RestoreSession, Stay, Store,
     StoreRefusal, Strength, Walk, Worth,
 };
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn made(from: u64) -> Made {
 }
 
 fn restore(
-    restoring: &Restoring<Made>,
+    restoring: &RestoreSession<Made>,
     store: &Store<Made>,
     url: &str,
     tags: &[&str],
@@ -185,7 +185,7 @@ impl World {
 }
 
 /// The right to restore, and the pages that are left.
-type Restored = (Restoring<Made>, VecDeque<(usize, u64)>);
+type Restored = (RestoreSession<Made>, VecDeque<(usize, u64)>);
 
 /// A process.
 struct Life {

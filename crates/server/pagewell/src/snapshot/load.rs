@@ -18,7 +18,7 @@ use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
 use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
-use page_store::{Change, ChangeTarget, NotRestored, Restoring, StoreRefusal, Strength};
+use page_store::{Change, ChangeTarget, NotRestored, RestoreSession, StoreRefusal, Strength};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -99,7 +99,7 @@ struct Usable {
 
 /// A snapshot whose pages are about to be put in.
 pub struct Loading {
-    restoring: Restoring<StoredPage>,
+    restoring: RestoreSession<StoredPage>,
     file: File,
     length: u64,
 }
@@ -294,7 +294,7 @@ impl Put {
     fn one(
         &mut self,
         site: &Site,
-        restoring: &Restoring<StoredPage>,
+        restoring: &RestoreSession<StoredPage>,
         page: Result<page_snapshot::SavedPage<'_>, Unreadable>,
     ) {
         // Of a time that is yet to come: it would be good for too long.

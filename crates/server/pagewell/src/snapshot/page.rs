@@ -8,7 +8,7 @@ use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 use crate::site::Site;
 use bytes::Bytes;
 use page_snapshot::{Content, Record, SavedPage};
-use page_store::{NotRestored, Restoring, Stay, WalkedPage, Worth};
+use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;
@@ -46,7 +46,7 @@ pub fn record(found: &WalkedPage<StoredPage>) -> Option<Record<'_>> {
 /// Why not.
 pub fn restore(
     site: &Site,
-    restoring: &Restoring<StoredPage>,
+    restoring: &RestoreSession<StoredPage>,
     saved: SavedPage<'_>,
 ) -> Result<(), NotRestored> {
     // A key without a path is no page's that was ever written.
