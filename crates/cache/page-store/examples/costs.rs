@@ -8,8 +8,8 @@
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    AgeStep, AppliedChange, Change, ChangeTarget, IdleScan, Limits, Page, Payload, Site, Store,
-    Strength, TidyOutcome, Touches,
+    AgeStep, AppliedChange, Change, ChangeTarget, IdleScan, Limits, Page, PagePredicate, Payload,
+    Site, Store, Strength, TidyOutcome,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -180,7 +180,7 @@ fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
         row("two seconds without a change", "");
     });
     meanwhile(store, 2 * pages, tags, || {
-        let touches: Touches<Nothing> =
+        let touches: PagePredicate<Nothing> =
             Arc::new(|page: &Page<Nothing>| page.key().bytes().ends_with(b"/no"));
         let start = Instant::now();
         store.change_where(SITE, &touches, Strength::Drop, 0);

@@ -60,7 +60,7 @@ pub use list::Listing;
 pub use names::{Change, ChangeTarget, Dependencies, Site, Strength};
 pub use page::{Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark};
 pub use places::TidyOutcome;
-pub use predicate::Touches;
+pub use predicate::PagePredicate;
 pub use refused::{NotStored, StoreRefusal};
 pub use restore::{NotRestored, RestoreSession, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};

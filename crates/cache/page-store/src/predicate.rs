@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// Whether a change affects a page. It must not panic or call the store, and must return the same for every
 /// form of the page's payload.
-pub type Touches<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
+pub type PagePredicate<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
 
 /// The maximum number of rounds in which new predicates are evaluated for a render; after them it is
 /// refused.
@@ -37,7 +37,7 @@ const ROUNDS_MAX: usize = 4;
 struct Remembered<P> {
     number: Number,
     site: Site,
-    touches: Touches<P>,
+    touches: PagePredicate<P>,
 }
 
 /// The remembered changes by predicate, oldest first.
@@ -73,7 +73,7 @@ impl<P> Predicates<P> {
     }
 
     /// The predicates of `site` with a number above `after`. It does not allocate if there are none.
-    fn since(&self, site: Site, after: Number) -> Vec<Touches<P>> {
+    fn since(&self, site: Site, after: Number) -> Vec<PagePredicate<P>> {
         let of_site = self.list.iter().filter(|change| change.site == site);
         let since = of_site.filter(|change| change.number > after);
         since.map(|change| Arc::clone(&change.touches)).collect()
@@ -102,7 +102,7 @@ impl<P: Payload> Store<P> {
     pub fn change_where(
         &self,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
     ) -> AppliedChange {
@@ -112,7 +112,7 @@ impl<P: Payload> Store<P> {
     pub(crate) fn change_where_by(
         &self,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
         teller: Teller<'_, P>,
@@ -163,7 +163,7 @@ impl<P: Payload> Shared<P> {
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         mut sweep: Sweep<'_, P>,
     ) -> AppliedChange {
         let all = everything(site, &self.seeds);

@@ -14,7 +14,7 @@ use crate::hash::Id;
 use crate::lease::Number;
 use crate::names::{Change, ChangeTarget, Site, Strength};
 use crate::page::{Page, Payload};
-use crate::predicate::Touches;
+use crate::predicate::PagePredicate;
 use crate::store::Store;
 
 /// The maximum number of pages reported for one change.
@@ -72,7 +72,7 @@ impl<P: Payload> Store<P> {
     pub fn change_where_telling(
         &self,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
         tell: &mut dyn FnMut(ReportedPage<'_, P>),

@@ -13,8 +13,8 @@ mod restore;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, ChangeTarget, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Site,
-    Store, StoreRefusal, Strength, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Lease, Limits, Page, PagePredicate,
+    Payload, Site, Store, StoreRefusal, Strength, Turn,
 };
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn insert_against(take_in: impl Fn(&TestStore, &AtomicU64) + Sync + Send + 'stat
 }
 
 fn change_where(store: &TestStore, strength: Strength) {
-    let touches: Touches<Version> = Arc::new(|_: &Page<Version>| true);
+    let touches: PagePredicate<Version> = Arc::new(|_: &Page<Version>| true);
     store.change_where(SITE, &touches, strength, 0);
 }
 

@@ -10,18 +10,18 @@ mod common;
 
 use common::{Made, SITE, depends, has, put, put_made, roomy};
 use page_store::{
-    AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, Site, Store, StoreRefusal,
-    Strength, Touches,
+    AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, PagePredicate, Site, Store,
+    StoreRefusal, Strength,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A predicate: the key contains `part`.
-fn key_has(part: &'static str) -> Touches<Made> {
+fn key_has(part: &'static str) -> PagePredicate<Made> {
     Arc::new(move |page: &Page<Made>| String::from_utf8_lossy(page.key().bytes()).contains(part))
 }
 
-fn drop_where(store: &Store<Made>, touches: &Touches<Made>) -> AppliedChange {
+fn drop_where(store: &Store<Made>, touches: &PagePredicate<Made>) -> AppliedChange {
     store.change_where(SITE, touches, Strength::Drop, 0)
 }
 
@@ -101,7 +101,7 @@ fn too_many_to_be_remembered_refuse_every_older_render() {
 }
 
 /// A predicate that acts once, between two holds of the lock, when it is first evaluated.
-fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> Touches<Made> {
+fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> PagePredicate<Made> {
     let acted = AtomicBool::new(false);
     Arc::new(move |_: &Page<Made>| {
         if !acted.swap(true, Ordering::SeqCst) {
@@ -170,7 +170,7 @@ fn a_render_is_not_evaluated_forever() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     // Each evaluation adds one more predicate.
-    let touches: Touches<Made> = Arc::new(move |_: &Page<Made>| {
+    let touches: PagePredicate<Made> = Arc::new(move |_: &Page<Made>| {
         counted.fetch_add(1, Ordering::SeqCst);
         handle.change_where(SITE, &key_has("/nothing"), Strength::Drop, 0);
         false

@@ -14,7 +14,7 @@ use common::{Made, SITE};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
     AgeStep, Candidates, Change, ChangeTarget, Dependencies, IdleScan, Lease, Limits, NotReplaced,
-    Number, OpenChange, Page, Store, Strength, Touches,
+    Number, OpenChange, Page, PagePredicate, Store, Strength,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -269,7 +269,7 @@ impl Run {
     }
 
     fn change_where(&mut self, part: &'static str, hard: bool) {
-        let touches: Touches<Made> = Arc::new(move |page: &Page<Made>| {
+        let touches: PagePredicate<Made> = Arc::new(move |page: &Page<Made>| {
             String::from_utf8_lossy(page.key().bytes()).contains(part)
         });
         let strength = if hard { Strength::Drop } else { Strength::Mark };

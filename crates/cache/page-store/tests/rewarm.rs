@@ -73,7 +73,7 @@ fn changes_by_predicate_hand_their_pages_over_as_well() {
     let store = store(100, 0);
     put(&store, "/a", 0, Audience::Anybody);
     put(&store, "/b", 0, Audience::Anybody);
-    let touches: page_store::Touches<Content> =
+    let touches: page_store::PagePredicate<Content> =
         Arc::new(|page: &Page<Content>| page.key().bytes() == b"/a");
     store.change_where(SITE, &touches, Strength::Drop, 0);
     assert_eq!(taken(&store), ["/a"]);

@@ -7,8 +7,8 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, ChangeTarget, Keys, Limits, Name, Page, Payload, REPORTED_PAGES_MAX, ReportedPage,
-    Store, Strength, Touches,
+    Change, ChangeTarget, Keys, Limits, Name, Page, PagePredicate, Payload, REPORTED_PAGES_MAX,
+    ReportedPage, Store, Strength,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ fn open_changes_and_changes_by_predicate_are_reported_too() {
     for url in ["/a", "/b", "/c"] {
         put(&store, url, &["news"]);
     }
-    let touches: Touches<Content> = Arc::new(|page| page.key().bytes() == b"/b");
+    let touches: PagePredicate<Content> = Arc::new(|page| page.key().bytes() == b"/b");
     let mut all = Said::new();
     let mut tell = |told: ReportedPage<'_, Content>| all.push(said(&told));
     store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);

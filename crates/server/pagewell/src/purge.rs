@@ -24,7 +24,7 @@ use crate::why::shown::cut;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use page_store::{ChangeTarget as Changed, Keys, Page, Strength, Touches};
+use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Described, Purge, Scope, Selected, Taken, Unread};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -339,7 +339,7 @@ fn search(
         let content_type = page.field(&header::CONTENT_TYPE);
         conditions.hold(&Described { host, aliases, url, content_type })
     };
-    let touches: Touches<StoredPage> = Arc::new(touches);
+    let touches: PagePredicate<StoredPage> = Arc::new(touches);
     let applied = site.change_where(&touches, strength, by.clone());
     let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
     Done { number, dropped, marked }

@@ -32,7 +32,7 @@ use crate::why::{Cause, Telling, Why};
 use http_cache::StoredFacts;
 use page_store::{
     AppliedChange, Change, ChangeTarget, Dependencies, FillLimits, Fills, Keys, Number, OpenChange,
-    ReportedPage, Store, Strength, Touches,
+    PagePredicate, ReportedPage, Store, Strength,
 };
 use site_rules::Load;
 use std::borrow::Cow;
@@ -383,7 +383,7 @@ impl Site {
     /// All pages are looked at: on a thread that may be held up. Lookups are not.
     pub fn change_where(
         &self,
-        touches: &Touches<StoredPage>,
+        touches: &PagePredicate<StoredPage>,
         strength: Strength,
         by: Cause,
     ) -> AppliedChange {

@@ -6,7 +6,7 @@
 
 use page_store::{
     Change, ChangeTarget, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number,
-    OpenChange, Page, Payload, Site, Store, Strength, Touches, Turn,
+    OpenChange, Page, PagePredicate, Payload, Site, Store, Strength, Turn,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -483,7 +483,7 @@ impl Actor for Writer {
             Event::Change(strength) => {
                 match self.way {
                     Way::Predicate => {
-                        let touches: Touches<Content> = Arc::new(|_: &Page<Content>| true);
+                        let touches: PagePredicate<Content> = Arc::new(|_: &Page<Content>| true);
                         world.store.change_where(SITE, &touches, *strength, 0)
                     }
                     _ => world.store.change(&change, *strength),
