@@ -67,5 +67,5 @@ pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, RemoveOutcome, Store};
 pub use supersede::SupersedeOutcome;
 pub use sync::POISONED;
-pub use told::{Name, REPORTED_PAGES_MAX, ReportedPage};
+pub use told::{DependencyName, REPORTED_PAGES_MAX, ReportedPage};
 pub use unused::{AgeStep, IdleScan};

@@ -22,7 +22,7 @@ pub const REPORTED_PAGES_MAX: usize = 4_096;
 
 /// The hash of a name that a page can depend on, for comparison with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Name(pub(crate) Id);
+pub struct DependencyName(pub(crate) Id);
 
 /// A page that a change has just affected.
 #[derive(Debug)]
@@ -32,15 +32,15 @@ pub struct ReportedPage<'t, P> {
     /// The number of the change.
     pub number: Number,
     /// The name through which the change affected the page; `None` for a change by predicate.
-    pub name: Option<Name>,
+    pub name: Option<DependencyName>,
 }
 
 impl<P: Payload> Store<P> {
     /// The names that a change of `target` affects.
-    pub fn names(&self, site: Site, target: &ChangeTarget<'_>) -> Vec<Name> {
+    pub fn names(&self, site: Site, target: &ChangeTarget<'_>) -> Vec<DependencyName> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
-        ids.into_iter().map(Name).collect()
+        ids.into_iter().map(DependencyName).collect()
     }
 
     /// [`change_at`](Self::change_at) for pages with these keys, with an observer of the affected pages. A
@@ -87,7 +87,7 @@ type Tell<'t, P> = &'t mut dyn FnMut(ReportedPage<'_, P>);
 /// The affected pages that are to be reported, and the observer.
 pub(crate) struct Teller<'t, P> {
     tell: Option<Tell<'t, P>>,
-    waiting: Vec<(Page<P>, Option<Name>)>,
+    waiting: Vec<(Page<P>, Option<DependencyName>)>,
     left: usize,
 }
 
@@ -105,7 +105,7 @@ impl<'t, P> Teller<'t, P> {
     pub(crate) fn note(&mut self, page: &Page<P>, name: Option<Id>) {
         if self.left > 0 {
             self.left -= 1;
-            self.waiting.push((page.clone(), name.map(Name)));
+            self.waiting.push((page.clone(), name.map(DependencyName)));
         }
     }
 

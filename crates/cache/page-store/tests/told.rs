@@ -7,8 +7,8 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, ChangeTarget, Keys, Limits, Name, Page, PagePredicate, Payload, REPORTED_PAGES_MAX,
-    ReportedPage, Store, Strength,
+    Change, ChangeTarget, DependencyName, Keys, Limits, Page, PagePredicate, Payload,
+    REPORTED_PAGES_MAX, ReportedPage, Store, Strength,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Page<Content> {
 }
 
 /// The observed pages of a change: key, number of the change, name.
-type Said = Vec<(String, u64, Option<Name>)>;
+type Said = Vec<(String, u64, Option<DependencyName>)>;
 
-fn said(told: &ReportedPage<'_, Content>) -> (String, u64, Option<Name>) {
+fn said(told: &ReportedPage<'_, Content>) -> (String, u64, Option<DependencyName>) {
     let key = String::from_utf8_lossy(told.page.key().bytes()).into_owned();
     (key, told.number.get(), told.name)
 }
@@ -60,7 +60,7 @@ fn change(store: &Store<Content>, targets: &[ChangeTarget<'_>], strength: Streng
     all
 }
 
-fn keys(said: &[(String, u64, Option<Name>)]) -> Vec<&str> {
+fn keys(said: &[(String, u64, Option<DependencyName>)]) -> Vec<&str> {
     said.iter().map(|(key, ..)| &**key).collect()
 }
 

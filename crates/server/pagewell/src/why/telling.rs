@@ -8,7 +8,9 @@ use super::changes::{Change, Named};
 use super::memory::LastDrop;
 use super::{Cause, Why, shown};
 use crate::page::StoredPage;
-use page_store::{AppliedChange, ChangeTarget, Name, ReportedPage, Site, Store, Strength};
+use page_store::{
+    AppliedChange, ChangeTarget, DependencyName, ReportedPage, Site, Store, Strength,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ pub struct Telling<'a> {
     strength: Strength,
     at_ms: u64,
     /// The targets by the names that the store has for them, once a page was touched.
-    known: Option<HashMap<Name, usize>>,
+    known: Option<HashMap<DependencyName, usize>>,
     /// Their texts, once they are needed.
     named: HashMap<usize, Arc<Named>>,
     pages: usize,
@@ -84,7 +86,12 @@ impl<'a> Telling<'a> {
         self.why.lock().changes.add(Arc::new(change));
     }
 
-    fn name(&mut self, store: &Store<StoredPage>, site: Site, name: Name) -> Option<Arc<Named>> {
+    fn name(
+        &mut self,
+        store: &Store<StoredPage>,
+        site: Site,
+        name: DependencyName,
+    ) -> Option<Arc<Named>> {
         let targets = self.targets;
         let known = self.known.get_or_insert_with(|| {
             let names = |(at, target): (usize, &ChangeTarget<'_>)| {
