@@ -105,22 +105,22 @@ pub(crate) fn page_bytes<P>(bytes: usize, payload_bytes: usize) -> usize {
 /// A number of heap bytes in three bytes, rounded up: to 16 bytes below 128 MiB, to 4 KiB above. At most 32
 /// GiB.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Roughly([u8; 3]);
+pub(crate) struct ApproxBytes([u8; 3]);
 
-impl Roughly {
+impl ApproxBytes {
     const FINE: usize = 16;
     const COARSE: usize = 4 << 10;
     /// The bit that marks a value in coarse steps.
     const IS_COARSE: u32 = 1 << 23;
 
-    pub(crate) fn of(bytes: usize) -> Roughly {
+    pub(crate) fn of(bytes: usize) -> ApproxBytes {
         let fine = u32::try_from(bytes.div_ceil(Self::FINE)).ok();
         let steps = fine.filter(|steps| *steps < Self::IS_COARSE).unwrap_or_else(|| {
             let coarse = u32::try_from(bytes.div_ceil(Self::COARSE)).unwrap_or(u32::MAX);
             coarse.min(Self::IS_COARSE - 1) | Self::IS_COARSE
         });
         let [_, high, middle, low] = steps.to_be_bytes();
-        Roughly([high, middle, low])
+        ApproxBytes([high, middle, low])
     }
 
     pub(crate) fn bytes(self) -> usize {
@@ -146,11 +146,11 @@ pub(crate) fn table_bytes(capacity: usize, entry_bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Roughly;
+    use super::ApproxBytes;
 
     #[test]
     fn bytes_are_rounded_up_and_never_down() {
-        let round = |bytes| Roughly::of(bytes).bytes();
+        let round = |bytes| ApproxBytes::of(bytes).bytes();
         assert_eq!([0, 1, 16, 17, 65_536].map(round), [0, 16, 16, 32, 65_536]);
         assert_eq!(round((128 << 20) - 16), (128 << 20) - 16);
         assert_eq!([128 << 20, (128 << 20) + 1].map(round), [128 << 20, (128 << 20) + 4096]);

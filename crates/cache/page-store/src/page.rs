@@ -4,7 +4,7 @@
 //! never changes, except for its mark (soft invalidation) and its use counts. A freshened or validated
 //! response is a new page in the same place. The store returns candidates; `http-cache` selects among them.
 
-use crate::budget::{self, Roughly};
+use crate::budget::{self, ApproxBytes};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
 use crate::unused::{AgeStep, UNUSED};
@@ -112,7 +112,7 @@ struct PageHeader<P> {
     lease: Early,
     payload: P,
     /// The heap bytes that the payload owns.
-    owns: Roughly,
+    owns: ApproxBytes,
     /// The page's place in the index; written under the index lock only.
     slot: AtomicU32,
     /// The use count for the eviction, 0 to 3, and the age, 0 to [`UNUSED`].
@@ -153,7 +153,7 @@ impl<P: Payload> Page<P> {
             variant,
             hash: key.hash,
             lease: Early::of(lease),
-            owns: Roughly::of(new.payload.bytes()),
+            owns: ApproxBytes::of(new.payload.bytes()),
             payload: new.payload,
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
