@@ -109,7 +109,7 @@ struct PageHeader<P> {
     key_bytes: u32,
     variant: u32,
     hash: u64,
-    lease: Early,
+    lease: PackedLease,
     payload: P,
     /// The heap bytes that the payload owns.
     owns: ApproxBytes,
@@ -128,12 +128,12 @@ struct PageHeader<P> {
 /// second reach after nine thousand years. The page then counts as older than it is, so nothing is stored
 /// wrongly.
 #[derive(Clone, Copy)]
-struct Early([u16; 3]);
+struct PackedLease([u16; 3]);
 
-impl Early {
-    fn of(lease: Number) -> Early {
+impl PackedLease {
+    fn of(lease: Number) -> PackedLease {
         let number = lease.0.min((1 << 48) - 1);
-        Early([(number >> 32) as u16, (number >> 16) as u16, number as u16])
+        PackedLease([(number >> 32) as u16, (number >> 16) as u16, number as u16])
     }
 
     fn number(self) -> Number {
@@ -152,7 +152,7 @@ impl<P: Payload> Page<P> {
             key_bytes: u32::try_from(key.bytes.len()).expect("a key is shorter than 4 GiB"),
             variant,
             hash: key.hash,
-            lease: Early::of(lease),
+            lease: PackedLease::of(lease),
             owns: ApproxBytes::of(new.payload.bytes()),
             payload: new.payload,
             slot: AtomicU32::new(NOWHERE),
@@ -421,8 +421,8 @@ mod tests {
     #[test]
     fn a_number_that_has_no_place_is_an_earlier_one() {
         for number in [0, 1, 65_536, 0x1234_5678_9abc, (1 << 48) - 1] {
-            assert_eq!(Early::of(Number(number)).number(), Number(number));
+            assert_eq!(PackedLease::of(Number(number)).number(), Number(number));
         }
-        assert_eq!(Early::of(Number(u64::MAX)).number(), Number((1 << 48) - 1));
+        assert_eq!(PackedLease::of(Number(u64::MAX)).number(), Number((1 << 48) - 1));
     }
 }
