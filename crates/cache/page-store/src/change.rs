@@ -17,7 +17,7 @@ use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
 use crate::page::{Payload, SoftMark};
 use crate::places::Leaving;
-use crate::rewarm::{self, Rewarm, Touched};
+use crate::rewarm::{self, AffectedPage, Rewarm};
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
 use crate::told::Teller;
@@ -160,7 +160,7 @@ pub(crate) struct Sweep<'t, P> {
     strength: Strength,
     now_ms: u64,
     /// The pages of the current batch that are candidates for cache warming.
-    worth: Vec<Touched<P>>,
+    worth: Vec<AffectedPage<P>>,
     teller: Teller<'t, P>,
 }
 

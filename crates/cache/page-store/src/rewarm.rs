@@ -23,7 +23,7 @@ const WORTH_MAX: usize = 5;
 const STAYED: u8 = 2;
 
 /// A page that a change has affected, and its worth.
-pub(crate) type Touched<P> = (Page<P>, u8);
+pub(crate) type AffectedPage<P> = (Page<P>, u8);
 
 /// The part of the budget reserved for each key, in bytes: half of it for the lists, half for the key.
 const KEY_BYTES: usize = 512;
@@ -76,7 +76,7 @@ impl Rewarm {
     }
 
     /// Adds the pages that a change has affected. Not under the index lock, because it calls the payloads.
-    pub(crate) fn add<P: Payload>(&self, touched: &mut Vec<Touched<P>>) {
+    pub(crate) fn add<P: Payload>(&self, touched: &mut Vec<AffectedPage<P>>) {
         for (page, worth) in touched.drain(..) {
             if page.payload().audience() == Audience::Anybody {
                 self.lock().add(&page, worth, self.pages_max);
