@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
 use crate::page::{Payload, SoftMark};
-use crate::places::Leaving;
+use crate::places::RemovedPages;
 use crate::rewarm::{self, AffectedPage, Rewarm};
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
@@ -125,7 +125,7 @@ impl<P: Payload> Store<P> {
         for (id, times) in std::mem::take(&mut index.abandoned) {
             index.settle(id, times);
         }
-        self.shared.finish(index, None, Leaving::new());
+        self.shared.finish(index, None, RemovedPages::new());
         number
     }
 }
@@ -226,7 +226,7 @@ impl<P: Payload> Shared<P> {
         ids: &[Id],
         sweep: &mut Sweep<'_, P>,
     ) {
-        let mut leaving = Leaving::new();
+        let mut leaving = RemovedPages::new();
         let mut looked_at = 0;
         for id in ids {
             let mut position = usize::MAX;
@@ -262,7 +262,7 @@ impl<P: Payload> Shared<P> {
         at: u32,
         name: Option<Id>,
         sweep: &mut Sweep<'_, P>,
-        leaving: &mut Leaving<P>,
+        leaving: &mut RemovedPages<P>,
     ) {
         let place = index.pages.get(at);
         let Some(page) = &place.page else { return };

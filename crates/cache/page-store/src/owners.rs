@@ -8,7 +8,7 @@
 use crate::hash::Id;
 use crate::index::Index;
 use crate::page::Payload;
-use crate::places::Leaving;
+use crate::places::RemovedPages;
 use crate::store::Shared;
 
 impl<P: Payload> Shared<P> {
@@ -17,7 +17,7 @@ impl<P: Payload> Shared<P> {
         &self,
         index: &mut Index<P>,
         owner: Id,
-        leaving: &mut Leaving<P>,
+        leaving: &mut RemovedPages<P>,
     ) {
         while let Some(at) = oldest_over(index, owner) {
             let page = index.take_out(at);

@@ -27,7 +27,7 @@ const BURY_STEP: usize = 16;
 const EDGE_BYTES: usize = size_of::<Edge>() + size_of::<u32>();
 
 /// Pages that leave. They are freed after the lock is released, because freeing large payloads takes time.
-pub(crate) type Leaving<P> = Vec<Page<P>>;
+pub(crate) type RemovedPages<P> = Vec<Page<P>>;
 
 /// The place of a page in the index.
 #[derive(Debug)]
@@ -127,14 +127,19 @@ impl<P> Index<P> {
     }
 
     /// Drops the page at `at` because of a change: it is dead and will be buried.
-    pub(crate) fn drop_changed(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
+    pub(crate) fn drop_changed(
+        &mut self,
+        at: u32,
+        shards: &Shards<P>,
+        leaving: &mut RemovedPages<P>,
+    ) {
         self.queues.remember_worth(self.pages.get(at));
         self.let_die(at, shards, leaving);
         self.counters.dropped += 1;
     }
 
     /// Makes the page at `at` invisible to all lookups: it is dead and will be buried.
-    pub(crate) fn let_die(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
+    pub(crate) fn let_die(&mut self, at: u32, shards: &Shards<P>, leaving: &mut RemovedPages<P>) {
         let page = self.kill(at);
         shards.take(&page);
         leaving.push(page);
@@ -165,7 +170,7 @@ impl<P> Index<P> {
         &mut self,
         shards: &Shards<P>,
         keep: u32,
-        leaving: &mut Leaving<P>,
+        leaving: &mut RemovedPages<P>,
     ) -> TidyOutcome {
         for _ in 0..self.limits.sweep_pages {
             if self.heap_bytes() + shards.heap_bytes() <= self.limits.budget_bytes {

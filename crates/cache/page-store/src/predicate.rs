@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::lease::{self, Number};
 use crate::names::{Site, Strength, everything};
 use crate::page::{Page, Payload};
-use crate::places::Leaving;
+use crate::places::RemovedPages;
 use crate::refused::StoreRefusal;
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
@@ -168,7 +168,7 @@ impl<P: Payload> Shared<P> {
     ) -> AppliedChange {
         let all = everything(site, &self.seeds);
         let mut position = usize::MAX;
-        let (mut batch, mut leaving) = (Vec::new(), Leaving::new());
+        let (mut batch, mut leaving) = (Vec::new(), RemovedPages::new());
         while position > 0 {
             for _ in 0..self.limits.sweep_pages {
                 let Some(at) = next_page(&index, all, &mut position) else {

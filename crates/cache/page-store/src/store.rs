@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
 use crate::page::{Candidates, Key, NOWHERE, Page, PageInput, Payload};
-use crate::places::{Leaving, TidyOutcome};
+use crate::places::{RemovedPages, TidyOutcome};
 use crate::refused::{NotStored, StoreRefusal};
 use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
@@ -133,7 +133,7 @@ impl<P: Payload> Store<P> {
     ) -> Result<Page<P>, NotStored<P>> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let page = Page::new(key, variant, lease.number(), new.into());
-        let mut leaving = Leaving::new();
+        let mut leaving = RemovedPages::new();
         let (mut index, asked) = self.shared.ask_predicates(&page, dependencies.site());
         let outcome =
             asked.and_then(|()| self.shared.admit(&mut index, &page, dependencies, &mut leaving));
@@ -192,7 +192,7 @@ impl<P: Payload> Store<P> {
         let new = Page::new(page.key(), page.variant(), page.lease(), new.into());
         let mut index = self.shared.lock();
         let outcome = self.shared.swap(&mut index, page, &new);
-        let leaving = if outcome.is_ok() { vec![page.clone()] } else { Leaving::new() };
+        let leaving = if outcome.is_ok() { vec![page.clone()] } else { RemovedPages::new() };
         self.shared.finish(index, None, leaving);
         outcome.map(|()| new)
     }
@@ -295,7 +295,7 @@ impl<P: Payload> Shared<P> {
         index: &mut Index<P>,
         page: &Page<P>,
         dependencies: &Dependencies,
-        leaving: &mut Leaving<P>,
+        leaving: &mut RemovedPages<P>,
     ) -> Result<(), StoreRefusal> {
         if let Some(reason) = dependencies.refused() {
             return Err(reason);
@@ -326,7 +326,7 @@ impl<P: Payload> Shared<P> {
         &self,
         index: &mut Index<P>,
         page: &Page<P>,
-    ) -> Result<(Leaving<P>, Queue), StoreRefusal> {
+    ) -> Result<(RemovedPages<P>, Queue), StoreRefusal> {
         let key = page.key();
         let stored = self.shards.same_hash(key.hash);
         let pages = stored.as_slice();
@@ -357,7 +357,7 @@ impl<P: Payload> Shared<P> {
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         newcomer: Option<&Page<P>>,
-        mut leaving: Leaving<P>,
+        mut leaving: RemovedPages<P>,
     ) {
         index.prune();
         index.bury_some();
@@ -424,7 +424,7 @@ impl<P: Payload> Registry for Shared<P> {
             index.settle(*id, 1);
         }
         index.counters.settled += 1;
-        self.finish(index, None, Leaving::new());
+        self.finish(index, None, RemovedPages::new());
         number
     }
 }

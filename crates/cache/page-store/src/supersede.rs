@@ -14,7 +14,7 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{Lease, Number};
 use crate::page::{Key, Page, Payload};
-use crate::places::Leaving;
+use crate::places::RemovedPages;
 use crate::refused::StoreRefusal;
 use crate::shards::Shards;
 use crate::store::{Shared, Store};
@@ -81,12 +81,12 @@ impl<P: Payload> Store<P> {
         if index.restored.is_some() && !places.contains(&None) {
             index.remember(shared.seeds.place(key.hash, None));
         }
-        let mut removed = Leaving::new();
+        let mut removed = RemovedPages::new();
         for page in older.iter().filter(|page| page.key() == key && page.lease() <= lease.number())
         {
             index.remove_superseded(page, &shared.shards, &mut removed);
         }
-        shared.finish(index, None, Leaving::new());
+        shared.finish(index, None, RemovedPages::new());
         SupersedeOutcome { number, removed }
     }
 }
@@ -117,8 +117,12 @@ impl<P> Index<P> {
         self.tags.find(place).map_or(0, |at| self.tags.changed(at).last_change)
     }
 
-    fn remove_superseded(&mut self, page: &Page<P>, shards: &Shards<P>, removed: &mut Leaving<P>)
-    where
+    fn remove_superseded(
+        &mut self,
+        page: &Page<P>,
+        shards: &Shards<P>,
+        removed: &mut RemovedPages<P>,
+    ) where
         P: Payload,
     {
         let place = self.pages.find(page.slot());

@@ -12,7 +12,7 @@
 //! Leases, names and remembered changes are not affected.
 
 use crate::page::{Page, Payload};
-use crate::places::Leaving;
+use crate::places::RemovedPages;
 use crate::store::Store;
 
 /// The age at which a page leaves: no request since the last eight scans and the one before them.
@@ -65,7 +65,7 @@ impl<P: Payload> Store<P> {
     pub fn drop_unused(&self, unused: &[Page<P>]) -> u64 {
         let mut dropped = 0;
         for part in unused.chunks(self.shared.limits.round_pages()) {
-            let mut leaving = Leaving::new();
+            let mut leaving = RemovedPages::new();
             let mut index = self.shared.lock_as_sweeper();
             for page in part.iter().filter(|page| page.age() >= UNUSED) {
                 let place = index.pages.find(page.slot());
