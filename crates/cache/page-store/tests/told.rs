@@ -35,15 +35,15 @@ fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Page<Content> {
 }
 
 /// The observed pages of a change: key, number of the change, name.
-type Said = Vec<(String, u64, Option<DependencyName>)>;
+type Reports = Vec<(String, u64, Option<DependencyName>)>;
 
 fn said(told: &ReportedPage<'_, Content>) -> (String, u64, Option<DependencyName>) {
     let key = String::from_utf8_lossy(told.page.key().bytes()).into_owned();
     (key, told.number.get(), told.name)
 }
 
-fn change(store: &Store<Content>, targets: &[ChangeTarget<'_>], strength: Strength) -> Said {
-    let mut all = Said::new();
+fn change(store: &Store<Content>, targets: &[ChangeTarget<'_>], strength: Strength) -> Reports {
+    let mut all = Reports::new();
     let change = Change { site: SITE, targets };
     let mut tell = |told: ReportedPage<'_, Content>| {
         // No lock is held: a call of the store from here waits for nothing.
@@ -103,7 +103,7 @@ fn open_changes_and_changes_by_predicate_are_reported_too() {
         put(&store, url, &["news"]);
     }
     let touches: PagePredicate<Content> = Arc::new(|page| page.key().bytes() == b"/b");
-    let mut all = Said::new();
+    let mut all = Reports::new();
     let mut tell = |told: ReportedPage<'_, Content>| all.push(said(&told));
     store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);
     let news = Change { site: SITE, targets: &[ChangeTarget::Tag(b"news")] };
