@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Made, drop_all, put_made, roomy, tag};
+use common::{TestPayload, drop_all, put_made, roomy, tag};
 use page_store::{Lease, Store};
 
 /// The time at which the newer render looks up the older one.
@@ -33,7 +33,7 @@ type Left = [usize; 4];
 const STEPS: Left = [3, 4, 2, 2];
 
 struct Story {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     truth: Truth,
     leases: [Option<Lease>; 2],
     read: [u64; 2],
@@ -59,7 +59,7 @@ impl Story {
             _ => &["a", "b"],
         };
         let lease = self.leases[render].take().expect("taken before");
-        let made = Made { from: a * 10 + b, bytes: 10 };
+        let made = TestPayload { from: a * 10 + b, bytes: 10 };
         // A refusal is an acceptable outcome.
         let _ = put_made(&self.store, "/part", 0, tags, &lease, made);
     }

@@ -12,16 +12,16 @@ mod evict {
     use page_store::{Limits, Store};
 
     /// A store for about `pages` pages of 2 KB.
-    fn store_for(pages: usize) -> Store<Made> {
+    fn store_for(pages: usize) -> Store<TestPayload> {
         Store::with_seed(Limits::new(pages * 3_000 + 100_000), 1)
     }
 
-    fn add(store: &Store<Made>, url: &str, bytes: usize) {
-        put_made(store, url, 0, &["t"], &store.lease(), Made { from: 0, bytes })
+    fn add(store: &Store<TestPayload>, url: &str, bytes: usize) {
+        put_made(store, url, 0, &["t"], &store.lease(), TestPayload { from: 0, bytes })
             .expect("nothing changed");
     }
 
-    fn in_budget(store: &Store<Made>) {
+    fn in_budget(store: &Store<TestPayload>) {
         let held = store.stats().bytes.total();
         assert!(held <= store.limits().budget_bytes, "{held} bytes held");
     }
@@ -109,7 +109,7 @@ mod evict {
     fn a_large_page_displaces_as_much_as_it_takes() {
         let limits =
             Limits { page_bytes_max: usize::MAX, sweep_pages: 7, ..Limits::new(2_000_000) };
-        let store = Store::<Made>::with_seed(limits, 1);
+        let store = Store::<TestPayload>::with_seed(limits, 1);
         for n in 0..700 {
             add(&store, &format!("/{n}"), 2_000);
         }

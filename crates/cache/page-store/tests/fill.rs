@@ -15,7 +15,7 @@ mod fill {
     };
 
     struct Table {
-        store: Store<Made>,
+        store: Store<TestPayload>,
         fills: Fills<&'static str>,
     }
 

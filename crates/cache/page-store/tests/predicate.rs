@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Made, SITE, depends, has, put, put_made, roomy};
+use common::{SITE, TestPayload, depends, has, put, put_made, roomy};
 use page_store::{
     AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, PagePredicate, Site, Store,
     StoreRefusal, Strength,
@@ -17,15 +17,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A predicate: the key contains `part`.
-fn key_has(part: &'static str) -> PagePredicate<Made> {
-    Arc::new(move |page: &Page<Made>| String::from_utf8_lossy(page.key().bytes()).contains(part))
+fn key_has(part: &'static str) -> PagePredicate<TestPayload> {
+    Arc::new(move |page: &Page<TestPayload>| {
+        String::from_utf8_lossy(page.key().bytes()).contains(part)
+    })
 }
 
-fn drop_where(store: &Store<Made>, touches: &PagePredicate<Made>) -> AppliedChange {
+fn drop_where(store: &Store<TestPayload>, touches: &PagePredicate<TestPayload>) -> AppliedChange {
     store.change_where(SITE, touches, Strength::Drop, 0)
 }
 
-fn small_batches() -> Store<Made> {
+fn small_batches() -> Store<TestPayload> {
     Store::with_seed(Limits { sweep_pages: 2, ..Limits::new(1 << 30) }, 1)
 }
 
@@ -101,9 +103,9 @@ fn too_many_to_be_remembered_refuse_every_older_render() {
 }
 
 /// A predicate that acts once, between two holds of the lock, when it is first evaluated.
-fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> PagePredicate<Made> {
+fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> PagePredicate<TestPayload> {
     let acted = AtomicBool::new(false);
-    Arc::new(move |_: &Page<Made>| {
+    Arc::new(move |_: &Page<TestPayload>| {
         if !acted.swap(true, Ordering::SeqCst) {
             act();
         }
@@ -120,7 +122,7 @@ fn a_page_in_another_form_is_still_found() {
         let handle = store.clone();
         let replace = move || {
             for page in &pages {
-                handle.replace_payload(page, Made { from: 0, bytes: 7 }).unwrap();
+                handle.replace_payload(page, TestPayload { from: 0, bytes: 7 }).unwrap();
             }
         };
         let applied = store.change_where(SITE, &acting(replace, true), strength, 0);
@@ -138,7 +140,8 @@ fn a_newer_render_in_its_place_is_left_alone() {
     put(&store, "/1", &[], &store.lease()).unwrap();
     let handle = store.clone();
     let renew = move || {
-        put_made(&handle, "/1", 0, &[], &handle.lease(), Made { from: 1, bytes: 0 }).unwrap();
+        put_made(&handle, "/1", 0, &[], &handle.lease(), TestPayload { from: 1, bytes: 0 })
+            .unwrap();
     };
     assert_eq!(drop_where(&store, &acting(renew, true)).dropped, 0);
     assert_eq!(store.candidates(store.key(b"/1")).as_slice()[0].payload().from, 1);
@@ -170,7 +173,7 @@ fn a_render_is_not_evaluated_forever() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     // Each evaluation adds one more predicate.
-    let touches: PagePredicate<Made> = Arc::new(move |_: &Page<Made>| {
+    let touches: PagePredicate<TestPayload> = Arc::new(move |_: &Page<TestPayload>| {
         counted.fetch_add(1, Ordering::SeqCst);
         handle.change_where(SITE, &key_has("/nothing"), Strength::Drop, 0);
         false

@@ -10,7 +10,7 @@ mod common;
 #[path = "random/oracle.rs"]
 mod oracle;
 
-use common::{Made, SITE};
+use common::{SITE, TestPayload};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
     AgeStep, Candidates, Change, ChangeTarget, Dependencies, IdleScan, Lease, Limits, NotReplaced,
@@ -166,7 +166,7 @@ enum Exactness {
 }
 
 struct Run {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     oracle: Oracle,
     exactness: Exactness,
     leases: [Option<Lease>; PLACES],
@@ -227,7 +227,7 @@ impl Run {
 
     fn insert(&mut self, lease: usize, variant: u32, made_from: &MadeFrom, bytes: usize) {
         let Some(lease) = &self.leases[lease] else { return };
-        let made = Made { from: self.oracle.renders(), bytes };
+        let made = TestPayload { from: self.oracle.renders(), bytes };
         let key = self.store.key(made_from.url.as_bytes());
         let dependencies = self.depends(made_from);
         let stored = self.store.insert(key, variant, &dependencies, lease, made.clone());
@@ -269,7 +269,7 @@ impl Run {
     }
 
     fn change_where(&mut self, part: &'static str, hard: bool) {
-        let touches: PagePredicate<Made> = Arc::new(move |page: &Page<Made>| {
+        let touches: PagePredicate<TestPayload> = Arc::new(move |page: &Page<TestPayload>| {
             String::from_utf8_lossy(page.key().bytes()).contains(part)
         });
         let strength = if hard { Strength::Drop } else { Strength::Mark };
@@ -292,7 +292,7 @@ impl Run {
         self.opened[at] = Some((opened, of_oracle));
     }
 
-    fn ask(&mut self, url: usize) -> Candidates<Made> {
+    fn ask(&mut self, url: usize) -> Candidates<TestPayload> {
         self.oracle.asked(URLS[url]);
         self.store.candidates(self.store.key(URLS[url].as_bytes()))
     }
@@ -326,8 +326,8 @@ impl Run {
         let Some(lease) = &self.leases[lease] else { return };
         let key = self.store.key(url.as_bytes());
         let found = self.store.peek(key);
-        let is_chosen = |(at, _): &(usize, &Page<Made>)| bits >> (at % 8) & 1 == 1;
-        let older: Vec<Page<Made>> =
+        let is_chosen = |(at, _): &(usize, &Page<TestPayload>)| bits >> (at % 8) & 1 == 1;
+        let older: Vec<Page<TestPayload>> =
             found.iter().enumerate().filter(is_chosen).map(|(_, page)| page.clone()).collect();
         let mut variants: Vec<u32> = older.iter().map(|page| page.variant()).collect();
         variants.push(variant);
@@ -347,7 +347,7 @@ impl Run {
     fn replace(&mut self, url: usize, bytes: usize) {
         let candidates = self.store.peek(self.store.key(URLS[url].as_bytes()));
         for page in candidates.iter() {
-            let made = Made { from: page.payload().from, bytes };
+            let made = TestPayload { from: page.payload().from, bytes };
             match self.store.replace_payload(page, made) {
                 Ok(new) => {
                     assert!(!page.is_marked(), "a mark is lost");
@@ -406,7 +406,7 @@ impl Run {
 }
 
 /// Variant, render, lease, mark.
-fn described(page: &Page<Made>) -> (u64, u64, u64, bool) {
+fn described(page: &Page<TestPayload>) -> (u64, u64, u64, bool) {
     (page.variant().into(), page.payload().from, page.lease().get(), page.is_marked())
 }
 

@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
+use common::{SITE, TestPayload, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
     Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, RestoreSession, Stay, Store,
     StoreRefusal, Strength, Walk, Worth,
@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 
 const NEW: Worth = Worth { uses: 0, stay: Stay::Untried };
 
-fn made(from: u64) -> Made {
-    Made { from, bytes: 100 }
+fn made(from: u64) -> TestPayload {
+    TestPayload { from, bytes: 100 }
 }
 
 fn restore(
-    restoring: &RestoreSession<Made>,
-    store: &Store<Made>,
+    restoring: &RestoreSession<TestPayload>,
+    store: &Store<TestPayload>,
     url: &str,
     tags: &[&str],
 ) -> Result<(), NotRestored> {
@@ -33,7 +33,7 @@ fn restore(
     restoring.restore(store.key(url.as_bytes()), 0, &made_from, made(0), NEW, None)
 }
 
-fn open_all(store: &Store<Made>) -> OpenChange {
+fn open_all(store: &Store<TestPayload>) -> OpenChange {
     store.open(&Change { site: SITE, targets: &[ChangeTarget::Everything] }, Strength::Drop)
 }
 
@@ -185,11 +185,11 @@ impl World {
 }
 
 /// The right to restore, and the pages that are left.
-type Restored = (RestoreSession<Made>, VecDeque<(usize, u64)>);
+type Restored = (RestoreSession<TestPayload>, VecDeque<(usize, u64)>);
 
 /// A process.
 struct Life {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     /// Running renders: URL, version read, lease.
     renders: Vec<(usize, u64, Lease)>,
     /// Open changes from the stream, each with its position in the log.

@@ -17,7 +17,7 @@ mod store {
     #[test]
     fn handles_can_be_sent_and_shared() {
         fn check<T: Send + Sync>() {}
-        check::<Store<Made>>();
+        check::<Store<TestPayload>>();
         check::<page_store::Lease>();
         check::<page_store::OpenChange>();
         check::<page_store::Dependencies>();
@@ -197,7 +197,7 @@ mod store {
         #[test]
         fn too_many_open_names_open_the_whole_site() {
             let store =
-                Store::<Made>::with_seed(Limits { opens_max: 1, ..Limits::new(1 << 20) }, 1);
+                Store::<TestPayload>::with_seed(Limits { opens_max: 1, ..Limits::new(1 << 20) }, 1);
             let one = store.open(&Change { site: SITE, targets: &[tag("a")] }, Strength::Drop);
             let two = store.open(&Change { site: SITE, targets: &[tag("b")] }, Strength::Drop);
             let lease = store.lease();
@@ -215,7 +215,7 @@ mod store {
         #[test]
         fn when_too_many_changes_are_remembered_old_leases_are_refused() {
             let limits = Limits { changes_remembered_max: 2, ..Limits::new(1 << 20) };
-            let store = Store::<Made>::with_seed(limits, 1);
+            let store = Store::<TestPayload>::with_seed(limits, 1);
             let lease = store.lease();
             drop_all(&store, tag("a"));
             drop_all(&store, tag("b"));
@@ -295,10 +295,12 @@ mod store {
 
     #[test]
     fn variants_live_side_by_side_and_replace_their_like() {
-        let store = Store::<Made>::with_seed(Limits { variants_max: 3, ..Limits::new(1 << 20) }, 1);
+        let store =
+            Store::<TestPayload>::with_seed(Limits { variants_max: 3, ..Limits::new(1 << 20) }, 1);
         let lease = store.lease();
         let add = |variant, from| {
-            put_made(&store, "/a", variant, &["t"], &lease, Made { from, bytes: 10 }).unwrap();
+            put_made(&store, "/a", variant, &["t"], &lease, TestPayload { from, bytes: 10 })
+                .unwrap();
             store.validate();
             let found = store.candidates(store.key(b"/a"));
             found.iter().map(|page| (page.variant(), page.payload().from)).collect::<Vec<_>>()
@@ -326,7 +328,7 @@ mod store {
     #[test]
     fn limits_refuse_by_name() {
         let limits = Limits { tags_max: 2, tag_bytes_max: 4, ..Limits::new(1 << 20) };
-        let store = Store::<Made>::with_seed(limits, 1);
+        let store = Store::<TestPayload>::with_seed(limits, 1);
         let lease = store.lease();
         put(&store, "/a", &["1", "2", "2", "1"], &lease).unwrap();
         assert_eq!(
@@ -336,11 +338,11 @@ mod store {
         assert_eq!(put(&store, "/b", &["12345"], &lease).unwrap_err(), StoreRefusal::TagTooLong);
         let mut cut = depends(&store, "/b", &["1"]);
         let refused =
-            store.insert(store.key(b"/b"), 0, cut.cut(), &lease, Made { from: 3, bytes: 1 });
+            store.insert(store.key(b"/b"), 0, cut.cut(), &lease, TestPayload { from: 3, bytes: 1 });
         let refused = refused.unwrap_err();
         assert_eq!(refused.reason, StoreRefusal::TooManyTags);
         assert_eq!(refused.page.payload().from, 3);
-        let large = put_made(&store, "/b", 0, &[], &lease, Made { from: 0, bytes: 1 << 19 });
+        let large = put_made(&store, "/b", 0, &[], &lease, TestPayload { from: 0, bytes: 1 << 19 });
         assert_eq!(large.unwrap_err().reason, StoreRefusal::TooLarge);
         assert_eq!(
             StoreRefusal::ALL.map(|reason| store.stats().refused(reason)).iter().sum::<u64>(),
@@ -398,7 +400,8 @@ mod store {
 
     #[test]
     fn a_drop_in_many_batches_drops_everything() {
-        let store = Store::<Made>::with_seed(Limits { sweep_pages: 3, ..Limits::new(1 << 24) }, 1);
+        let store =
+            Store::<TestPayload>::with_seed(Limits { sweep_pages: 3, ..Limits::new(1 << 24) }, 1);
         let lease = store.lease();
         for n in 0..100 {
             let tags: &[&str] = if n % 2 == 0 { &["even", "all"] } else { &["all"] };

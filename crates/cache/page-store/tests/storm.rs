@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{Made, depends, drop_all, put_made, roomy, tag};
+use common::{TestPayload, depends, drop_all, put_made, roomy, tag};
 use page_store::{FillLimits, Fills, Leader, Store, Turn};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex};
@@ -39,7 +39,7 @@ impl Waiter {
 }
 
 struct Site {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     fills: Fills<Waiter>,
     truth: AtomicU64,
     /// The version after the last acknowledged change.
@@ -57,7 +57,7 @@ impl Site {
         let from = self.truth.load(SeqCst);
         // Long enough for changes and other requests in between.
         (0..20).for_each(|_| thread::yield_now());
-        let made = Made { from, bytes: 10 };
+        let made = TestPayload { from, bytes: 10 };
         let _ = put_made(&self.store, "/a", 0, &["t"], leader.lease(), made);
         self.running.fetch_sub(1, SeqCst);
         leader.waiter().tell(from);

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{Made, SITE, count, depends, has, put, put_made, roomy};
+use common::{SITE, TestPayload, count, depends, has, put, put_made, roomy};
 use page_store::{Stay, StoreRefusal, Worth};
 
-const MADE: Made = Made { from: 0, bytes: 100 };
+const MADE: TestPayload = TestPayload { from: 0, bytes: 100 };
 
 #[test]
 fn the_older_page_goes_and_other_variants_stay() {

@@ -7,14 +7,14 @@
 
 mod common;
 
-use common::{Made, SITE, depends, drop_all, has, put, roomy, tag};
+use common::{SITE, TestPayload, depends, drop_all, has, put, roomy, tag};
 use page_store::{
     Change, ChangeTarget, Dependencies, Lease, Limits, Site, SoftMark, Store, StoreRefusal,
     Strength,
 };
 
 /// Stores pages at all `urls` and returns which of them are left after a change of `target`.
-fn left(store: &Store<Made>, urls: &[&str], target: ChangeTarget<'_>) -> Vec<u8> {
+fn left(store: &Store<TestPayload>, urls: &[&str], target: ChangeTarget<'_>) -> Vec<u8> {
     for url in urls {
         put(store, url, &[], &store.lease()).expect("nothing changed");
     }
@@ -79,7 +79,7 @@ fn a_render_from_before_a_prefix_is_refused() {
 
 /// The dependencies of a page of `owner`.
 fn private(
-    store: &Store<Made>,
+    store: &Store<TestPayload>,
     url: &str,
     owner: &str,
     public: &[&str],
@@ -94,14 +94,14 @@ fn private(
 }
 
 fn put_private(
-    store: &Store<Made>,
+    store: &Store<TestPayload>,
     url: &str,
     owner: &str,
     dependencies: &Dependencies,
     lease: &Lease,
 ) -> Result<(), StoreRefusal> {
     let key = format!("{url} {owner}");
-    let made = Made { from: 0, bytes: 100 };
+    let made = TestPayload { from: 0, bytes: 100 };
     let stored = store.insert(store.key(key.as_bytes()), 0, dependencies, lease, made);
     stored.map(|_| ()).map_err(|refused| refused.reason)
 }
@@ -214,12 +214,12 @@ fn dropped_pages_leave_room_for_the_owner() {
     }
 }
 
-fn mark_at(store: &Store<Made>, target: ChangeTarget<'_>, now_ms: u64) -> u64 {
+fn mark_at(store: &Store<TestPayload>, target: ChangeTarget<'_>, now_ms: u64) -> u64 {
     let change = Change { site: SITE, targets: &[target] };
     store.change_at(&change, Strength::Mark, now_ms).marked
 }
 
-fn marked(store: &Store<Made>, url: &str) -> Option<SoftMark> {
+fn marked(store: &Store<TestPayload>, url: &str) -> Option<SoftMark> {
     store.candidates(store.key(url.as_bytes())).iter().next()?.marked()
 }
 

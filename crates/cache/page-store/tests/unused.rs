@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use page_store::{AgeStep, IdleScan, Limits, Page, RemoveOutcome, Store, Worth};
 
-fn round(store: &Store<Made>, older: AgeStep) -> Vec<Page<Made>> {
+fn round(store: &Store<TestPayload>, older: AgeStep) -> Vec<Page<TestPayload>> {
     let mut round = IdleScan::new(older);
     let mut unused = Vec::new();
     while !round.is_over() {
@@ -19,13 +19,13 @@ fn round(store: &Store<Made>, older: AgeStep) -> Vec<Page<Made>> {
 }
 
 /// A scan as the server runs it; returns the number of pages removed.
-fn go_round(store: &Store<Made>) -> u64 {
+fn go_round(store: &Store<TestPayload>) -> u64 {
     let dropped = store.drop_unused(&round(store, AgeStep::By(1)));
     store.validate();
     dropped
 }
 
-fn is_there(store: &Store<Made>, url: &str) -> bool {
+fn is_there(store: &Store<TestPayload>, url: &str) -> bool {
     !store.peek(store.key(url.as_bytes())).as_slice().is_empty()
 }
 
@@ -67,7 +67,7 @@ fn a_replaced_payload_keeps_the_age() {
     for _ in 0..8 {
         go_round(&store);
     }
-    let page = store.replace_payload(&page, Made { from: 0, bytes: 50 }).unwrap();
+    let page = store.replace_payload(&page, TestPayload { from: 0, bytes: 50 }).unwrap();
     assert_eq!(go_round(&store), 1);
     assert!(!page.is_stored());
 }
@@ -77,7 +77,7 @@ fn variants_stay_with_the_key_that_is_requested() {
     let store = roomy();
     let lease = store.lease();
     for variant in 0..3 {
-        put_made(&store, "/a", variant, &[], &lease, Made { from: 0, bytes: 9 }).unwrap();
+        put_made(&store, "/a", variant, &[], &lease, TestPayload { from: 0, bytes: 9 }).unwrap();
     }
     for _ in 0..20 {
         assert_eq!(count(&store, "/a"), 3);
@@ -128,10 +128,11 @@ fn a_late_scan_stands_for_the_missed_ones() {
 
 #[test]
 fn eviction_leaves_the_age_as_it_is() {
-    let store = Store::<Made>::with_seed(Limits { sweep_pages: 4, ..Limits::new(200_000) }, 1);
+    let store =
+        Store::<TestPayload>::with_seed(Limits { sweep_pages: 4, ..Limits::new(200_000) }, 1);
     let lease = store.lease();
     let store_at = |url: &str| {
-        put_made(&store, url, 0, &[], &lease, Made { from: 0, bytes: 2_000 }).unwrap();
+        put_made(&store, url, 0, &[], &lease, TestPayload { from: 0, bytes: 2_000 }).unwrap();
     };
     store_at("/hot");
     assert!((0..3).all(|_| has(&store, "/hot")));
@@ -154,7 +155,7 @@ fn a_restored_page_has_age_zero() {
     let store = roomy();
     let restoring = store.restoring(SITE);
     let worth = Worth { uses: 3, stay: page_store::Stay::Proven };
-    let made = Made { from: 0, bytes: 10 };
+    let made = TestPayload { from: 0, bytes: 10 };
     restoring.restore(store.key(b"/a"), 0, &depends(&store, "/a", &[]), made, worth, None).unwrap();
     drop(restoring);
     for _ in 0..8 {
@@ -166,7 +167,7 @@ fn a_restored_page_has_age_zero() {
 #[test]
 fn a_scan_visits_every_page_once() {
     let limits = Limits { sweep_pages: 6, ..Limits::new(1 << 26) };
-    let store = Store::<Made>::with_seed(limits, 1);
+    let store = Store::<TestPayload>::with_seed(limits, 1);
     let lease = store.lease();
     for n in 0..1_000 {
         put(&store, &format!("/{n}"), &[], &lease).unwrap();

@@ -3,16 +3,16 @@
 
 mod common;
 
-use common::{Made, SITE, put, put_made, roomy};
+use common::{SITE, TestPayload, put, put_made, roomy};
 use page_store::{Change, ChangeTarget, Store, Strength};
 
-fn change(store: &Store<Made>, target: ChangeTarget<'_>, strength: Strength) -> u64 {
+fn change(store: &Store<TestPayload>, target: ChangeTarget<'_>, strength: Strength) -> u64 {
     let applied = store.change(&Change { site: SITE, targets: &[target] }, strength);
     store.validate();
     applied.dropped + applied.marked
 }
 
-fn bytes(store: &Store<Made>) -> usize {
+fn bytes(store: &Store<TestPayload>) -> usize {
     store.validate();
     store.stats().bytes.total()
 }
@@ -44,7 +44,7 @@ fn pages_that_share_a_url_are_all_found_by_it_and_the_last_stays_found() {
     let store = roomy();
     let lease = store.lease();
     let page = |variant: u32| {
-        let made = Made { from: variant.into(), bytes: 100 };
+        let made = TestPayload { from: variant.into(), bytes: 100 };
         put_made(&store, "/a", variant, &["t"], &lease, made).expect("nothing changed")
     };
     let first = page(0);
