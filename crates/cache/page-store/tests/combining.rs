@@ -28,9 +28,9 @@ struct Truth {
 
 /// The number of remaining steps: of the older render, the newer render, the change of `a`, the change of
 /// `b`.
-type Left = [usize; 4];
+type RemainingSteps = [usize; 4];
 
-const STEPS: Left = [3, 4, 2, 2];
+const STEPS: RemainingSteps = [3, 4, 2, 2];
 
 struct Story {
     store: Store<TestPayload>,
@@ -96,7 +96,7 @@ impl Story {
 }
 
 /// Tries every order that begins with `done`; returns the number of orders and of those that go wrong.
-fn search(done: &mut Vec<usize>, left: Left, look_up: LookUp) -> (u32, u32) {
+fn search(done: &mut Vec<usize>, left: RemainingSteps, look_up: LookUp) -> (u32, u32) {
     if left == [0; 4] {
         let (mut story, mut taken, mut right) = (Story::new(), [0; 4], true);
         for actor in &*done {
