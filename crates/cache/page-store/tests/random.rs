@@ -30,7 +30,7 @@ const PARTS: [&str; 3] = ["/b", "?x", "no"];
 const PLACES: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum TargetKind {
     Tag(usize),
     Url(usize),
     Path(usize),
@@ -41,7 +41,7 @@ enum What {
     OwnerUrl(usize, usize),
 }
 
-impl What {
+impl TargetKind {
     fn target(self) -> ChangeTarget<'static> {
         match self {
             Self::Tag(at) => ChangeTarget::Tag(TAGS[at].as_bytes()),
@@ -72,9 +72,9 @@ enum Call {
         made_from: MadeFrom,
         bytes: usize,
     },
-    Change(Vec<What>, bool),
+    Change(Vec<TargetKind>, bool),
     ChangeWhere(usize, bool),
-    Open(usize, Vec<What>, bool),
+    Open(usize, Vec<TargetKind>, bool),
     Settle(usize),
     LetGo(usize),
     SettleAbandoned,
@@ -100,16 +100,16 @@ enum Call {
     GrowOlder(u8, usize),
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn what() -> impl Strategy<Value = TargetKind> {
     prop_oneof![
-        6 => (0..TAGS.len()).prop_map(What::Tag),
-        2 => (0..URLS.len()).prop_map(What::Url),
-        2 => (0..URLS.len()).prop_map(What::Path),
-        2 => (0..URLS.len()).prop_map(What::Prefix),
-        1 => Just(What::Everything),
-        1 => (0..OWNERS.len()).prop_map(What::Owner),
-        1 => (0..OWNERS.len(), 0..TAGS.len()).prop_map(|(owner, at)| What::OwnerTag(owner, at)),
-        1 => (0..OWNERS.len(), 0..URLS.len()).prop_map(|(owner, at)| What::OwnerUrl(owner, at)),
+        6 => (0..TAGS.len()).prop_map(TargetKind::Tag),
+        2 => (0..URLS.len()).prop_map(TargetKind::Url),
+        2 => (0..URLS.len()).prop_map(TargetKind::Path),
+        2 => (0..URLS.len()).prop_map(TargetKind::Prefix),
+        1 => Just(TargetKind::Everything),
+        1 => (0..OWNERS.len()).prop_map(TargetKind::Owner),
+        1 => (0..OWNERS.len(), 0..TAGS.len()).prop_map(|(owner, at)| TargetKind::OwnerTag(owner, at)),
+        1 => (0..OWNERS.len(), 0..URLS.len()).prop_map(|(owner, at)| TargetKind::OwnerUrl(owner, at)),
     ]
 }
 
@@ -258,7 +258,7 @@ impl Run {
         depends
     }
 
-    fn change(&mut self, whats: &[What], hard: bool) {
+    fn change(&mut self, whats: &[TargetKind], hard: bool) {
         let targets: Vec<ChangeTarget<'_>> = whats.iter().map(|what| what.target()).collect();
         let strength = if hard { Strength::Drop } else { Strength::Mark };
         let applied = self.store.change(&Change { site: SITE, targets: &targets }, strength);
@@ -280,7 +280,7 @@ impl Run {
         }
     }
 
-    fn open(&mut self, at: usize, whats: &[What], hard: bool) {
+    fn open(&mut self, at: usize, whats: &[TargetKind], hard: bool) {
         if self.opened[at].is_some() {
             return;
         }
