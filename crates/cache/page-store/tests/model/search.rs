@@ -6,7 +6,7 @@
 use crate::actors::{Actor, Limits, World};
 
 /// The result of the search.
-pub struct Found {
+pub struct SearchResult {
     /// The number of schedules run.
     pub interleavings: usize,
     /// The first violation, with the steps that led to it.
@@ -19,21 +19,21 @@ struct Choice {
 }
 
 /// Runs every schedule of the actors.
-pub fn explore(limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) -> Found {
+pub fn explore(limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) -> SearchResult {
     let mut choices: Vec<Choice> = Vec::new();
     let mut interleavings = 0;
     loop {
         let violation = run(World::new(limits), actors(), &mut choices);
         interleavings += 1;
         if violation.is_some() {
-            return Found { interleavings, stale: violation };
+            return SearchResult { interleavings, stale: violation };
         }
         while choices.last().is_some_and(|choice| choice.taken + 1 == choice.of) {
             choices.pop();
         }
         match choices.last_mut() {
             Some(last) => last.taken += 1,
-            None => return Found { interleavings, stale: None },
+            None => return SearchResult { interleavings, stale: None },
         }
     }
 }
