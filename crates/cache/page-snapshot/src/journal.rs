@@ -109,7 +109,7 @@ impl Journal {
 
 /// The contents of a journal.
 #[derive(Debug)]
-pub struct Left {
+pub struct JournalContents {
     /// The names that have changed, sorted and without duplicates.
     pub names: Vec<Name>,
     /// Whether a request that may carry a change was in flight at the end of the journal.
@@ -122,7 +122,7 @@ pub struct Left {
 ///
 /// # Errors
 /// Any difference from what was written, including a truncated end.
-pub fn read_journal(bytes: &[u8], generation: u64) -> Result<Left, Unreadable> {
+pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, Unreadable> {
     let mut rest = Rest(bytes);
     if bytes.len() < PREFIX_BYTES {
         return Err(Unreadable::CutOff);
@@ -158,5 +158,5 @@ pub fn read_journal(bytes: &[u8], generation: u64) -> Result<Left, Unreadable> {
     }
     names.sort_unstable();
     names.dedup();
-    Ok(Left { names, in_hand, journal: Journal { place } })
+    Ok(JournalContents { names, in_hand, journal: Journal { place } })
 }

@@ -6,8 +6,8 @@ mod common;
 use common::{head, read, record, snapshot, usual};
 use http_cache::{Forms, Stored};
 use page_snapshot::{
-    Content, End, FRAME_BYTES, Journal, Left, Name, PREFIX_BYTES, Reader, Unreadable, Writer,
-    Written, read_journal, read_page, write_page,
+    Content, End, FRAME_BYTES, Journal, JournalContents, Name, PREFIX_BYTES, Reader, Unreadable,
+    Writer, Written, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
@@ -159,7 +159,8 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
     }
     bytes.extend(journal.in_hand(true));
     ends.push(bytes.len());
-    let Left { names, in_hand, mut journal } = read_journal(&bytes, 7).expect("it is whole");
+    let JournalContents { names, in_hand, mut journal } =
+        read_journal(&bytes, 7).expect("it is whole");
     assert!(in_hand);
     assert_eq!(names.len(), 5);
     assert!(changes.iter().flatten().all(|name| names.contains(name)));
@@ -176,7 +177,7 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
     bytes.extend(journal.change(&[Name::Tag(b"more".to_vec())]));
     assert!(read_journal(&bytes, 7).expect("it is whole").in_hand);
     bytes.extend(journal.in_hand(false));
-    let Left { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
+    let JournalContents { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
     assert!(!in_hand && names.contains(&Name::Tag(b"more".to_vec())));
     // A change with too many names is written as a change of everything.
     let (mut journal, mut bytes) = Journal::begin(1, 1);

@@ -17,7 +17,7 @@ use super::{Snapshots, page, target};
 use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
-use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
+use page_snapshot::{Head, JournalContents, Name, Piece, Reader, Unreadable, read_journal};
 use page_store::{Change, ChangeTarget, NotRestored, RestoreSession, StoreRefusal, Strength};
 use std::fmt;
 use std::fs::File;
@@ -205,7 +205,7 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open),
     for number in generation..=last {
         let found = snapshots.files.read_journal(number)?;
         let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
-        let Left { names: more, in_hand, journal } = read_journal(&bytes, number)?;
+        let JournalContents { names: more, in_hand, journal } = read_journal(&bytes, number)?;
         names.extend(more);
         was_in_hand = in_hand;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
