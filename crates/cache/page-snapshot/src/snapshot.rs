@@ -73,7 +73,7 @@ pub struct Writer {
 
 /// The result of adding a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// The page was added.
     Yes,
     /// The page was left out, because it does not fit a piece.
@@ -102,7 +102,7 @@ impl Writer {
     }
 
     /// Adds a page.
-    pub fn page(&mut self, page: &Record<'_>) -> Written {
+    pub fn page(&mut self, page: &Record<'_>) -> WriteOutcome {
         let at = match self.begun {
             Some(at) => at,
             None => *self.begun.insert(frame::begin(&mut self.out)),
@@ -114,7 +114,7 @@ impl Writer {
         // Refused if it would not fit a piece of its own either.
         if length + 4 > FRAME_BYTES_MAX - PIECE_BYTES {
             self.out.truncate(start);
-            return Written::TooLarge;
+            return WriteOutcome::TooLarge;
         }
         self.out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
         self.pages += 1;
@@ -122,7 +122,7 @@ impl Writer {
             self.begun = None;
             self.end_piece(at, PAGES);
         }
-        Written::Yes
+        WriteOutcome::Yes
     }
 
     /// Ends the snapshot. The next [`take`](Self::take) returns the last bytes.

@@ -7,7 +7,7 @@ use common::{head, read, record, snapshot, usual};
 use http_cache::{Forms, Stored};
 use page_snapshot::{
     Content, End, FRAME_BYTES, Journal, JournalContents, Name, PREFIX_BYTES, Reader, Unreadable,
-    Writer, Written, read_journal, read_page, write_page,
+    WriteOutcome, Writer, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
@@ -96,8 +96,8 @@ fn a_page_that_is_too_large_is_left_out() {
     let (stored, content) = (usual(), vec![0; 128 << 20]);
     let mut writer = Writer::new(&head(), 1);
     let large = page_snapshot::Record { content: Content::Kept(&content), ..record("a", &stored) };
-    assert_eq!(writer.page(&large), Written::TooLarge);
-    assert_eq!(writer.page(&record("b", &stored)), Written::Yes);
+    assert_eq!(writer.page(&large), WriteOutcome::TooLarge);
+    assert_eq!(writer.page(&record("b", &stored)), WriteOutcome::Yes);
     writer.end();
     let mut all = Vec::new();
     writer.take(|bytes| all.extend_from_slice(bytes)).expect("it is complete");
