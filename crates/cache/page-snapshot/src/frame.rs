@@ -5,7 +5,7 @@
 //! another file therefore fails the check. The checksum detects accidents; it does not protect against
 //! somebody who can write the file.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The bytes of the frame header before a piece: kind, length, checksum.
@@ -38,11 +38,11 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    pub(crate) fn read(bytes: &[u8; FRAME_BYTES]) -> Result<Before, Unreadable> {
+    pub(crate) fn read(bytes: &[u8; FRAME_BYTES]) -> Result<Before, SnapshotError> {
         let [kind, a, b, c, d, sum @ ..] = *bytes;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         if length > FRAME_BYTES_MAX {
-            return Err(Unreadable::Damaged);
+            return Err(SnapshotError::Damaged);
         }
         Ok(Before { kind, length, sum: u64::from_le_bytes(sum) })
     }
@@ -50,11 +50,11 @@ impl Before {
     /// Checks that `piece` has the length and the checksum of this header for the position `place`.
     ///
     /// # Errors
-    /// [`Unreadable::Damaged`] if it does not.
-    pub(crate) fn check(&self, piece: &[u8], place: Place) -> Result<(), Unreadable> {
-        let length = u32::try_from(piece.len()).map_err(|_| Unreadable::Damaged)?;
+    /// [`SnapshotError::Damaged`] if it does not.
+    pub(crate) fn check(&self, piece: &[u8], place: Place) -> Result<(), SnapshotError> {
+        let length = u32::try_from(piece.len()).map_err(|_| SnapshotError::Damaged)?;
         let is_same = piece.len() == self.length && place.sum(self.kind, length, piece) == self.sum;
-        if is_same { Ok(()) } else { Err(Unreadable::Damaged) }
+        if is_same { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 }
 

@@ -7,7 +7,7 @@
 //! A journal that cannot be read to its last byte is refused: the unreadable rest may contain an
 //! acknowledged change.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use crate::frame::{self, Before, FRAME_BYTES, Place};
 use crate::parts::{Put, Rest};
 
@@ -48,7 +48,7 @@ impl Name {
         }
     }
 
-    fn of(kind: u8, name: &[u8]) -> Result<Name, Unreadable> {
+    fn of(kind: u8, name: &[u8]) -> Result<Name, SnapshotError> {
         let name = name.to_vec();
         Ok(match kind {
             1 => Name::Tag(name),
@@ -56,7 +56,7 @@ impl Name {
             3 => Name::Path(name),
             4 => Name::Prefix(name),
             5 => Name::Everything,
-            _ => return Err(Unreadable::Invalid),
+            _ => return Err(SnapshotError::Invalid),
         })
     }
 }
@@ -122,25 +122,25 @@ pub struct JournalContents {
 ///
 /// # Errors
 /// Any difference from what was written, including a truncated end.
-pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, Unreadable> {
+pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, SnapshotError> {
     let mut rest = Rest(bytes);
     if bytes.len() < PREFIX_BYTES {
-        return Err(Unreadable::CutOff);
+        return Err(SnapshotError::CutOff);
     }
     if rest.take(8)? != MAGIC {
-        return Err(Unreadable::Foreign);
+        return Err(SnapshotError::Foreign);
     }
     if rest.u32()? != VERSION {
-        return Err(Unreadable::OtherVersion);
+        return Err(SnapshotError::OtherVersion);
     }
     if rest.u64()? != generation {
-        return Err(Unreadable::Foreign);
+        return Err(SnapshotError::Foreign);
     }
     let mut place = Place { file: rest.u64()?, number: 0 };
     let (mut names, mut in_hand) = (Vec::new(), false);
     while !rest.0.is_empty() {
         let before = rest.take(FRAME_BYTES)?;
-        let before = Before::read(before.try_into().map_err(|_| Unreadable::CutOff)?)?;
+        let before = Before::read(before.try_into().map_err(|_| SnapshotError::CutOff)?)?;
         let piece = rest.take(before.length)?;
         before.check(piece, place)?;
         place.number += 1;
@@ -153,7 +153,7 @@ pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, Un
                 }
             }
             IN_HAND if piece.0.len() == 1 => in_hand = piece.u8()? != 0,
-            _ => return Err(Unreadable::Damaged),
+            _ => return Err(SnapshotError::Damaged),
         }
     }
     names.sort_unstable();

@@ -30,7 +30,7 @@ use std::fmt;
 
 /// The reason why a snapshot, a page or a journal cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum SnapshotError {
     /// The magic bytes or the snapshot number do not match: it is some other file.
     Foreign,
     /// The file has another version of the format.
@@ -45,24 +45,24 @@ pub enum Unreadable {
     Invalid,
 }
 
-impl Unreadable {
+impl SnapshotError {
     /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Unreadable::Foreign => "foreign",
-            Unreadable::OtherVersion => "other-version",
-            Unreadable::CutOff => "cut-off",
-            Unreadable::Damaged => "damaged",
-            Unreadable::TooLarge => "too-large",
-            Unreadable::Invalid => "invalid",
+            SnapshotError::Foreign => "foreign",
+            SnapshotError::OtherVersion => "other-version",
+            SnapshotError::CutOff => "cut-off",
+            SnapshotError::Damaged => "damaged",
+            SnapshotError::TooLarge => "too-large",
+            SnapshotError::Invalid => "invalid",
         }
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for SnapshotError {}

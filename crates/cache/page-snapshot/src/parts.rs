@@ -2,7 +2,7 @@
 //! length in four bytes. Reading allocates nothing and refuses to read past the end. The meaning of the
 //! values is decided elsewhere.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 
 /// Appends values to a buffer.
 pub(crate) trait Put {
@@ -55,35 +55,35 @@ impl Put for Vec<u8> {
 pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Rest<'a> {
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Unreadable> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Unreadable::CutOff)?;
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], SnapshotError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(SnapshotError::CutOff)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Unreadable::CutOff)?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], SnapshotError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(SnapshotError::CutOff)?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Unreadable> {
+    pub(crate) fn u8(&mut self) -> Result<u8, SnapshotError> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Unreadable> {
+    pub(crate) fn u32(&mut self) -> Result<u32, SnapshotError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Unreadable> {
+    pub(crate) fn u64(&mut self) -> Result<u64, SnapshotError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn u128(&mut self) -> Result<u128, Unreadable> {
+    pub(crate) fn u128(&mut self) -> Result<u128, SnapshotError> {
         self.array().map(u128::from_le_bytes)
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], SnapshotError> {
         let length = self.u32()? as usize;
         self.take(length)
     }
@@ -91,33 +91,33 @@ impl<'a> Rest<'a> {
     /// Reads a count of elements.
     ///
     /// # Errors
-    /// [`Unreadable::TooLarge`] if it exceeds `max`.
-    pub(crate) fn count(&mut self, max: usize) -> Result<usize, Unreadable> {
+    /// [`SnapshotError::TooLarge`] if it exceeds `max`.
+    pub(crate) fn count(&mut self, max: usize) -> Result<usize, SnapshotError> {
         let count = self.u32()? as usize;
-        if count > max { Err(Unreadable::TooLarge) } else { Ok(count) }
+        if count > max { Err(SnapshotError::TooLarge) } else { Ok(count) }
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Unreadable> {
+    pub(crate) fn flag(&mut self) -> Result<bool, SnapshotError> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Unreadable::Invalid),
+            _ => Err(SnapshotError::Invalid),
         }
     }
 
-    pub(crate) fn maybe(&mut self) -> Result<Option<u64>, Unreadable> {
+    pub(crate) fn maybe(&mut self) -> Result<Option<u64>, SnapshotError> {
         Ok(if self.flag()? { Some(self.u64()?) } else { None })
     }
 
-    pub(crate) fn maybe_bytes(&mut self) -> Result<Option<&'a [u8]>, Unreadable> {
+    pub(crate) fn maybe_bytes(&mut self) -> Result<Option<&'a [u8]>, SnapshotError> {
         Ok(if self.flag()? { Some(self.bytes()?) } else { None })
     }
 
     /// Checks that nothing is left.
     ///
     /// # Errors
-    /// [`Unreadable::Invalid`] if bytes are left.
-    pub(crate) fn end(&self) -> Result<(), Unreadable> {
-        if self.0.is_empty() { Ok(()) } else { Err(Unreadable::Invalid) }
+    /// [`SnapshotError::Invalid`] if bytes are left.
+    pub(crate) fn end(&self) -> Result<(), SnapshotError> {
+        if self.0.is_empty() { Ok(()) } else { Err(SnapshotError::Invalid) }
     }
 }

@@ -5,7 +5,7 @@
 //! fields, the dependencies. Reading enforces the limits and invariants of `http_cache::Stored`. A private
 //! page is refused, because private pages are never written.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use crate::parts::{Put, Rest};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -93,30 +93,30 @@ pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// The bytes cannot be the output of `write_page`, or exceed a limit.
-pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, Unreadable> {
+pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, SnapshotError> {
     let mut rest = Rest(bytes);
     let key = rest.bytes()?;
     if key.len() > KEY_BYTES_MAX {
-        return Err(Unreadable::TooLarge);
+        return Err(SnapshotError::TooLarge);
     }
     let (worth, marked_at_ms) = (rest.u8()?, rest.maybe()?);
     let stored = read_stored(&mut rest)?;
     let content = match rest.u8()? {
         0 => Content::Kept(rest.bytes()?),
         1 => Content::InCodings(rest.u64()?),
-        _ => return Err(Unreadable::Invalid),
+        _ => return Err(SnapshotError::Invalid),
     };
     let mut forms: Vec<(Coding, &[u8])> = Vec::new();
     for _ in 0..rest.u8()? {
         let coding = coding_of(rest.u8()?)?;
         if forms.iter().any(|(other, _)| *other == coding) {
-            return Err(Unreadable::Invalid);
+            return Err(SnapshotError::Invalid);
         }
         forms.push((coding, rest.bytes()?));
     }
     rest.end()?;
     if forms.is_empty() && matches!(content, Content::InCodings(_)) {
-        return Err(Unreadable::Invalid);
+        return Err(SnapshotError::Invalid);
     }
     Ok(SavedPage { key, worth, marked_at_ms, stored, content, forms })
 }
@@ -129,11 +129,11 @@ fn coding_number(coding: Coding) -> u8 {
     }
 }
 
-fn coding_of(number: u8) -> Result<Coding, Unreadable> {
+fn coding_of(number: u8) -> Result<Coding, SnapshotError> {
     Coding::ALL
         .into_iter()
         .find(|coding| coding_number(*coding) == number)
-        .ok_or(Unreadable::Invalid)
+        .ok_or(SnapshotError::Invalid)
 }
 
 fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
@@ -171,10 +171,10 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     }
 }
 
-fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
+fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, SnapshotError> {
     let status = u16::try_from(rest.u32()?).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.filter(|status| !matches!(status.as_u16(), 100..=199 | 206 | 304));
-    let status = status.ok_or(Unreadable::Invalid)?;
+    let status = status.ok_or(SnapshotError::Invalid)?;
     let (headers, internal) = (read_lines(rest)?, read_lines(rest)?);
     let (request_time, response_time) = (Timestamp(rest.u64()?), Timestamp(rest.u64()?));
     let mut stored = Stored::of_file(headers, 0, response_time).with_internal_fields(internal);
@@ -185,39 +185,39 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     stored.lifetime_source = source_of(rest.u8()?)?;
     stored.directives = (&read_directives(rest)?).into();
     let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
-    let fields = fields.collect::<Result<Vec<_>, Unreadable>>()?;
+    let fields = fields.collect::<Result<Vec<_>, SnapshotError>>()?;
     stored.set_nominated(Nominated::of_parts(fields, read_pairs(rest)?));
     let mut tags = Vec::new();
     for _ in 0..rest.count(TAGS_MAX)? {
         tags.push(rest.bytes()?);
     }
-    stored.set_tags(Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?);
+    stored.set_tags(Tags::of(tags.into_iter()).map_err(|_| SnapshotError::TooLarge)?);
     stored.etag = match rest.u8()? {
         0 => EntityTag::NONE,
         1 => entity_tag(Whose::Origins, rest)?,
         2 => entity_tag(Whose::Own, rest)?,
-        _ => return Err(Unreadable::Invalid),
+        _ => return Err(SnapshotError::Invalid),
     };
     stored.forms = match rest.u8()? {
         0 => Forms::One,
         1 => Forms::ByCoding,
         2 => Forms::Assembled,
-        _ => return Err(Unreadable::Invalid),
+        _ => return Err(SnapshotError::Invalid),
     };
     stored.set_content_length(rest.maybe()?);
     let litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
     stored.set_beside(Beside { litespeed, ..Beside::default() });
-    if stored.is_private() { Err(Unreadable::Invalid) } else { Ok(stored) }
+    if stored.is_private() { Err(SnapshotError::Invalid) } else { Ok(stored) }
 }
 
 /// Reads a duration in milliseconds, at most that of RFC 9111 section 1.2.2.
-fn span_ms(rest: &mut Rest<'_>) -> Result<u64, Unreadable> {
+fn span_ms(rest: &mut Rest<'_>) -> Result<u64, SnapshotError> {
     let span = rest.u64()?;
-    if span > u64::from(SECONDS_MAX) * 1000 { Err(Unreadable::Invalid) } else { Ok(span) }
+    if span > u64::from(SECONDS_MAX) * 1000 { Err(SnapshotError::Invalid) } else { Ok(span) }
 }
 
 /// Reads an entity tag that is a valid field value.
-fn entity_tag(whose: Whose, rest: &mut Rest<'_>) -> Result<EntityTag, Unreadable> {
+fn entity_tag(whose: Whose, rest: &mut Rest<'_>) -> Result<EntityTag, SnapshotError> {
     let tag = rest.bytes()?;
     field_value(tag).map(|_| EntityTag::of(whose, tag))
 }
@@ -230,23 +230,23 @@ fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-fn read_lines(rest: &mut Rest<'_>) -> Result<HeaderMap, Unreadable> {
+fn read_lines(rest: &mut Rest<'_>) -> Result<HeaderMap, SnapshotError> {
     let count = rest.count(LINES_MAX)?;
     let mut lines = HeaderMap::new();
     for _ in 0..count {
         let name = field_name(rest.bytes()?)?;
         let value = field_value(rest.bytes()?)?;
-        lines.try_append(name, value).map_err(|_| Unreadable::TooLarge)?;
+        lines.try_append(name, value).map_err(|_| SnapshotError::TooLarge)?;
     }
     Ok(lines)
 }
 
-fn field_name(bytes: &[u8]) -> Result<HeaderName, Unreadable> {
-    HeaderName::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
+fn field_name(bytes: &[u8]) -> Result<HeaderName, SnapshotError> {
+    HeaderName::from_bytes(bytes).map_err(|_| SnapshotError::Invalid)
 }
 
-fn field_value(bytes: &[u8]) -> Result<HeaderValue, Unreadable> {
-    HeaderValue::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
+fn field_value(bytes: &[u8]) -> Result<HeaderValue, SnapshotError> {
+    HeaderValue::from_bytes(bytes).map_err(|_| SnapshotError::Invalid)
 }
 
 /// A name and an optional value.
@@ -263,7 +263,7 @@ fn write_pairs<'p>(
     }
 }
 
-fn read_pairs(rest: &mut Rest<'_>) -> Result<Vec<Pair>, Unreadable> {
+fn read_pairs(rest: &mut Rest<'_>) -> Result<Vec<Pair>, SnapshotError> {
     let count = rest.count(LINES_MAX)?;
     let mut pairs = Vec::new();
     for _ in 0..count {
@@ -295,10 +295,10 @@ fn write_directives(directives: &ResponseDirectives, out: &mut Vec<u8>) {
     directives.withheld.iter().for_each(|name| out.bytes(name.as_str().as_bytes()));
 }
 
-fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, Unreadable> {
+fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, SnapshotError> {
     let mut span = || match rest.maybe()? {
         None => Ok(None),
-        Some(span) => u32::try_from(span).map(Some).map_err(|_| Unreadable::Invalid),
+        Some(span) => u32::try_from(span).map(Some).map_err(|_| SnapshotError::Invalid),
     };
     let (max_age, s_maxage) = (span()?, span()?);
     let (stale_while_revalidate, stale_if_error) = (span()?, span()?);
@@ -342,8 +342,8 @@ fn source_number(source: LifetimeSource) -> u8 {
     SOURCES.iter().position(|other| *other == source).unwrap_or(SOURCES.len()) as u8
 }
 
-fn source_of(number: u8) -> Result<LifetimeSource, Unreadable> {
-    SOURCES.get(usize::from(number)).copied().ok_or(Unreadable::Invalid)
+fn source_of(number: u8) -> Result<LifetimeSource, SnapshotError> {
+    SOURCES.get(usize::from(number)).copied().ok_or(SnapshotError::Invalid)
 }
 
 const SCOPES: [Scope; 3] = [Scope::Public, Scope::Private, Scope::SharedPrivate];
@@ -359,10 +359,11 @@ fn write_litespeed(control: &CacheControl, out: &mut Vec<u8>) {
     }
 }
 
-fn read_litespeed(rest: &mut Rest<'_>) -> Result<CacheControl, Unreadable> {
-    let scope = SCOPES.get(usize::from(rest.u8()?)).copied().ok_or(Unreadable::Invalid)?;
-    let keeping = KEEPINGS.get(usize::from(rest.u8()?)).copied().ok_or(Unreadable::Invalid)?;
-    let lifetime = rest.maybe()?.map(u32::try_from).transpose().map_err(|_| Unreadable::Invalid)?;
+fn read_litespeed(rest: &mut Rest<'_>) -> Result<CacheControl, SnapshotError> {
+    let scope = SCOPES.get(usize::from(rest.u8()?)).copied().ok_or(SnapshotError::Invalid)?;
+    let keeping = KEEPINGS.get(usize::from(rest.u8()?)).copied().ok_or(SnapshotError::Invalid)?;
+    let lifetime =
+        rest.maybe()?.map(u32::try_from).transpose().map_err(|_| SnapshotError::Invalid)?;
     let mut switch = || rest.flag().map(|on| if on { Switch::On } else { Switch::Off });
     let (no_vary, esi, no_autoflush) = (switch()?, switch()?, switch()?);
     Ok(CacheControl { scope, keeping, lifetime_seconds: lifetime, no_vary, esi, no_autoflush })

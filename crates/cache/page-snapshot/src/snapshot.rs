@@ -10,7 +10,7 @@
 //! [`Writer`] produces the bytes to be written; [`Reader`] says how many bytes it needs next. Each of them
 //! buffers at most one piece.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use crate::frame::{self, Before, FRAME_BYTES, FRAME_BYTES_MAX, Place};
 use crate::parts::{Put, Rest};
 use crate::record::{Record, SavedPage, read_page, write_page};
@@ -216,16 +216,16 @@ impl Reader {
     ///
     /// # Errors
     /// The bytes are not those that were written there. The reader cannot be used any further.
-    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Piece<'a>, Unreadable> {
+    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Piece<'a>, SnapshotError> {
         match self.state {
             State::Prefix => self.prefix(bytes),
             State::Before { first } => {
-                let bytes = bytes.try_into().map_err(|_| Unreadable::CutOff)?;
+                let bytes = bytes.try_into().map_err(|_| SnapshotError::CutOff)?;
                 let before = Before::read(bytes)?;
                 let fits =
                     if first { before.kind == HEAD } else { matches!(before.kind, PAGES | END) };
                 if !fits {
-                    return Err(Unreadable::Damaged);
+                    return Err(SnapshotError::Damaged);
                 }
                 self.state = State::Piece { before, first };
                 Ok(Piece::Part)
@@ -236,24 +236,24 @@ impl Reader {
                 self.state = State::Before { first: false };
                 self.piece(before.kind, bytes)
             }
-            State::Over => Err(Unreadable::Invalid),
+            State::Over => Err(SnapshotError::Invalid),
         }
     }
 
-    fn prefix(&mut self, bytes: &[u8]) -> Result<Piece<'static>, Unreadable> {
+    fn prefix(&mut self, bytes: &[u8]) -> Result<Piece<'static>, SnapshotError> {
         let mut rest = Rest(bytes);
         if rest.take(8)? != MAGIC {
-            return Err(Unreadable::Foreign);
+            return Err(SnapshotError::Foreign);
         }
         if rest.u32()? != VERSION {
-            return Err(Unreadable::OtherVersion);
+            return Err(SnapshotError::OtherVersion);
         }
         self.place.file = rest.u64()?;
         self.state = State::Before { first: true };
         Ok(Piece::Part)
     }
 
-    fn piece<'a>(&mut self, kind: u8, bytes: &'a [u8]) -> Result<Piece<'a>, Unreadable> {
+    fn piece<'a>(&mut self, kind: u8, bytes: &'a [u8]) -> Result<Piece<'a>, SnapshotError> {
         match kind {
             HEAD => read_head(bytes).map(Piece::Head),
             PAGES => {
@@ -266,7 +266,11 @@ impl Reader {
                 let end = End { pages: rest.u64()? };
                 rest.end()?;
                 self.state = State::Over;
-                if end.pages == self.pages { Ok(Piece::End(end)) } else { Err(Unreadable::Damaged) }
+                if end.pages == self.pages {
+                    Ok(Piece::End(end))
+                } else {
+                    Err(SnapshotError::Damaged)
+                }
             }
         }
     }
@@ -274,7 +278,7 @@ impl Reader {
 
 impl<'a> Pages<'a> {
     /// The number of pages.
-    fn count(&self) -> Result<u64, Unreadable> {
+    fn count(&self) -> Result<u64, SnapshotError> {
         let (mut rest, mut count) = (Rest(self.0), 0);
         while !rest.0.is_empty() {
             rest.bytes()?;
@@ -284,7 +288,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Decodes the pages one by one.
-    pub fn iter(&self) -> impl Iterator<Item = Result<SavedPage<'a>, Unreadable>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = Result<SavedPage<'a>, SnapshotError>> + use<'a> {
         let mut rest = Rest(self.0);
         std::iter::from_fn(move || {
             if rest.0.is_empty() {
@@ -299,7 +303,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-fn read_head(bytes: &[u8]) -> Result<Head, Unreadable> {
+fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
     let mut rest = Rest(bytes);
     let (generation, begun_ms, print) = (rest.u64()?, rest.u64()?, rest.u128()?);
     let count = rest.count(SOURCES_MAX)?;
@@ -307,7 +311,7 @@ fn read_head(bytes: &[u8]) -> Result<Head, Unreadable> {
     for _ in 0..count {
         let (source, at) = (rest.bytes()?, rest.bytes()?);
         if source.len().max(at.len()) > POSITION_BYTES_MAX {
-            return Err(Unreadable::TooLarge);
+            return Err(SnapshotError::TooLarge);
         }
         positions.push(Position { source: source.to_vec(), at: at.to_vec() });
     }

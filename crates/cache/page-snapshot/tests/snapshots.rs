@@ -6,7 +6,7 @@ mod common;
 use common::{head, read, record, snapshot, usual};
 use http_cache::{Forms, Stored};
 use page_snapshot::{
-    Content, End, FRAME_BYTES, Journal, JournalContents, Name, PREFIX_BYTES, Reader, Unreadable,
+    Content, End, FRAME_BYTES, Journal, JournalContents, Name, PREFIX_BYTES, Reader, SnapshotError,
     WriteOutcome, Writer, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn a_snapshot_reads_as_it_was_written() {
 fn a_truncated_snapshot_is_refused() {
     let all = snapshot(3, 10);
     for length in 0..all.len() {
-        assert_eq!(read(&all[..length]).err(), Some(Unreadable::CutOff), "{length}");
+        assert_eq!(read(&all[..length]).err(), Some(SnapshotError::CutOff), "{length}");
     }
 }
 
@@ -42,10 +42,10 @@ fn a_snapshot_with_any_byte_changed_is_refused() {
     }
     let mut other = all.clone();
     other[0] = b'X';
-    assert_eq!(read(&other).err(), Some(Unreadable::Foreign));
+    assert_eq!(read(&other).err(), Some(SnapshotError::Foreign));
     let mut other = all;
     other[8] += 1;
-    assert_eq!(read(&other).err(), Some(Unreadable::OtherVersion));
+    assert_eq!(read(&other).err(), Some(SnapshotError::OtherVersion));
 }
 
 /// The byte ranges of the pieces.
@@ -74,13 +74,13 @@ fn moved_pieces_are_refused() {
     assert_eq!(put(&order), None);
     let mut swapped = order.clone();
     swapped.swap(1, 2);
-    assert_eq!(put(&swapped), Some(Unreadable::Damaged));
+    assert_eq!(put(&swapped), Some(SnapshotError::Damaged));
     for left_out in 0..order.len() {
         let rest: Vec<usize> = order.iter().copied().filter(|at| *at != left_out).collect();
         assert!(put(&rest).is_some(), "{left_out}");
     }
     let twice = [&order[..2], &order[1..]].concat();
-    assert_eq!(put(&twice), Some(Unreadable::Damaged));
+    assert_eq!(put(&twice), Some(SnapshotError::Damaged));
     // A piece from another file fails the check, although its pages are the same.
     let mut writer = Writer::new(&head(), 43);
     writer.end();
@@ -88,7 +88,7 @@ fn moved_pieces_are_refused() {
     writer.take(|bytes| other.extend_from_slice(bytes)).expect("it is complete");
     other.truncate(PREFIX_BYTES);
     other.extend_from_slice(&all[PREFIX_BYTES..]);
-    assert_eq!(read(&other).err(), Some(Unreadable::Damaged));
+    assert_eq!(read(&other).err(), Some(SnapshotError::Damaged));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_private_page_is_refused() {
     stored.directives = stored.directives.made_private();
     let mut bytes = Vec::new();
     write_page(&record("a", &stored), &mut bytes);
-    assert_eq!(read_page(&bytes).err(), Some(Unreadable::Invalid));
+    assert_eq!(read_page(&bytes).err(), Some(SnapshotError::Invalid));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
     assert!(in_hand);
     assert_eq!(names.len(), 5);
     assert!(changes.iter().flatten().all(|name| names.contains(name)));
-    assert_eq!(read_journal(&bytes, 8).err(), Some(Unreadable::Foreign));
+    assert_eq!(read_journal(&bytes, 8).err(), Some(SnapshotError::Foreign));
     for length in 0..bytes.len() {
         assert_eq!(read_journal(&bytes[..length], 7).is_ok(), ends.contains(&length), "{length}");
     }

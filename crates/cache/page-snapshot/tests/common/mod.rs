@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::validators::own_etag;
 use http_cache::{Forms, Policy, RequestFacts, Stored, Timestamp, storable};
-use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, Unreadable, Writer};
+use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, SnapshotError, Writer};
 
 /// A stored response with these header fields; `None` if it may not be stored.
 pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
@@ -93,10 +93,10 @@ pub struct Seen {
 }
 
 /// Reads a snapshot with all its pages to its end.
-pub fn read(mut bytes: &[u8]) -> Result<Seen, Unreadable> {
+pub fn read(mut bytes: &[u8]) -> Result<Seen, SnapshotError> {
     let (mut reader, mut seen) = (Reader::default(), Seen::default());
     while let Some(count) = reader.wants() {
-        let (taken, rest) = bytes.split_at_checked(count).ok_or(Unreadable::CutOff)?;
+        let (taken, rest) = bytes.split_at_checked(count).ok_or(SnapshotError::CutOff)?;
         bytes = rest;
         match reader.read(taken)? {
             Piece::Part => {}

@@ -17,7 +17,7 @@ use super::{Snapshots, page, target};
 use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
-use page_snapshot::{Head, JournalContents, Name, Piece, Reader, Unreadable, read_journal};
+use page_snapshot::{Head, JournalContents, Name, Piece, Reader, SnapshotError, read_journal};
 use page_store::{Change, ChangeTarget, NotRestored, RestoreSession, StoreRefusal, Strength};
 use std::fmt;
 use std::fs::File;
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 enum NotUsed {
     /// It cannot be read.
-    Unreadable(Unreadable),
+    Unreadable(SnapshotError),
     /// It is of another configuration, or another version of Pagewell.
     OtherConfiguration,
     /// The system was stopped before Pagewell had ended in good order.
@@ -76,14 +76,14 @@ impl fmt::Display for NotUsed {
 impl From<io::Error> for NotUsed {
     fn from(error: io::Error) -> NotUsed {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => NotUsed::Unreadable(Unreadable::CutOff),
+            io::ErrorKind::UnexpectedEof => NotUsed::Unreadable(SnapshotError::CutOff),
             _ => NotUsed::Io(error),
         }
     }
 }
 
-impl From<Unreadable> for NotUsed {
-    fn from(why: Unreadable) -> NotUsed {
+impl From<SnapshotError> for NotUsed {
+    fn from(why: SnapshotError) -> NotUsed {
         NotUsed::Unreadable(why)
     }
 }
@@ -184,7 +184,7 @@ fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
         }
         if found.is_some() { Go::No } else { Go::On }
     })?;
-    found.ok_or(NotUsed::Unreadable(Unreadable::CutOff))
+    found.ok_or(NotUsed::Unreadable(SnapshotError::CutOff))
 }
 
 /// The position of each of the site's databases.
@@ -295,7 +295,7 @@ impl Put {
         &mut self,
         site: &Site,
         restoring: &RestoreSession<StoredPage>,
-        page: Result<page_snapshot::SavedPage<'_>, Unreadable>,
+        page: Result<page_snapshot::SavedPage<'_>, SnapshotError>,
     ) {
         // Of a time that is yet to come: it would be good for too long.
         let now = site.clock.now().0.saturating_add(BEHIND_MAX_MS);
@@ -330,12 +330,12 @@ fn each_piece(
     let (mut reader, mut buffer, mut left) = (Reader::default(), Vec::new(), length);
     while let Some(count) = reader.wants() {
         // No memory for what is not there.
-        left = left.checked_sub(count as u64).ok_or(Unreadable::CutOff)?;
+        left = left.checked_sub(count as u64).ok_or(SnapshotError::CutOff)?;
         buffer.resize(count, 0);
         file.read_exact(&mut buffer)?;
         if each(reader.read(&buffer)?) == Go::No {
             return Ok(());
         }
     }
-    if left > 0 { Err(Unreadable::Damaged.into()) } else { Ok(()) }
+    if left > 0 { Err(SnapshotError::Damaged.into()) } else { Ok(()) }
 }
