@@ -24,7 +24,7 @@ const NAMES_MAX: usize = 100_000;
 
 /// The name of something that changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum ChangedName {
     /// A tag.
     Tag(Vec<u8>),
     /// A path with its query.
@@ -37,25 +37,25 @@ pub enum Name {
     Everything,
 }
 
-impl Name {
+impl ChangedName {
     fn parts(&self) -> (u8, &[u8]) {
         match self {
-            Name::Tag(name) => (1, name),
-            Name::Url(name) => (2, name),
-            Name::Path(name) => (3, name),
-            Name::Prefix(name) => (4, name),
-            Name::Everything => (5, b""),
+            ChangedName::Tag(name) => (1, name),
+            ChangedName::Url(name) => (2, name),
+            ChangedName::Path(name) => (3, name),
+            ChangedName::Prefix(name) => (4, name),
+            ChangedName::Everything => (5, b""),
         }
     }
 
-    fn of(kind: u8, name: &[u8]) -> Result<Name, SnapshotError> {
+    fn of(kind: u8, name: &[u8]) -> Result<ChangedName, SnapshotError> {
         let name = name.to_vec();
         Ok(match kind {
-            1 => Name::Tag(name),
-            2 => Name::Url(name),
-            3 => Name::Path(name),
-            4 => Name::Prefix(name),
-            5 => Name::Everything,
+            1 => ChangedName::Tag(name),
+            2 => ChangedName::Url(name),
+            3 => ChangedName::Path(name),
+            4 => ChangedName::Prefix(name),
+            5 => ChangedName::Everything,
             _ => return Err(SnapshotError::Invalid),
         })
     }
@@ -79,10 +79,10 @@ impl Journal {
     }
 
     /// The bytes to append for one change.
-    pub fn change(&mut self, names: &[Name]) -> Vec<u8> {
+    pub fn change(&mut self, names: &[ChangedName]) -> Vec<u8> {
         let mut out = Vec::new();
         let at = frame::begin(&mut out);
-        let names = if names.len() > NAMES_MAX { &[Name::Everything][..] } else { names };
+        let names = if names.len() > NAMES_MAX { &[ChangedName::Everything][..] } else { names };
         for name in names {
             let (kind, name) = name.parts();
             out.u8(kind);
@@ -111,7 +111,7 @@ impl Journal {
 #[derive(Debug)]
 pub struct JournalContents {
     /// The names that have changed, sorted and without duplicates.
-    pub names: Vec<Name>,
+    pub names: Vec<ChangedName>,
     /// Whether a request that may carry a change was in flight at the end of the journal.
     pub in_hand: bool,
     /// The journal in the state in which it continues after its last piece.
@@ -149,7 +149,7 @@ pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, Sn
             CHANGE => {
                 while !piece.0.is_empty() {
                     let kind = piece.u8()?;
-                    names.push(Name::of(kind, piece.bytes()?)?);
+                    names.push(ChangedName::of(kind, piece.bytes()?)?);
                 }
             }
             IN_HAND if piece.0.len() == 1 => in_hand = piece.u8()? != 0,

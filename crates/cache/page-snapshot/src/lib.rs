@@ -20,7 +20,7 @@ mod record;
 mod snapshot;
 
 pub use frame::{FRAME_BYTES, FRAME_BYTES_MAX};
-pub use journal::{Journal, JournalContents, Name, read_journal};
+pub use journal::{ChangedName, Journal, JournalContents, read_journal};
 pub use record::{Content, Record, SavedPage, read_page, write_page};
 pub use snapshot::{
     End, Head, PREFIX_BYTES, Piece, Position, Reader, SOURCES_MAX, VERSION, WriteOutcome, Writer,

@@ -6,8 +6,8 @@ mod common;
 use common::{head, read, record, snapshot, usual};
 use http_cache::{Forms, Stored};
 use page_snapshot::{
-    Content, End, FRAME_BYTES, Journal, JournalContents, Name, PREFIX_BYTES, Reader, SnapshotError,
-    WriteOutcome, Writer, read_journal, read_page, write_page,
+    ChangedName, Content, End, FRAME_BYTES, Journal, JournalContents, PREFIX_BYTES, Reader,
+    SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
@@ -147,9 +147,9 @@ fn a_private_page_is_refused() {
 #[test]
 fn a_journal_is_read_to_its_last_byte_or_refused() {
     let changes = [
-        vec![Name::Tag(b"news".to_vec()), Name::Url(b"/a?b".to_vec())],
-        vec![Name::Path(b"/p".to_vec()), Name::Prefix(b"/d/".to_vec())],
-        vec![Name::Everything],
+        vec![ChangedName::Tag(b"news".to_vec()), ChangedName::Url(b"/a?b".to_vec())],
+        vec![ChangedName::Path(b"/p".to_vec()), ChangedName::Prefix(b"/d/".to_vec())],
+        vec![ChangedName::Everything],
     ];
     let (mut journal, mut bytes) = Journal::begin(7, 99);
     let mut ends = vec![bytes.len()];
@@ -174,16 +174,17 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
         assert!(read_journal(&changed, 7).is_err(), "{at}");
     }
     // Writing continues where the journal ended.
-    bytes.extend(journal.change(&[Name::Tag(b"more".to_vec())]));
+    bytes.extend(journal.change(&[ChangedName::Tag(b"more".to_vec())]));
     assert!(read_journal(&bytes, 7).expect("it is whole").in_hand);
     bytes.extend(journal.in_hand(false));
     let JournalContents { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
-    assert!(!in_hand && names.contains(&Name::Tag(b"more".to_vec())));
+    assert!(!in_hand && names.contains(&ChangedName::Tag(b"more".to_vec())));
     // A change with too many names is written as a change of everything.
     let (mut journal, mut bytes) = Journal::begin(1, 1);
-    let many: Vec<Name> = (0..100_001_u32).map(|n| Name::Tag(n.to_le_bytes().to_vec())).collect();
+    let many: Vec<ChangedName> =
+        (0..100_001_u32).map(|n| ChangedName::Tag(n.to_le_bytes().to_vec())).collect();
     bytes.extend(journal.change(&many));
-    assert_eq!(read_journal(&bytes, 1).expect("it is whole").names, [Name::Everything]);
+    assert_eq!(read_journal(&bytes, 1).expect("it is whole").names, [ChangedName::Everything]);
 }
 
 fn any_stored() -> impl Strategy<Value = Option<Stored>> {

@@ -3,7 +3,7 @@
 //! Invariant: one that could not be appended to once is never appended to again, and is spoilt: what may be
 //! missing from it was acknowledged.
 
-use page_snapshot::{Journal, Name};
+use page_snapshot::{ChangedName, Journal};
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ impl Open {
     ///
     /// # Errors
     /// It cannot be written, or the journal is full. Then it is not whole any more.
-    pub fn append(&mut self, names: &[Name]) -> io::Result<()> {
+    pub fn append(&mut self, names: &[ChangedName]) -> io::Result<()> {
         let bytes = self.journal.change(names);
         self.write(&bytes)
     }

@@ -17,7 +17,9 @@ use super::{Snapshots, page, target};
 use crate::database::{self, Bookmark};
 use crate::page::StoredPage;
 use crate::site::Site;
-use page_snapshot::{Head, JournalContents, Name, Piece, Reader, SnapshotError, read_journal};
+use page_snapshot::{
+    ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
+};
 use page_store::{Change, ChangeTarget, NotRestored, RestoreSession, StoreRefusal, Strength};
 use std::fmt;
 use std::fs::File;
@@ -92,7 +94,7 @@ impl From<SnapshotError> for NotUsed {
 struct Usable {
     file: File,
     length: u64,
-    names: Vec<Name>,
+    names: Vec<ChangedName>,
     positions: Vec<Bookmark>,
     open: Open,
 }
@@ -198,7 +200,7 @@ fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
 }
 
 /// What was changed by word of mouth since this snapshot, and the journal to go on with.
-fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open), NotUsed> {
+fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<ChangedName>, Open), NotUsed> {
     let last = snapshots.files.last_journal().ok_or(NotUsed::JournalMissing)?;
     let (mut names, mut open) = (Vec::new(), None);
     let mut was_in_hand = false;

@@ -24,7 +24,7 @@ pub use write::{Begun, begin_last, forget, run, write_last, write_now};
 use crate::config;
 use files::Files;
 use journal::Open;
-use page_snapshot::Name;
+use page_snapshot::ChangedName;
 use page_store::ChangeTarget;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,7 +118,7 @@ impl Snapshots {
     /// Notes a change that was applied and is not acknowledged yet. Those of private pages alone are not
     /// noted, for no private page is written.
     pub fn note(&self, targets: &[ChangeTarget<'_>]) {
-        let names: Vec<Name> = targets.iter().filter_map(name).collect();
+        let names: Vec<ChangedName> = targets.iter().filter_map(name).collect();
         if !names.is_empty() {
             self.append(&names);
         }
@@ -126,10 +126,10 @@ impl Snapshots {
 
     /// Notes a change of what has no name.
     pub fn note_everything(&self) {
-        self.append(&[Name::Everything]);
+        self.append(&[ChangedName::Everything]);
     }
 
-    fn append(&self, names: &[Name]) {
+    fn append(&self, names: &[ChangedName]) {
         let mut journal = self.journal();
         let Some(open) = journal.as_mut() else {
             self.remove_what_is_left();
@@ -257,25 +257,25 @@ impl Drop for InHand {
     }
 }
 
-fn name(target: &ChangeTarget<'_>) -> Option<Name> {
+fn name(target: &ChangeTarget<'_>) -> Option<ChangedName> {
     Some(match target {
-        ChangeTarget::Tag(tag) => Name::Tag(tag.to_vec()),
-        ChangeTarget::Url(url) => Name::Url(url.to_vec()),
-        ChangeTarget::Path(path) => Name::Path(path.to_vec()),
-        ChangeTarget::Prefix(prefix) => Name::Prefix(prefix.to_vec()),
-        ChangeTarget::Everything => Name::Everything,
+        ChangeTarget::Tag(tag) => ChangedName::Tag(tag.to_vec()),
+        ChangeTarget::Url(url) => ChangedName::Url(url.to_vec()),
+        ChangeTarget::Path(path) => ChangedName::Path(path.to_vec()),
+        ChangeTarget::Prefix(prefix) => ChangedName::Prefix(prefix.to_vec()),
+        ChangeTarget::Everything => ChangedName::Everything,
         ChangeTarget::Owner(_) | ChangeTarget::OwnerTag { .. } | ChangeTarget::OwnerUrl { .. } => {
             return None;
         }
     })
 }
 
-fn target(name: &Name) -> ChangeTarget<'_> {
+fn target(name: &ChangedName) -> ChangeTarget<'_> {
     match name {
-        Name::Tag(tag) => ChangeTarget::Tag(tag),
-        Name::Url(url) => ChangeTarget::Url(url),
-        Name::Path(path) => ChangeTarget::Path(path),
-        Name::Prefix(prefix) => ChangeTarget::Prefix(prefix),
-        Name::Everything => ChangeTarget::Everything,
+        ChangedName::Tag(tag) => ChangeTarget::Tag(tag),
+        ChangedName::Url(url) => ChangeTarget::Url(url),
+        ChangedName::Path(path) => ChangeTarget::Path(path),
+        ChangedName::Prefix(prefix) => ChangeTarget::Prefix(prefix),
+        ChangedName::Everything => ChangeTarget::Everything,
     }
 }
