@@ -83,7 +83,7 @@ pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
 
 /// The contents of a snapshot that was read.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReadSnapshot {
     /// The head.
     pub head: Option<Head>,
     /// The keys of the pages.
@@ -93,8 +93,8 @@ pub struct Seen {
 }
 
 /// Reads a snapshot with all its pages to its end.
-pub fn read(mut bytes: &[u8]) -> Result<Seen, SnapshotError> {
-    let (mut reader, mut seen) = (Reader::default(), Seen::default());
+pub fn read(mut bytes: &[u8]) -> Result<ReadSnapshot, SnapshotError> {
+    let (mut reader, mut seen) = (Reader::default(), ReadSnapshot::default());
     while let Some(count) = reader.wants() {
         let (taken, rest) = bytes.split_at_checked(count).ok_or(SnapshotError::CutOff)?;
         bytes = rest;
