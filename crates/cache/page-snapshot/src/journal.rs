@@ -17,7 +17,7 @@ const PREFIX_BYTES: usize = 8 + 4 + 8 + 8;
 /// The kind of a piece that holds a change.
 const CHANGE: u8 = 4;
 /// The kind of a piece that says whether a request that may carry a change is in flight.
-const IN_HAND: u8 = 5;
+const IN_FLIGHT: u8 = 5;
 /// The maximum number of names in one change. A change with more names is written as a change of
 /// everything.
 const NAMES_MAX: usize = 100_000;
@@ -93,11 +93,11 @@ impl Journal {
 
     /// The bytes to append when the first request that may carry a change begins, or when the last one has
     /// ended.
-    pub fn in_hand(&mut self, is: bool) -> Vec<u8> {
+    pub fn set_in_flight(&mut self, is: bool) -> Vec<u8> {
         let mut out = Vec::new();
         let at = frame::begin(&mut out);
         out.u8(is.into());
-        self.end(out, at, IN_HAND)
+        self.end(out, at, IN_FLIGHT)
     }
 
     fn end(&mut self, mut out: Vec<u8>, at: usize, kind: u8) -> Vec<u8> {
@@ -113,7 +113,7 @@ pub struct JournalContents {
     /// The names that have changed, sorted and without duplicates.
     pub names: Vec<ChangedName>,
     /// Whether a request that may carry a change was in flight at the end of the journal.
-    pub in_hand: bool,
+    pub in_flight: bool,
     /// The journal in the state in which it continues after its last piece.
     pub journal: Journal,
 }
@@ -137,7 +137,7 @@ pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, Sn
         return Err(SnapshotError::Foreign);
     }
     let mut place = Place { file: rest.u64()?, number: 0 };
-    let (mut names, mut in_hand) = (Vec::new(), false);
+    let (mut names, mut in_flight) = (Vec::new(), false);
     while !rest.0.is_empty() {
         let before = rest.take(FRAME_BYTES)?;
         let before = Before::read(before.try_into().map_err(|_| SnapshotError::CutOff)?)?;
@@ -152,11 +152,11 @@ pub fn read_journal(bytes: &[u8], generation: u64) -> Result<JournalContents, Sn
                     names.push(ChangedName::of(kind, piece.bytes()?)?);
                 }
             }
-            IN_HAND if piece.0.len() == 1 => in_hand = piece.u8()? != 0,
+            IN_FLIGHT if piece.0.len() == 1 => in_flight = piece.u8()? != 0,
             _ => return Err(SnapshotError::Damaged),
         }
     }
     names.sort_unstable();
     names.dedup();
-    Ok(JournalContents { names, in_hand, journal: Journal { place } })
+    Ok(JournalContents { names, in_flight, journal: Journal { place } })
 }

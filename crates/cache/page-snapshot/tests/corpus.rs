@@ -18,7 +18,7 @@ fn inputs_that_can_be_read() {
     bytes.extend(
         journal.change(&[ChangedName::Tag(b"news".to_vec()), ChangedName::Prefix(b"/a/".to_vec())]),
     );
-    bytes.extend(journal.in_hand(true));
+    bytes.extend(journal.set_in_flight(true));
     bytes.extend(journal.change(&[ChangedName::Everything]));
     assert!(read_page(&page).is_ok() && read_page(&coded).is_ok());
     assert!(read_journal(&bytes, 1).is_ok());

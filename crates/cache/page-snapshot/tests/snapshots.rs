@@ -157,11 +157,11 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
         bytes.extend(journal.change(change));
         ends.push(bytes.len());
     }
-    bytes.extend(journal.in_hand(true));
+    bytes.extend(journal.set_in_flight(true));
     ends.push(bytes.len());
-    let JournalContents { names, in_hand, mut journal } =
+    let JournalContents { names, in_flight, mut journal } =
         read_journal(&bytes, 7).expect("it is whole");
-    assert!(in_hand);
+    assert!(in_flight);
     assert_eq!(names.len(), 5);
     assert!(changes.iter().flatten().all(|name| names.contains(name)));
     assert_eq!(read_journal(&bytes, 8).err(), Some(SnapshotError::Foreign));
@@ -175,10 +175,10 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
     }
     // Writing continues where the journal ended.
     bytes.extend(journal.change(&[ChangedName::Tag(b"more".to_vec())]));
-    assert!(read_journal(&bytes, 7).expect("it is whole").in_hand);
-    bytes.extend(journal.in_hand(false));
-    let JournalContents { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
-    assert!(!in_hand && names.contains(&ChangedName::Tag(b"more".to_vec())));
+    assert!(read_journal(&bytes, 7).expect("it is whole").in_flight);
+    bytes.extend(journal.set_in_flight(false));
+    let JournalContents { names, in_flight, .. } = read_journal(&bytes, 7).expect("it is whole");
+    assert!(!in_flight && names.contains(&ChangedName::Tag(b"more".to_vec())));
     // A change with too many names is written as a change of everything.
     let (mut journal, mut bytes) = Journal::begin(1, 1);
     let many: Vec<ChangedName> =

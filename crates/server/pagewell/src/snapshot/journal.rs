@@ -62,7 +62,7 @@ impl Open {
     /// # Errors
     /// As for [`append`](Self::append).
     pub fn in_hand(&mut self, is: bool) -> io::Result<()> {
-        let bytes = self.journal.in_hand(is);
+        let bytes = self.journal.set_in_flight(is);
         self.write(&bytes)
     }
 

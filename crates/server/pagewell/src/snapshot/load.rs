@@ -207,7 +207,8 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<ChangedName>,
     for number in generation..=last {
         let found = snapshots.files.read_journal(number)?;
         let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
-        let JournalContents { names: more, in_hand, journal } = read_journal(&bytes, number)?;
+        let JournalContents { names: more, in_flight: in_hand, journal } =
+            read_journal(&bytes, number)?;
         names.extend(more);
         was_in_hand = in_hand;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
