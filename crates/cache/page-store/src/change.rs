@@ -20,7 +20,7 @@ use crate::places::RemovedPages;
 use crate::rewarm::{self, AffectedPage, Rewarm};
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
-use crate::told::Teller;
+use crate::told::Reporter;
 use std::fmt;
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl<P: Payload> Store<P> {
     /// Applies a change with its time, in milliseconds of the caller's clock. Pages that it marks return
     /// that time from [`Page::marked`](crate::Page::marked).
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> AppliedChange {
-        self.change_by(change, Keys::All, (strength, now_ms), Teller::nobody(), &|sweep| sweep())
+        self.change_by(change, Keys::All, (strength, now_ms), Reporter::nobody(), &|sweep| sweep())
     }
 
     pub(crate) fn change_by<'t>(
@@ -71,7 +71,7 @@ impl<P: Payload> Store<P> {
         change: &Change<'_>,
         keys: Keys<'t>,
         (strength, now_ms): (Strength, u64),
-        teller: Teller<'t, P>,
+        teller: Reporter<'t, P>,
         aside: Aside<'_>,
     ) -> AppliedChange {
         let ids = change.ids(&self.shared.seeds);
@@ -84,14 +84,14 @@ impl<P: Payload> Store<P> {
     /// Applies a change that may not be visible yet to renders that begin now, and keeps it open. Call
     /// [`settle`](Self::settle) once it is known to be visible.
     pub fn open(&self, change: &Change<'_>, strength: Strength) -> OpenChange {
-        self.open_by(change, strength, Teller::nobody(), &|sweep| sweep())
+        self.open_by(change, strength, Reporter::nobody(), &|sweep| sweep())
     }
 
     pub(crate) fn open_by(
         &self,
         change: &Change<'_>,
         strength: Strength,
-        teller: Teller<'_, P>,
+        teller: Reporter<'_, P>,
         aside: Aside<'_>,
     ) -> OpenChange {
         let ids = change.ids(&self.shared.seeds);
@@ -161,7 +161,7 @@ pub(crate) struct Sweep<'t, P> {
     now_ms: u64,
     /// The pages of the current batch that are candidates for cache warming.
     worth: Vec<AffectedPage<P>>,
-    teller: Teller<'t, P>,
+    teller: Reporter<'t, P>,
 }
 
 impl<'t, P: Payload> Sweep<'t, P> {
@@ -169,7 +169,7 @@ impl<'t, P: Payload> Sweep<'t, P> {
         number: Number,
         strength: Strength,
         now_ms: u64,
-        teller: Teller<'t, P>,
+        teller: Reporter<'t, P>,
     ) -> Self {
         let applied = AppliedChange { number, dropped: 0, marked: 0 };
         Self { applied, keys: Keys::All, strength, now_ms, worth: Vec::new(), teller }

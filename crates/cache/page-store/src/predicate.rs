@@ -20,7 +20,7 @@ use crate::places::RemovedPages;
 use crate::refused::StoreRefusal;
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
-use crate::told::Teller;
+use crate::told::Reporter;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         now_ms: u64,
     ) -> AppliedChange {
-        self.change_where_by(site, touches, strength, now_ms, Teller::nobody())
+        self.change_where_by(site, touches, strength, now_ms, Reporter::nobody())
     }
 
     pub(crate) fn change_where_by(
@@ -115,7 +115,7 @@ impl<P: Payload> Store<P> {
         touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
-        teller: Teller<'_, P>,
+        teller: Reporter<'_, P>,
     ) -> AppliedChange {
         let shared = &self.shared;
         let mut index = shared.lock();

@@ -53,7 +53,7 @@ impl<P: Payload> Store<P> {
         tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
     ) -> AppliedChange {
-        self.change_by(change, keys, (strength, now_ms), Teller::to(tell), aside)
+        self.change_by(change, keys, (strength, now_ms), Reporter::to(tell), aside)
     }
 
     /// [`open`](Self::open) with an observer of the affected pages. A change of many pages runs through
@@ -65,7 +65,7 @@ impl<P: Payload> Store<P> {
         tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
     ) -> OpenChange {
-        self.open_by(change, strength, Teller::to(tell), aside)
+        self.open_by(change, strength, Reporter::to(tell), aside)
     }
 
     /// [`change_where`](Self::change_where) with an observer of the affected pages.
@@ -77,7 +77,7 @@ impl<P: Payload> Store<P> {
         now_ms: u64,
         tell: &mut dyn FnMut(ReportedPage<'_, P>),
     ) -> AppliedChange {
-        self.change_where_by(site, touches, strength, now_ms, Teller::to(tell))
+        self.change_where_by(site, touches, strength, now_ms, Reporter::to(tell))
     }
 }
 
@@ -85,13 +85,13 @@ impl<P: Payload> Store<P> {
 type Tell<'t, P> = &'t mut dyn FnMut(ReportedPage<'_, P>);
 
 /// The affected pages that are to be reported, and the observer.
-pub(crate) struct Teller<'t, P> {
+pub(crate) struct Reporter<'t, P> {
     tell: Option<Tell<'t, P>>,
     waiting: Vec<(Page<P>, Option<DependencyName>)>,
     left: usize,
 }
 
-impl<'t, P> Teller<'t, P> {
+impl<'t, P> Reporter<'t, P> {
     /// Without an observer.
     pub(crate) fn nobody() -> Self {
         Self { tell: None, waiting: Vec::new(), left: 0 }
