@@ -25,8 +25,8 @@ mod packed;
 pub mod parts;
 mod policy;
 pub mod range;
-mod rare;
 mod request;
+mod sparse;
 mod stale;
 pub mod status;
 mod stored;
@@ -52,8 +52,8 @@ pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
     SENDFILE_FIELDS,
 };
-pub use rare::{Emptiable, Rare};
 pub use request::{FieldLines, Method, RequestFacts};
+pub use sparse::{Emptiable, Sparse};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
 pub use stored::{Beside, Forms, Stored, StoredFacts};
 pub use storing::storable;

@@ -9,7 +9,7 @@ use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::{CacheControl, Switch};
 use crate::packed::{Directives, Length, Millis, Modified};
-use crate::rare::{Emptiable, Rare};
+use crate::sparse::{Emptiable, Sparse};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
@@ -50,7 +50,7 @@ pub struct StoredFacts {
     /// The directives of the response, from the field that applies to this cache.
     pub directives: Directives,
     /// The values that most stored responses do not have.
-    few: Rare<Few>,
+    few: Sparse<Few>,
     /// The entity tag, from the origin or from this cache.
     pub etag: EntityTag,
     /// Whether the content may be sent in other codings, whose entity tags satisfy conditions as well.
@@ -66,13 +66,13 @@ pub struct StoredFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Few {
     tags: Tags,
-    nominated: Rare<Nominated>,
-    beside: Rare<Beside>,
+    nominated: Sparse<Nominated>,
+    beside: Sparse<Beside>,
 }
 
 impl Emptiable for Few {
     const EMPTY: &'static Few =
-        &Few { tags: Tags::NONE, nominated: Rare::NOTHING, beside: Rare::NOTHING };
+        &Few { tags: Tags::NONE, nominated: Sparse::NOTHING, beside: Sparse::NOTHING };
 
     fn is_nothing(&self) -> bool {
         self.tags.is_empty() && self.nominated.is_empty() && self.beside.is_nothing()
@@ -214,7 +214,7 @@ impl StoredFacts {
             lifetime: Millis::of(0),
             lifetime_source: LifetimeSource::None,
             directives: Directives::from(&ResponseDirectives::default()),
-            few: Rare::default(),
+            few: Sparse::default(),
             etag: EntityTag::NONE,
             forms: Forms::One,
             content_length: Length::of(None),

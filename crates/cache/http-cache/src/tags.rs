@@ -7,7 +7,7 @@
 //! exceeds a limit is refused as a whole, because a page stored with only some of its tags would miss
 //! changes.
 
-use crate::rare::Emptiable;
+use crate::sparse::Emptiable;
 use crate::stored::allocated;
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};

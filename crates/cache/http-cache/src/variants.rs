@@ -11,7 +11,7 @@ use crate::cookie_name::CookieName;
 use crate::fields::{self, Fields, trim};
 use crate::litespeed::{CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, vary_of};
 use crate::policy::{FieldUse, Policy};
-use crate::rare::Emptiable;
+use crate::sparse::Emptiable;
 use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, ORIGIN, VARY};

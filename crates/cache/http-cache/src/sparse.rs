@@ -16,9 +16,9 @@ pub trait Emptiable: Sized + 'static {
 }
 
 /// A `T` that is usually empty.
-pub struct Rare<T>(Option<Box<T>>);
+pub struct Sparse<T>(Option<Box<T>>);
 
-impl<T: Emptiable + Clone> Rare<T> {
+impl<T: Emptiable + Clone> Sparse<T> {
     /// Changes the value.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut T)) {
         let mut thing = std::mem::take(self).into_inner();
@@ -32,9 +32,9 @@ impl<T: Emptiable + Clone> Rare<T> {
     }
 }
 
-impl<T> Rare<T> {
+impl<T> Sparse<T> {
     /// The empty value.
-    pub(crate) const NOTHING: Rare<T> = Rare(None);
+    pub(crate) const NOTHING: Sparse<T> = Sparse(None);
 
     /// The value, if it is not empty.
     pub(crate) fn there(&mut self) -> Option<&mut T> {
@@ -47,13 +47,13 @@ impl<T> Rare<T> {
     }
 }
 
-impl<T: Emptiable> From<T> for Rare<T> {
+impl<T: Emptiable> From<T> for Sparse<T> {
     fn from(thing: T) -> Self {
-        Rare(if thing.is_nothing() { None } else { Some(Box::new(thing)) })
+        Sparse(if thing.is_nothing() { None } else { Some(Box::new(thing)) })
     }
 }
 
-impl<T: Emptiable> Deref for Rare<T> {
+impl<T: Emptiable> Deref for Sparse<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -61,27 +61,27 @@ impl<T: Emptiable> Deref for Rare<T> {
     }
 }
 
-impl<T> Default for Rare<T> {
+impl<T> Default for Sparse<T> {
     fn default() -> Self {
-        Rare(None)
+        Sparse(None)
     }
 }
 
-impl<T: Clone> Clone for Rare<T> {
+impl<T: Clone> Clone for Sparse<T> {
     fn clone(&self) -> Self {
-        Rare(self.0.clone())
+        Sparse(self.0.clone())
     }
 }
 
-impl<T: PartialEq> PartialEq for Rare<T> {
+impl<T: PartialEq> PartialEq for Sparse<T> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<T: Eq> Eq for Rare<T> {}
+impl<T: Eq> Eq for Sparse<T> {}
 
-impl<T: Emptiable + fmt::Debug> fmt::Debug for Rare<T> {
+impl<T: Emptiable + fmt::Debug> fmt::Debug for Sparse<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
