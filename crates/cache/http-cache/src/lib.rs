@@ -53,7 +53,7 @@ pub use policy::{
     SENDFILE_FIELDS,
 };
 pub use request::{FieldLines, Method, RequestFacts};
-pub use sparse::{Emptiable, Sparse};
+pub use sparse::{MaybeEmpty, Sparse};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
 pub use stored::{Beside, Forms, Stored, StoredFacts};
 pub use storing::storable;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 
 /// A type with an empty value.
-pub trait Emptiable: Sized + 'static {
+pub trait MaybeEmpty: Sized + 'static {
     /// The empty value.
     const EMPTY: &'static Self;
 
@@ -18,7 +18,7 @@ pub trait Emptiable: Sized + 'static {
 /// A `T` that is usually empty.
 pub struct Sparse<T>(Option<Box<T>>);
 
-impl<T: Emptiable + Clone> Sparse<T> {
+impl<T: MaybeEmpty + Clone> Sparse<T> {
     /// Changes the value.
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut T)) {
         let mut thing = std::mem::take(self).into_inner();
@@ -47,13 +47,13 @@ impl<T> Sparse<T> {
     }
 }
 
-impl<T: Emptiable> From<T> for Sparse<T> {
+impl<T: MaybeEmpty> From<T> for Sparse<T> {
     fn from(thing: T) -> Self {
         Sparse(if thing.is_nothing() { None } else { Some(Box::new(thing)) })
     }
 }
 
-impl<T: Emptiable> Deref for Sparse<T> {
+impl<T: MaybeEmpty> Deref for Sparse<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -81,7 +81,7 @@ impl<T: PartialEq> PartialEq for Sparse<T> {
 
 impl<T: Eq> Eq for Sparse<T> {}
 
-impl<T: Emptiable + fmt::Debug> fmt::Debug for Sparse<T> {
+impl<T: MaybeEmpty + fmt::Debug> fmt::Debug for Sparse<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

@@ -9,7 +9,7 @@ use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::{CacheControl, Switch};
 use crate::packed::{Directives, Length, Millis, Modified};
-use crate::sparse::{Emptiable, Sparse};
+use crate::sparse::{MaybeEmpty, Sparse};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
@@ -70,7 +70,7 @@ struct Few {
     beside: Sparse<Beside>,
 }
 
-impl Emptiable for Few {
+impl MaybeEmpty for Few {
     const EMPTY: &'static Few =
         &Few { tags: Tags::NONE, nominated: Sparse::NOTHING, beside: Sparse::NOTHING };
 
@@ -88,7 +88,7 @@ pub struct Beside {
     pub litespeed: Option<CacheControl>,
 }
 
-impl Emptiable for Beside {
+impl MaybeEmpty for Beside {
     const EMPTY: &'static Beside = &Beside { owner_tags: Tags::NONE, litespeed: None };
 
     fn is_nothing(&self) -> bool {

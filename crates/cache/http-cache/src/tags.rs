@@ -7,7 +7,7 @@
 //! exceeds a limit is refused as a whole, because a page stored with only some of its tags would miss
 //! changes.
 
-use crate::sparse::Emptiable;
+use crate::sparse::MaybeEmpty;
 use crate::stored::allocated;
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
@@ -102,7 +102,7 @@ pub struct Tags {
     count: u32,
 }
 
-impl Emptiable for Tags {
+impl MaybeEmpty for Tags {
     const EMPTY: &'static Tags = &Tags::NONE;
 
     fn is_nothing(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::cookie_name::CookieName;
 use crate::fields::{self, Fields, trim};
 use crate::litespeed::{CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, vary_of};
 use crate::policy::{FieldUse, Policy};
-use crate::sparse::Emptiable;
+use crate::sparse::MaybeEmpty;
 use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, ORIGIN, VARY};
@@ -26,7 +26,7 @@ pub struct Nominated {
     cookies: Vec<Cookie>,
 }
 
-impl Emptiable for Nominated {
+impl MaybeEmpty for Nominated {
     const EMPTY: &'static Nominated = &Nominated { fields: Vec::new(), cookies: Vec::new() };
 
     fn is_nothing(&self) -> bool {
