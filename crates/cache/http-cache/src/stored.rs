@@ -50,7 +50,7 @@ pub struct StoredFacts {
     /// The directives of the response, from the field that applies to this cache.
     pub directives: Directives,
     /// The values that most stored responses do not have.
-    few: Sparse<Few>,
+    few: Sparse<SparseFacts>,
     /// The entity tag, from the origin or from this cache.
     pub etag: EntityTag,
     /// Whether the content may be sent in other codings, whose entity tags satisfy conditions as well.
@@ -64,15 +64,15 @@ pub struct StoredFacts {
 
 /// Values that some stored responses have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Few {
+struct SparseFacts {
     tags: Tags,
     nominated: Sparse<Nominated>,
     beside: Sparse<Beside>,
 }
 
-impl MaybeEmpty for Few {
-    const EMPTY: &'static Few =
-        &Few { tags: Tags::NONE, nominated: Sparse::NOTHING, beside: Sparse::NOTHING };
+impl MaybeEmpty for SparseFacts {
+    const EMPTY: &'static SparseFacts =
+        &SparseFacts { tags: Tags::NONE, nominated: Sparse::NOTHING, beside: Sparse::NOTHING };
 
     fn is_nothing(&self) -> bool {
         self.tags.is_empty() && self.nominated.is_empty() && self.beside.is_nothing()
@@ -365,7 +365,7 @@ impl StoredFacts {
 
     /// An estimate of its heap bytes for the page budget: nominated fields, tags, entity tag.
     pub fn heap_bytes(&self) -> usize {
-        let Few { tags, nominated, beside } = &*self.few;
+        let SparseFacts { tags, nominated, beside } = &*self.few;
         let boxes = self.few.box_bytes() + nominated.box_bytes() + beside.box_bytes();
         nominated.heap_bytes()
             + tags.heap_bytes()
