@@ -12,7 +12,7 @@ use crate::litespeed::{Scope, shared_cookies, tags_by_scope};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy};
 use crate::request::RequestFacts;
-use crate::stored::{Beside, Stored};
+use crate::stored::{ResponseExtras, Stored};
 use crate::storing::{content_length, keep, may_store};
 use crate::tags::read_tags;
 use crate::targeted::{Declared, DeclaredBy, declared};
@@ -91,8 +91,8 @@ pub fn storable_for_owner(
     }
     let (everybodys, owners) = tags(headers)?;
     stored.set_tags(everybodys);
-    let litespeed = stored.beside().litespeed;
-    stored.set_beside(Beside { owner_tags: owners, litespeed });
+    let litespeed = stored.extras().litespeed;
+    stored.set_extras(ResponseExtras { owner_tags: owners, litespeed });
     stored.directives = stored.directives.made_private();
     say_private(&mut stored);
     Ok(Some(stored))

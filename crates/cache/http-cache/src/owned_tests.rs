@@ -126,5 +126,5 @@ fn tags_are_the_owners_or_public() {
     let list =
         |tags: &crate::tags::Tags| -> Vec<Vec<u8>> { tags.iter().map(<[u8]>::to_vec).collect() };
     assert_eq!(list(stored.tags()), [b"news".to_vec(), b"whole".to_vec()]);
-    assert_eq!(list(&stored.beside().owner_tags), [b"mine".to_vec()]);
+    assert_eq!(list(&stored.extras().owner_tags), [b"mine".to_vec()]);
 }

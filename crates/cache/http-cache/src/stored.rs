@@ -67,29 +67,30 @@ pub struct StoredFacts {
 struct SparseFacts {
     tags: Tags,
     nominated: Sparse<Nominated>,
-    beside: Sparse<Beside>,
+    extras: Sparse<ResponseExtras>,
 }
 
 impl MaybeEmpty for SparseFacts {
     const EMPTY: &'static SparseFacts =
-        &SparseFacts { tags: Tags::NONE, nominated: Sparse::NOTHING, beside: Sparse::NOTHING };
+        &SparseFacts { tags: Tags::NONE, nominated: Sparse::NOTHING, extras: Sparse::NOTHING };
 
     fn is_nothing(&self) -> bool {
-        self.tags.is_empty() && self.nominated.is_empty() && self.beside.is_nothing()
+        self.tags.is_empty() && self.nominated.is_empty() && self.extras.is_nothing()
     }
 }
 
 /// Values that few stored responses have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
+pub struct ResponseExtras {
     /// For a private copy: the tags whose changes affect only its owner's copies.
     pub owner_tags: Tags,
     /// LiteSpeed's field about the content, if present: `esi=on`, `no-vary`.
     pub litespeed: Option<CacheControl>,
 }
 
-impl MaybeEmpty for Beside {
-    const EMPTY: &'static Beside = &Beside { owner_tags: Tags::NONE, litespeed: None };
+impl MaybeEmpty for ResponseExtras {
+    const EMPTY: &'static ResponseExtras =
+        &ResponseExtras { owner_tags: Tags::NONE, litespeed: None };
 
     fn is_nothing(&self) -> bool {
         self.owner_tags.is_empty() && self.litespeed.is_none()
@@ -152,7 +153,7 @@ impl Stored {
         }
         if let Some(few) = facts.few.there() {
             few.tags.shrink();
-            few.beside.there().into_iter().for_each(|beside| beside.owner_tags.shrink());
+            few.extras.there().into_iter().for_each(|extras| extras.owner_tags.shrink());
         }
         (facts, headers, internal)
     }
@@ -245,13 +246,13 @@ impl StoredFacts {
     }
 
     /// The values that few responses have.
-    pub fn beside(&self) -> &Beside {
-        &self.few.beside
+    pub fn extras(&self) -> &ResponseExtras {
+        &self.few.extras
     }
 
     /// Sets the values that few responses have.
-    pub fn set_beside(&mut self, beside: Beside) {
-        self.few.change(|few| few.beside = beside.into());
+    pub fn set_extras(&mut self, extras: ResponseExtras) {
+        self.few.change(|few| few.extras = extras.into());
     }
 
     /// The time at which the request was sent to the origin.
@@ -350,12 +351,12 @@ impl StoredFacts {
 
     /// Whether its content is declared to have ESI elements.
     pub fn says_esi(&self) -> bool {
-        self.beside().litespeed.is_some_and(|control| control.esi == Switch::On)
+        self.extras().litespeed.is_some_and(|control| control.esi == Switch::On)
     }
 
     /// Whether one copy applies to all values of the vary cookies.
     pub fn says_no_vary(&self) -> bool {
-        self.beside().litespeed.is_some_and(|control| control.no_vary == Switch::On)
+        self.extras().litespeed.is_some_and(|control| control.no_vary == Switch::On)
     }
 
     /// Whether it is a private copy, made by [`storable_for_owner`](crate::storable_for_owner).
@@ -365,11 +366,11 @@ impl StoredFacts {
 
     /// An estimate of its heap bytes for the page budget: nominated fields, tags, entity tag.
     pub fn heap_bytes(&self) -> usize {
-        let SparseFacts { tags, nominated, beside } = &*self.few;
-        let boxes = self.few.box_bytes() + nominated.box_bytes() + beside.box_bytes();
+        let SparseFacts { tags, nominated, extras } = &*self.few;
+        let boxes = self.few.box_bytes() + nominated.box_bytes() + extras.box_bytes();
         nominated.heap_bytes()
             + tags.heap_bytes()
-            + beside.owner_tags.heap_bytes()
+            + extras.owner_tags.heap_bytes()
             + boxes
             + self.etag.heap_bytes()
     }

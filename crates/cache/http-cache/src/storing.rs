@@ -12,7 +12,7 @@ use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Beside, Stored, StoredFacts};
+use crate::stored::{ResponseExtras, Stored, StoredFacts};
 use crate::tags::DIALECTS;
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
@@ -150,7 +150,7 @@ pub(crate) fn keep(
         FieldUse::Obey => CacheControl::read(headers),
         FieldUse::Ignore => None,
     };
-    facts.set_beside(Beside { litespeed, ..Beside::default() });
+    facts.set_extras(ResponseExtras { litespeed, ..ResponseExtras::default() });
     let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
     Ok(stored)

@@ -43,7 +43,7 @@ fn private_pages_are_not_stored_and_their_field_is_read() {
     for line in ["private,max-age=60", "shared,private,max-age=60", "private"] {
         assert_eq!(source(&[(LSCACHE, line)]), Err(NotStored::Private), "{line}");
     }
-    let said = stored(&[PUBLIC]).beside().litespeed.expect("it was said");
+    let said = stored(&[PUBLIC]).extras().litespeed.expect("it was said");
     assert_eq!((said.scope, said.lifetime_seconds), (Scope::Public, Some(60)));
 }
 

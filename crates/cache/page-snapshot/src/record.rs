@@ -15,7 +15,7 @@ use http_cache::tags::{TAGS_MAX, Tags};
 use http_cache::validators::{EntityTag, Whose};
 use http_cache::variants::Nominated;
 use http_cache::{
-    Beside, Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp,
+    Forms, LifetimeSource, ResponseDirectives, ResponseExtras, SECONDS_MAX, Stored, Timestamp,
 };
 
 /// The maximum length of a key, in bytes.
@@ -165,8 +165,8 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
         Forms::Assembled => 2,
     });
     out.maybe(stored.content_length());
-    out.u8(u8::from(stored.beside().litespeed.is_some()));
-    if let Some(control) = &stored.beside().litespeed {
+    out.u8(u8::from(stored.extras().litespeed.is_some()));
+    if let Some(control) = &stored.extras().litespeed {
         write_litespeed(control, out);
     }
 }
@@ -206,7 +206,7 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, SnapshotError> {
     };
     stored.set_content_length(rest.maybe()?);
     let litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
-    stored.set_beside(Beside { litespeed, ..Beside::default() });
+    stored.set_extras(ResponseExtras { litespeed, ..ResponseExtras::default() });
     if stored.is_private() { Err(SnapshotError::Invalid) } else { Ok(stored) }
 }
 

@@ -255,7 +255,7 @@ pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &Stored, p
     for cookie in &owner.cookies {
         dependencies.tag(&name(cookie, What::Everything));
         dependencies.tag(&name(cookie, What::Url(page)));
-        for tag in stored.beside().owner_tags.iter() {
+        for tag in stored.extras().owner_tags.iter() {
             dependencies.tag(&name(cookie, What::Tag(tag)));
         }
     }
