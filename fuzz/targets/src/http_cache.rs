@@ -85,7 +85,7 @@ fn parts_of(facts: &RequestFacts<'_>, asked: &HeaderMap, response: &HeaderMap, p
         return;
     }
     let content = vec![b'x'; part.range.length() as usize];
-    let held = || parts::Held { stored: &stored, content: &content };
+    let held = || parts::StoredPart { stored: &stored, content: &content };
     let (_, bytes) = parts::joined(&held(), &held(), 1 << 20).expect("both are of one whole");
     assert_eq!(bytes.len(), content.len());
 }

@@ -136,7 +136,7 @@ fn strong_tag(stored: &Stored) -> Option<TagText<'_>> {
 }
 
 /// A stored part with its content.
-pub struct Held<'a> {
+pub struct StoredPart<'a> {
     /// The stored response.
     pub stored: &'a Stored,
     /// The content: the bytes of the part.
@@ -147,8 +147,8 @@ pub struct Held<'a> {
 /// newer part and the tags of both. `None` if they must not be combined, or if the result would exceed
 /// `content_max_bytes`.
 pub fn joined(
-    older: &Held<'_>,
-    newer: &Held<'_>,
+    older: &StoredPart<'_>,
+    newer: &StoredPart<'_>,
     content_max_bytes: u64,
 ) -> Option<(Stored, Vec<u8>)> {
     let is_same = strong_match(&strong_tag(older.stored)?, &strong_tag(newer.stored)?);

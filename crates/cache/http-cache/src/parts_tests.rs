@@ -85,7 +85,7 @@ fn parts_are_joined_to_bytes_of_the_whole() {
     for (first, last) in (0..10).flat_map(|first| (first..10).map(move |last| (first, last))) {
         for (other, end) in (0..10).flat_map(|first| (first..10).map(move |last| (first, last))) {
             let (older, newer) = (part(first, last, "\"1\""), part(other, end, "\"1\""));
-            let held = |stored| Held { stored, content: content(stored) };
+            let held = |stored| StoredPart { stored, content: content(stored) };
             let apart = other > last + 1 || first > end + 1;
             match joined(&held(&older), &held(&newer), 1 << 20) {
                 None => assert!(apart, "{first}-{last} {other}-{end}"),
@@ -104,15 +104,15 @@ fn parts_are_joined_to_bytes_of_the_whole() {
 fn parts_of_different_wholes_are_not_joined() {
     // RFC 9110 §15.3.7.3: "if they all share the same strong validator".
     let older = part(0, 4, "\"1\"");
-    let old = Held { stored: &older, content: &WHOLE[..5] };
+    let old = StoredPart { stored: &older, content: &WHOLE[..5] };
     let other_tag = part(5, 9, "\"2\"");
-    assert!(joined(&old, &Held { stored: &other_tag, content: &WHOLE[5..] }, 99).is_none());
+    assert!(joined(&old, &StoredPart { stored: &other_tag, content: &WHOLE[5..] }, 99).is_none());
     let newer = part(4, 9, "\"1\"");
-    assert!(joined(&old, &Held { stored: &newer, content: b"x56789" }, 99).is_none());
-    assert!(joined(&old, &Held { stored: &newer, content: &WHOLE[4..] }, 9).is_none());
-    assert!(joined(&old, &Held { stored: &newer, content: &WHOLE[4..] }, 10).is_some());
+    assert!(joined(&old, &StoredPart { stored: &newer, content: b"x56789" }, 99).is_none());
+    assert!(joined(&old, &StoredPart { stored: &newer, content: &WHOLE[4..] }, 9).is_none());
+    assert!(joined(&old, &StoredPart { stored: &newer, content: &WHOLE[4..] }, 10).is_some());
     let longer = kept("bytes 5-9/11", &[("etag", "\"1\"")]).expect("storable").0;
-    assert!(joined(&old, &Held { stored: &longer, content: &WHOLE[5..] }, 99).is_none());
+    assert!(joined(&old, &StoredPart { stored: &longer, content: &WHOLE[5..] }, 99).is_none());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn parts_with_other_fields_are_not_joined() {
     let with = |range, field| kept(range, &[("etag", "\"1\""), field]).expect("storable").0;
     let (older, newer) = (("x-a", "1"), ("x-a", "2"));
     let (older, newer) = (with("bytes 0-4/10", older), with("bytes 5-9/10", newer));
-    let held = |stored| Held { stored, content: content(stored) };
+    let held = |stored| StoredPart { stored, content: content(stored) };
     assert!(joined(&held(&older), &held(&newer), 99).is_none());
     let (first, plain) = (part(0, 4, "\"1\""), part(5, 9, "\"1\""));
     assert!(joined(&held(&older), &held(&plain), 99).is_none());
@@ -136,7 +136,7 @@ fn the_tags_of_both_parts_count() {
         kept(range, &[("etag", "\"1\""), ("surrogate-key", tags)]).expect("storable").0
     };
     let (older, newer) = (tagged("bytes 0-4/10", "a"), tagged("bytes 5-9/10", "b"));
-    let held = |stored| Held { stored, content: content(stored) };
+    let held = |stored| StoredPart { stored, content: content(stored) };
     let (stored, _) = joined(&held(&older), &held(&newer), 99).expect("joined");
     let tags: Vec<&[u8]> = stored.tags().iter().collect();
     assert_eq!(tags, [b"b", b"a"]);

@@ -7,7 +7,7 @@ mod exchange;
 
 use exchange::{NOW, after, headers, request, store_for};
 use http::Method;
-use http_cache::parts::{Held, Part, joined, range_inside, storable_part};
+use http_cache::parts::{Part, StoredPart, joined, range_inside, storable_part};
 use http_cache::{
     Candidate, Policy, RequestControl, Stored, Verdict, decide, freshen, invalidates,
     make_conditional, not_modified_fields,
@@ -160,7 +160,7 @@ proptest! {
             prop_assert_eq!(at.len() as u64, range.length());
         }
         let content = vec![b'x'; part.range.length() as usize];
-        let held = || Held { stored: &stored, content: &content };
+        let held = || StoredPart { stored: &stored, content: &content };
         let (same, bytes) = joined(&held(), &held(), 1 << 20).expect("of one whole");
         prop_assert_eq!(bytes.len() as u64, part.range.length());
         prop_assert_eq!(Part::of(&same).is_none(), part.is_whole());

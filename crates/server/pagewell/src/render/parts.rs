@@ -19,7 +19,7 @@ use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
-use http_cache::parts::{Held, Part, joined, range_inside, whole_if_complete};
+use http_cache::parts::{Part, StoredPart, joined, range_inside, whole_if_complete};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{ForwardReason, NotStored, Reuse, Stored, Verdict};
 use std::sync::Arc;
@@ -187,8 +187,8 @@ impl Render {
         let both = older.filter(|page| !page.is_marked()).and_then(|page| {
             let old_content = page.content();
             let old_response = page.response();
-            let old = Held { stored: &old_response, content: &old_content };
-            let new = Held { stored: &stored, content: &content };
+            let old = StoredPart { stored: &old_response, content: &old_content };
+            let new = StoredPart { stored: &stored, content: &content };
             joined(&old, &new, self.site.limits.page_bytes as u64)
         });
         match both {
