@@ -18,7 +18,7 @@ use crate::request::RequestFacts;
 use crate::stored::Stored;
 use crate::storing::storable;
 use crate::time::Timestamp;
-use crate::validators::{TagText, Whose, strong_match};
+use crate::validators::{EtagSource, TagText, strong_match};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, DATE, EXPIRES, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use std::ops::Range;
@@ -132,7 +132,7 @@ pub fn storable_part(
 fn strong_tag(stored: &Stored) -> Option<TagText<'_>> {
     // A malformed entity tag matches nothing, not even itself.
     let tag = stored.etag.as_it_came().filter(|tag| strong_match(tag, tag));
-    tag.filter(|_| stored.etag.whose() == Some(Whose::Origins))
+    tag.filter(|_| stored.etag.source() == Some(EtagSource::Origins))
 }
 
 /// A stored part with its content.

@@ -13,7 +13,7 @@ use crate::sparse::{MaybeEmpty, Sparse};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
-use crate::validators::{EntityTag, Whose};
+use crate::validators::{EntityTag, EtagSource};
 use crate::variants::Nominated;
 use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
@@ -161,8 +161,8 @@ impl Stored {
     /// Sets an entity tag made by [`own_etag`](crate::validators::own_etag), unless the origin gave one.
     /// The ETag field is then sent to clients, but never to the origin.
     pub fn set_own_etag(&mut self, tag: HeaderValue) {
-        if self.etag.whose() != Some(Whose::Origins) {
-            self.etag = EntityTag::of(Whose::Own, tag.as_bytes());
+        if self.etag.source() != Some(EtagSource::Origins) {
+            self.etag = EntityTag::of(EtagSource::Own, tag.as_bytes());
             self.headers.insert(ETAG, tag);
         }
     }
@@ -346,7 +346,7 @@ impl StoredFacts {
 
     /// Whether the origin can validate it (RFC 9111 §4.3.1).
     pub fn can_be_validated(&self) -> bool {
-        self.etag.whose() == Some(Whose::Origins) || self.modified.is_there()
+        self.etag.source() == Some(EtagSource::Origins) || self.modified.is_there()
     }
 
     /// Whether its content is declared to have ESI elements.
@@ -404,7 +404,7 @@ mod tests {
         let stored = Stored::of_file(headers, 1, Timestamp(0));
         let (facts, headers, internal) = stored.clone().into_parts();
         let tag = facts.etag.text().expect("it has one");
-        assert_eq!((&*tag, facts.etag.whose()), (&read[100..110], Some(Whose::Origins)));
+        assert_eq!((&*tag, facts.etag.source()), (&read[100..110], Some(EtagSource::Origins)));
         assert!(!read.as_ptr_range().contains(&tag.as_ptr()));
         assert!(facts.can_be_validated() && facts.modified().is_none());
         let again = Stored::of_parts(facts, headers, internal);

@@ -12,7 +12,7 @@ use crate::request::{Method, RequestFacts};
 use crate::stored::Stored;
 use crate::storing::storable;
 use crate::time::Timestamp;
-use crate::validators::{Whose, weak_match};
+use crate::validators::{EtagSource, weak_match};
 use http::header::{
     AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderName, IF_MATCH,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, SET_COOKIE,
@@ -31,7 +31,7 @@ pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
         }
     }
     let Some(stored) = stored else { return };
-    if let Some(tag) = stored.etag.value_if(Whose::Origins) {
+    if let Some(tag) = stored.etag.value_if(EtagSource::Origins) {
         headers.insert(IF_NONE_MATCH, tag);
     }
     if let Some(modified) = stored.last_modified() {
@@ -142,7 +142,7 @@ fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
 /// of strong tags, in order to choose among several stored responses. Here one response was validated, and
 /// nginx, for example, weakens the tag of a compressed 200 but not that of the 304.
 fn same_tag(old: &Stored, headers: &HeaderMap) -> Option<bool> {
-    let tag = old.etag.text().filter(|_| old.etag.whose() == Some(Whose::Origins))?;
+    let tag = old.etag.text().filter(|_| old.etag.source() == Some(EtagSource::Origins))?;
     Some(weak_match(fields::first(headers, "etag")?, &tag))
 }
 
@@ -176,9 +176,9 @@ fn update(
     // The tags of both are joined: a superfluous tag costs a render, a missing one leaves a page outdated.
     let tags = stored.tags().clone().joined(old.tags())?;
     stored.set_tags(tags);
-    if let Some(tag) = old.etag.value_if(Whose::Own) {
+    if let Some(tag) = old.etag.value_if(EtagSource::Own) {
         stored.set_own_etag(tag);
-    } else if old.etag.whose() == Some(Whose::Origins) {
+    } else if old.etag.source() == Some(EtagSource::Origins) {
         // The tag as the origin gave it; the one for clients may have been weakened.
         stored.etag = old.etag.clone();
     }
@@ -194,13 +194,13 @@ fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
     for name in kept {
         newer.remove(name);
     }
-    if old.etag.whose() == Some(Whose::Origins) {
+    if old.etag.source() == Some(EtagSource::Origins) {
         newer.remove(ETAG); // It differs only in weakness, and clients received the stored one.
     }
     let mut merged = old.headers.clone();
     merged.remove(SET_COOKIE); // From lsc-cookie, which is among the internal fields.
     merged.extend(old.internal.clone());
-    if old.etag.whose() == Some(Whose::Own) {
+    if old.etag.source() == Some(EtagSource::Own) {
         merged.remove(ETAG);
     }
     for name in [AGE, DATE] {

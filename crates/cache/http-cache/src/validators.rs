@@ -17,7 +17,7 @@ pub struct EntityTag(Place);
 
 /// The creator of an entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum EtagSource {
     /// The origin.
     Origins,
     /// This cache, from a hash of the content.
@@ -36,17 +36,17 @@ enum Place {
     /// No tag.
     Nowhere,
     Here {
-        whose: Whose,
+        source: EtagSource,
         length: u8,
         bytes: [u8; HERE_BYTES],
     },
     /// The hash of a tag in the form of the cache's own tags, which has exactly one spelling.
     Hash {
-        whose: Whose,
+        source: EtagSource,
         hash: [u8; OWN_DIGITS / 2],
     },
     Apart {
-        whose: Whose,
+        source: EtagSource,
         bytes: Box<[u8]>,
     },
 }
@@ -76,17 +76,17 @@ impl EntityTag {
     pub const NONE: EntityTag = EntityTag(Place::Nowhere);
 
     /// An entity tag from the bytes of a field value.
-    pub fn of(whose: Whose, tag: &[u8]) -> EntityTag {
+    pub fn of(source: EtagSource, tag: &[u8]) -> EntityTag {
         if let Some(hash) = own_hash(tag) {
-            return EntityTag(Place::Hash { whose, hash });
+            return EntityTag(Place::Hash { source, hash });
         }
         let mut bytes = [0; HERE_BYTES];
         EntityTag(match bytes.get_mut(..tag.len()) {
             Some(here) => {
                 here.copy_from_slice(tag);
-                Place::Here { whose, length: tag.len() as u8, bytes }
+                Place::Here { source, length: tag.len() as u8, bytes }
             }
-            None => Place::Apart { whose, bytes: tag.into() },
+            None => Place::Apart { source, bytes: tag.into() },
         })
     }
 
@@ -94,19 +94,19 @@ impl EntityTag {
     pub(crate) fn of_origin(headers: &HeaderMap) -> EntityTag {
         match headers.get(ETAG) {
             Some(value) if !trim(value.as_bytes()).is_empty() => {
-                EntityTag::of(Whose::Origins, value.as_bytes())
+                EntityTag::of(EtagSource::Origins, value.as_bytes())
             }
             _ => EntityTag::NONE,
         }
     }
 
     /// The creator of the tag, if there is one.
-    pub fn whose(&self) -> Option<Whose> {
+    pub fn source(&self) -> Option<EtagSource> {
         match self.0 {
             Place::Nowhere => None,
-            Place::Here { whose, .. } | Place::Hash { whose, .. } | Place::Apart { whose, .. } => {
-                Some(whose)
-            }
+            Place::Here { source, .. }
+            | Place::Hash { source, .. }
+            | Place::Apart { source, .. } => Some(source),
         }
     }
 
@@ -128,9 +128,9 @@ impl EntityTag {
         })
     }
 
-    /// The tag as a field value, if there is one and `whose` created it.
-    pub(crate) fn value_if(&self, whose: Whose) -> Option<HeaderValue> {
-        let tag = self.as_it_came().filter(|_| self.whose() == Some(whose))?;
+    /// The tag as a field value, if there is one and `source` created it.
+    pub(crate) fn value_if(&self, source: EtagSource) -> Option<HeaderValue> {
+        let tag = self.as_it_came().filter(|_| self.source() == Some(source))?;
         Some(HeaderValue::from_bytes(&tag).expect("what was a value is one"))
     }
 
@@ -146,7 +146,7 @@ impl EntityTag {
 impl fmt::Debug for EntityTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.as_it_came().map(|tag| String::from_utf8_lossy(&tag).into_owned());
-        f.debug_tuple("EntityTag").field(&self.whose()).field(&text).finish()
+        f.debug_tuple("EntityTag").field(&self.source()).field(&text).finish()
     }
 }
 
@@ -312,12 +312,15 @@ mod tests {
             long.as_bytes(),
             upper.as_bytes(),
         ] {
-            for whose in [Whose::Origins, Whose::Own] {
-                let kept = EntityTag::of(whose, tag);
-                assert_eq!((kept.as_it_came().as_deref(), kept.whose()), (Some(tag), Some(whose)));
+            for source in [EtagSource::Origins, EtagSource::Own] {
+                let kept = EntityTag::of(source, tag);
+                assert_eq!(
+                    (kept.as_it_came().as_deref(), kept.source()),
+                    (Some(tag), Some(source))
+                );
             }
         }
-        assert_eq!((EntityTag::NONE.text().as_deref(), EntityTag::NONE.whose()), (None, None));
+        assert_eq!((EntityTag::NONE.text().as_deref(), EntityTag::NONE.source()), (None, None));
         assert_eq!(size_of::<EntityTag>(), 24);
     }
 }

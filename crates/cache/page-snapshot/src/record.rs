@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
 use http_cache::tags::{TAGS_MAX, Tags};
-use http_cache::validators::{EntityTag, Whose};
+use http_cache::validators::{EntityTag, EtagSource};
 use http_cache::variants::Nominated;
 use http_cache::{
     Forms, LifetimeSource, ResponseDirectives, ResponseExtras, SECONDS_MAX, Stored, Timestamp,
@@ -153,10 +153,10 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     write_pairs(stored.nominated().cookies(), out);
     out.u32(stored.tags().len() as u32);
     stored.tags().iter().for_each(|tag| out.bytes(tag));
-    match stored.etag.whose() {
+    match stored.etag.source() {
         None => out.u8(0),
-        Some(Whose::Origins) => out.u8(1),
-        Some(Whose::Own) => out.u8(2),
+        Some(EtagSource::Origins) => out.u8(1),
+        Some(EtagSource::Own) => out.u8(2),
     }
     stored.etag.as_it_came().iter().for_each(|tag| out.bytes(tag));
     out.u8(match stored.forms {
@@ -194,8 +194,8 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, SnapshotError> {
     stored.set_tags(Tags::of(tags.into_iter()).map_err(|_| SnapshotError::TooLarge)?);
     stored.etag = match rest.u8()? {
         0 => EntityTag::NONE,
-        1 => entity_tag(Whose::Origins, rest)?,
-        2 => entity_tag(Whose::Own, rest)?,
+        1 => entity_tag(EtagSource::Origins, rest)?,
+        2 => entity_tag(EtagSource::Own, rest)?,
         _ => return Err(SnapshotError::Invalid),
     };
     stored.forms = match rest.u8()? {
@@ -217,9 +217,9 @@ fn span_ms(rest: &mut Rest<'_>) -> Result<u64, SnapshotError> {
 }
 
 /// Reads an entity tag that is a valid field value.
-fn entity_tag(whose: Whose, rest: &mut Rest<'_>) -> Result<EntityTag, SnapshotError> {
+fn entity_tag(source: EtagSource, rest: &mut Rest<'_>) -> Result<EntityTag, SnapshotError> {
     let tag = rest.bytes()?;
-    field_value(tag).map(|_| EntityTag::of(whose, tag))
+    field_value(tag).map(|_| EntityTag::of(source, tag))
 }
 
 fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {

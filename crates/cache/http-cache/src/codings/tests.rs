@@ -267,5 +267,5 @@ fn accept_encoding_selects_nothing_where_it_is_not_sent() {
     };
     assert_eq!(names(&Policy::default()), ["accept-encoding", "cookie"]);
     assert_eq!(names(&ignoring), ["cookie"]);
-    assert_eq!(file(map(&[])).etag.whose(), None);
+    assert_eq!(file(map(&[])).etag.source(), None);
 }
