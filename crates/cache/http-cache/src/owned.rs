@@ -17,7 +17,7 @@ use crate::storing::{content_length, keep, may_store};
 use crate::tags::read_tags;
 use crate::targeted::{Declared, DeclaredBy, declared};
 use crate::time::{SECONDS_MAX, Timestamp};
-use crate::variants::Nominated;
+use crate::variants::NominatedFields;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
@@ -78,7 +78,7 @@ pub fn storable_for_owner(
     if content_length(headers).is_some_and(|length| length > policy.content_max_bytes) {
         return Err(NotStored::TooLarge);
     }
-    let nominated = Nominated::of(headers, request_fields, policy)?;
+    let nominated = NominatedFields::of(headers, request_fields, policy)?;
     let cookies = match policy.litespeed {
         FieldUse::Obey => shared_cookies(headers).ok_or(NotStored::SharedCookies)?,
         FieldUse::Ignore => Vec::new(),

@@ -14,7 +14,7 @@ use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
 use crate::time::{SECONDS_MAX, Timestamp};
 use crate::validators::{EntityTag, EtagSource};
-use crate::variants::Nominated;
+use crate::variants::NominatedFields;
 use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 use std::ops::{Deref, DerefMut};
@@ -66,7 +66,7 @@ pub struct StoredFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SparseFacts {
     tags: Tags,
-    nominated: Sparse<Nominated>,
+    nominated: Sparse<NominatedFields>,
     extras: Sparse<ResponseExtras>,
 }
 
@@ -225,12 +225,12 @@ impl StoredFacts {
     }
 
     /// The nominated fields, with the request's values (RFC 9111 §4.1).
-    pub fn nominated(&self) -> &Nominated {
+    pub fn nominated(&self) -> &NominatedFields {
         &self.few.nominated
     }
 
     /// Sets the nominated fields.
-    pub fn set_nominated(&mut self, nominated: Nominated) {
+    pub fn set_nominated(&mut self, nominated: NominatedFields) {
         self.few.change(|few| few.nominated = nominated.into());
     }
 

@@ -17,7 +17,7 @@ use crate::tags::DIALECTS;
 use crate::targeted::{Declared, declared};
 use crate::time::Timestamp;
 use crate::validators::EntityTag;
-use crate::variants::Nominated;
+use crate::variants::NominatedFields;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderName, StatusCode};
 
@@ -45,7 +45,7 @@ pub fn storable(
     if content_length.is_some_and(|length| length > policy.content_max_bytes) {
         return Err(NotStored::TooLarge);
     }
-    let nominated = Nominated::of(headers, request_fields, policy)?;
+    let nominated = NominatedFields::of(headers, request_fields, policy)?;
     let cookies = match policy.litespeed {
         FieldUse::Obey => shared_cookies(headers).ok_or(NotStored::SharedCookies)?,
         FieldUse::Ignore => Vec::new(),
@@ -120,7 +120,7 @@ pub(crate) fn keep(
     status: StatusCode,
     headers: &HeaderMap,
     declared: Declared,
-    nominated: Nominated,
+    nominated: NominatedFields,
     times: Times,
     policy: &Policy,
 ) -> Result<Stored, NotStored> {

@@ -21,13 +21,14 @@ const COOKIE_MARK: &[u8] = b"cookie ";
 
 /// The fields and cookies that a response nominates, each with the value in its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nominated {
+pub struct NominatedFields {
     fields: Vec<(HeaderName, Option<Vec<u8>>)>,
     cookies: Vec<Cookie>,
 }
 
-impl MaybeEmpty for Nominated {
-    const EMPTY: &'static Nominated = &Nominated { fields: Vec::new(), cookies: Vec::new() };
+impl MaybeEmpty for NominatedFields {
+    const EMPTY: &'static NominatedFields =
+        &NominatedFields { fields: Vec::new(), cookies: Vec::new() };
 
     fn is_nothing(&self) -> bool {
         self.is_empty()
@@ -56,13 +57,13 @@ impl From<VaryRefused> for NotSelectable {
     }
 }
 
-impl Nominated {
+impl NominatedFields {
     /// The fields and cookies that the response nominates, with their values in the request.
     pub(crate) fn of(
         response: &HeaderMap,
         request: &dyn Fields,
         policy: &Policy,
-    ) -> Result<Nominated, NotSelectable> {
+    ) -> Result<NominatedFields, NotSelectable> {
         let mut names: Vec<HeaderName> = Vec::new();
         for line in response.get_all(VARY) {
             for member in fields::members(line.as_bytes()) {
@@ -92,23 +93,27 @@ impl Nominated {
             (name, value)
         };
         let cookies = cookies_of(response, request, policy)?;
-        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
+        Ok(NominatedFields { fields: names.into_iter().map(value).collect(), cookies })
     }
 
     /// The fields and cookies that a response nominates, with their values in the request, whether or not
     /// it is stored. `None` if no request can select it.
-    pub fn read(response: &HeaderMap, request: &dyn Fields, policy: &Policy) -> Option<Nominated> {
-        Nominated::of(response, request, policy).ok()
+    pub fn read(
+        response: &HeaderMap,
+        request: &dyn Fields,
+        policy: &Policy,
+    ) -> Option<NominatedFields> {
+        NominatedFields::of(response, request, policy).ok()
     }
 
     /// Restores the output of [`fields`](Self::fields) and [`cookies`](Self::cookies).
     pub fn of_parts(
         mut fields: Vec<(HeaderName, Option<Vec<u8>>)>,
         cookies: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    ) -> Nominated {
+    ) -> NominatedFields {
         fields.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         fields.dedup_by(|one, other| one.0 == other.0);
-        Nominated { fields, cookies }
+        NominatedFields { fields, cookies }
     }
 
     /// The nominated fields with their normalised values in the request, sorted by name.

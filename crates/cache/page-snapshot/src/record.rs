@@ -13,7 +13,7 @@ use http_cache::codings::Coding;
 use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
 use http_cache::tags::{TAGS_MAX, Tags};
 use http_cache::validators::{EntityTag, EtagSource};
-use http_cache::variants::Nominated;
+use http_cache::variants::NominatedFields;
 use http_cache::{
     Forms, LifetimeSource, ResponseDirectives, ResponseExtras, SECONDS_MAX, Stored, Timestamp,
 };
@@ -186,7 +186,7 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, SnapshotError> {
     stored.directives = (&read_directives(rest)?).into();
     let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
     let fields = fields.collect::<Result<Vec<_>, SnapshotError>>()?;
-    stored.set_nominated(Nominated::of_parts(fields, read_pairs(rest)?));
+    stored.set_nominated(NominatedFields::of_parts(fields, read_pairs(rest)?));
     let mut tags = Vec::new();
     for _ in 0..rest.count(TAGS_MAX)? {
         tags.push(rest.bytes()?);

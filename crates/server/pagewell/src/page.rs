@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::Coding;
-use http_cache::variants::Nominated;
+use http_cache::variants::NominatedFields;
 use http_cache::{Stored, StoredFacts, Timestamp};
 use laid::{Elsewhere, Ends};
 use memcache::Item;
@@ -273,7 +273,7 @@ pub fn variant(stored: &StoredFacts) -> u32 {
 }
 
 /// The number of the variant with these nominated fields.
-pub fn variant_of(nominated: &Nominated) -> u32 {
+pub fn variant_of(nominated: &NominatedFields) -> u32 {
     if nominated.is_empty() {
         return 0;
     }

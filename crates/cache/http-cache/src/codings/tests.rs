@@ -262,7 +262,7 @@ fn accept_encoding_selects_nothing_where_it_is_not_sent() {
     let fields: &dyn Fields = &asked;
     let ignoring = Policy { accept_encoding: FieldUse::Ignore, ..Policy::default() };
     let names = |policy: &Policy| -> Vec<String> {
-        let nominated = crate::variants::Nominated::of(&response, fields, policy).unwrap();
+        let nominated = crate::variants::NominatedFields::of(&response, fields, policy).unwrap();
         nominated.names().map(ToString::to_string).collect()
     };
     assert_eq!(names(&Policy::default()), ["accept-encoding", "cookie"]);

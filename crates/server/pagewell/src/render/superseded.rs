@@ -26,7 +26,7 @@ use crate::site::Site;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
-use http_cache::variants::Nominated;
+use http_cache::variants::NominatedFields;
 use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
 use page_store::{ChangeTarget, Key, Lease, Number};
 use site_rules::{Handling, Planned, key_without_vary};
@@ -122,7 +122,7 @@ impl Render {
                 let ends = |page: &SharedPage| selects(page) && !(is_outdated && page.is_marked());
                 let policy = self.site.config.rules.policy(&self.ask.plan);
                 // An error says nothing of what an older render got.
-                let of = Nominated::read(headers, fields, policy).filter(|_| !has_failed);
+                let of = NominatedFields::read(headers, fields, policy).filter(|_| !has_failed);
                 let of = of.map_or(StandsFor::Ended, |of| match of.is_empty() {
                     true => StandsFor::EveryVariant,
                     false => StandsFor::Variant(variant_of(&of)),
