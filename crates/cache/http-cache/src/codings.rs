@@ -65,7 +65,7 @@ impl Coding {
 
 /// The value of a response's `Content-Encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoded {
+pub enum ResponseEncoding {
     /// Absent or `identity`: the content is not compressed.
     Not,
     /// One known coding.
@@ -75,15 +75,17 @@ pub enum Encoded {
 }
 
 /// Reads `Content-Encoding` (RFC 9110 §8.4).
-pub fn encoded(headers: &HeaderMap) -> Encoded {
+pub fn encoded(headers: &HeaderMap) -> ResponseEncoding {
     let lines = headers.get_all(header::CONTENT_ENCODING).iter();
     let mut members = lines
         .flat_map(|line| fields::members(line.as_bytes()))
         .filter(|name| !name.eq_ignore_ascii_case(b"identity"));
     match (members.next(), members.next()) {
-        (None, _) => Encoded::Not,
-        (Some(name), None) => Coding::from_name(name).map_or(Encoded::Otherwise, Encoded::In),
-        _ => Encoded::Otherwise,
+        (None, _) => ResponseEncoding::Not,
+        (Some(name), None) => {
+            Coding::from_name(name).map_or(ResponseEncoding::Otherwise, ResponseEncoding::In)
+        }
+        _ => ResponseEncoding::Otherwise,
     }
 }
 
@@ -154,7 +156,7 @@ impl Codable {
         {
             return Err(NotCoded::Status);
         }
-        if encoded(headers) != Encoded::Not {
+        if encoded(headers) != ResponseEncoding::Not {
             return Err(NotCoded::Encoded);
         }
         if says_no_transform(headers) {

@@ -246,11 +246,11 @@ fn media_types_by_pattern() {
 #[test]
 fn codings_by_name() {
     let said = |value: &'static str| encoded(&map(&[("content-encoding", value)]));
-    assert_eq!(said("gzip"), Encoded::In(Gzip));
-    assert_eq!(said("X-GZIP"), Encoded::In(Gzip));
-    assert_eq!(said("br, gzip"), Encoded::Otherwise);
-    assert_eq!(said("deflate"), Encoded::Otherwise);
-    assert_eq!(said(" identity "), Encoded::Not);
+    assert_eq!(said("gzip"), ResponseEncoding::In(Gzip));
+    assert_eq!(said("X-GZIP"), ResponseEncoding::In(Gzip));
+    assert_eq!(said("br, gzip"), ResponseEncoding::Otherwise);
+    assert_eq!(said("deflate"), ResponseEncoding::Otherwise);
+    assert_eq!(said(" identity "), ResponseEncoding::Not);
     let set = CodingSet::of(&[Gzip, Zstd]);
     assert!(set.contains(Gzip) && set.contains(Zstd) && !set.contains(Brotli) && !set.is_empty());
 }

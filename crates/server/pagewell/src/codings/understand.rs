@@ -10,7 +10,7 @@ use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 use http::HeaderMap;
 use http_cache::Failure;
-use http_cache::codings::{Coding, Encoded, encoded};
+use http_cache::codings::{Coding, ResponseEncoding, encoded};
 use std::io::{self, Write};
 use zstd::stream::raw::{self, InBuffer, Operation, OutBuffer};
 
@@ -24,7 +24,7 @@ const ZSTD_WINDOW_BITS: u32 = 23;
 /// The coding to be undone, if a response is in one, and it is allowed to: with `no-transform` or a
 /// digest of its content it goes on as it is (RFC 9110 §7.7, RFC 9530).
 pub fn may_be_understood(response: &OriginResponse) -> Option<Coding> {
-    let Encoded::In(coding) = encoded(&response.headers) else { return None };
+    let ResponseEncoding::In(coding) = encoded(&response.headers) else { return None };
     if response.status.as_u16() == 206 || is_sealed(&response.headers) {
         return None;
     }
