@@ -91,7 +91,7 @@ pub fn encoded(headers: &HeaderMap) -> ResponseEncoding {
 
 /// The reason why a response is sent only as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotCoded {
+pub enum NotCompressible {
     /// Its status has no content, or only a part of the content.
     Status,
     /// It is compressed already.
@@ -106,26 +106,26 @@ pub enum NotCoded {
     Short,
 }
 
-impl NotCoded {
+impl NotCompressible {
     /// All reasons.
-    pub const ALL: [NotCoded; 6] = [
-        NotCoded::Status,
-        NotCoded::Encoded,
-        NotCoded::NoTransform,
-        NotCoded::Digest,
-        NotCoded::MediaType,
-        NotCoded::Short,
+    pub const ALL: [NotCompressible; 6] = [
+        NotCompressible::Status,
+        NotCompressible::Encoded,
+        NotCompressible::NoTransform,
+        NotCompressible::Digest,
+        NotCompressible::MediaType,
+        NotCompressible::Short,
     ];
 
     /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotCoded::Status => "status",
-            NotCoded::Encoded => "encoded",
-            NotCoded::NoTransform => "no-transform",
-            NotCoded::Digest => "digest",
-            NotCoded::MediaType => "media-type",
-            NotCoded::Short => "short",
+            NotCompressible::Status => "status",
+            NotCompressible::Encoded => "encoded",
+            NotCompressible::NoTransform => "no-transform",
+            NotCompressible::Digest => "digest",
+            NotCompressible::MediaType => "media-type",
+            NotCompressible::Short => "short",
         }
     }
 }
@@ -150,29 +150,29 @@ impl Codable {
         status: StatusCode,
         headers: &HeaderMap,
         length: Option<u64>,
-    ) -> Result<(), NotCoded> {
+    ) -> Result<(), NotCompressible> {
         if matches!(status.as_u16(), 100..=199 | 204 | 205 | 206 | 304 | 416)
             || headers.contains_key(header::CONTENT_RANGE)
         {
-            return Err(NotCoded::Status);
+            return Err(NotCompressible::Status);
         }
         if encoded(headers) != ResponseEncoding::Not {
-            return Err(NotCoded::Encoded);
+            return Err(NotCompressible::Encoded);
         }
         if says_no_transform(headers) {
-            return Err(NotCoded::NoTransform);
+            return Err(NotCompressible::NoTransform);
         }
         if ["content-digest", "content-md5", "digest"]
             .iter()
             .any(|name| fields::is_there(headers, name))
         {
-            return Err(NotCoded::Digest);
+            return Err(NotCompressible::Digest);
         }
         if !self.types.contain(fields::first(headers, "content-type").unwrap_or_default()) {
-            return Err(NotCoded::MediaType);
+            return Err(NotCompressible::MediaType);
         }
         match length {
-            Some(length) if length < self.bytes_min => Err(NotCoded::Short),
+            Some(length) if length < self.bytes_min => Err(NotCompressible::Short),
             _ => Ok(()),
         }
     }

@@ -209,19 +209,25 @@ fn each_reason_against_compression() {
     };
     assert_eq!(check(200, &[html], Some(256)), Ok(()));
     assert_eq!(check(404, &[html], None), Ok(()));
-    assert_eq!(check(206, &[html], None), Err(NotCoded::Status));
-    assert_eq!(check(304, &[html], None), Err(NotCoded::Status));
-    assert_eq!(check(200, &[html, ("content-range", "x")], None), Err(NotCoded::Status));
-    assert_eq!(check(200, &[html, ("content-encoding", "gzip")], None), Err(NotCoded::Encoded));
-    assert_eq!(check(200, &[html, ("content-encoding", "x, y")], None), Err(NotCoded::Encoded));
+    assert_eq!(check(206, &[html], None), Err(NotCompressible::Status));
+    assert_eq!(check(304, &[html], None), Err(NotCompressible::Status));
+    assert_eq!(check(200, &[html, ("content-range", "x")], None), Err(NotCompressible::Status));
+    assert_eq!(
+        check(200, &[html, ("content-encoding", "gzip")], None),
+        Err(NotCompressible::Encoded)
+    );
+    assert_eq!(
+        check(200, &[html, ("content-encoding", "x, y")], None),
+        Err(NotCompressible::Encoded)
+    );
     assert_eq!(check(200, &[html, ("content-encoding", "identity")], None), Ok(()));
     let forbids = ("cache-control", "max-age=9, No-Transform");
-    assert_eq!(check(200, &[html, forbids], None), Err(NotCoded::NoTransform));
-    assert_eq!(check(200, &[html, ("content-digest", "x")], None), Err(NotCoded::Digest));
-    assert_eq!(check(200, &[("content-type", "image/png")], None), Err(NotCoded::MediaType));
-    assert_eq!(check(200, &[], None), Err(NotCoded::MediaType));
-    assert_eq!(check(200, &[html], Some(255)), Err(NotCoded::Short));
-    let names: Vec<_> = NotCoded::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(check(200, &[html, forbids], None), Err(NotCompressible::NoTransform));
+    assert_eq!(check(200, &[html, ("content-digest", "x")], None), Err(NotCompressible::Digest));
+    assert_eq!(check(200, &[("content-type", "image/png")], None), Err(NotCompressible::MediaType));
+    assert_eq!(check(200, &[], None), Err(NotCompressible::MediaType));
+    assert_eq!(check(200, &[html], Some(255)), Err(NotCompressible::Short));
+    let names: Vec<_> = NotCompressible::ALL.iter().map(|reason| reason.as_str()).collect();
     assert!(names.iter().all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
 }
 
