@@ -132,14 +132,14 @@ impl NotCompressible {
 
 /// The conditions for compressing a response.
 #[derive(Clone, Debug)]
-pub struct Codable {
+pub struct CompressionFilter {
     /// The compressible media types.
     pub types: MediaTypes,
     /// The minimum length of the content in bytes.
     pub bytes_min: u64,
 }
 
-impl Codable {
+impl CompressionFilter {
     /// Checks whether a response may be compressed. `length` is the length of its content in bytes, if
     /// known.
     ///

@@ -202,7 +202,7 @@ fn the_fields_of_a_compressed_response() {
 
 #[test]
 fn each_reason_against_compression() {
-    let codable = Codable { types: MediaTypes::default(), bytes_min: 256 };
+    let codable = CompressionFilter { types: MediaTypes::default(), bytes_min: 256 };
     let html = ("content-type", "text/html; charset=utf-8");
     let check = |status: u16, lines: &[(&'static str, &'static str)], length| {
         codable.check(StatusCode::from_u16(status).unwrap(), &map(lines), length)
