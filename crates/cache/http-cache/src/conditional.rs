@@ -9,7 +9,7 @@
 
 use crate::codings::{strong_match_any_form, weak_match_any_form};
 use crate::date;
-use crate::range::{Ranges, Resolved, resolve};
+use crate::range::{Ranges, ResolvedRange, resolve};
 use crate::request::{Method, RequestFacts};
 use crate::stored::{Forms, Stored, StoredFacts};
 use crate::validators::{any_match, strong_match, weak_match};
@@ -50,9 +50,9 @@ pub fn answer(
     }
     match (request.range, content_length) {
         (Some(range), Some(length)) if may_cut(request, stored) => match resolve(range, length) {
-            Resolved::Whole => Answer::Whole,
-            Resolved::Parts(ranges) => Answer::Ranges(ranges),
-            Resolved::Unsatisfiable => Answer::RangeNotSatisfiable,
+            ResolvedRange::Whole => Answer::Whole,
+            ResolvedRange::Parts(ranges) => Answer::Ranges(ranges),
+            ResolvedRange::Unsatisfiable => Answer::RangeNotSatisfiable,
         },
         _ => Answer::Whole,
     }

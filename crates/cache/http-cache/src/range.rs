@@ -89,7 +89,7 @@ impl Ranges {
 
 /// The result of resolving a Range field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolved {
+pub enum ResolvedRange {
     /// The field is not understood or selects everything: send the whole.
     Whole,
     /// Send these ranges.
@@ -99,30 +99,32 @@ pub enum Resolved {
 }
 
 /// Resolves the value of a Range field against content of `length` bytes (RFC 9110 §14.1.2, §14.2).
-pub fn resolve(field: &[u8], length: u64) -> Resolved {
-    let Some(equals) = field.iter().position(|byte| *byte == b'=') else { return Resolved::Whole };
+pub fn resolve(field: &[u8], length: u64) -> ResolvedRange {
+    let Some(equals) = field.iter().position(|byte| *byte == b'=') else {
+        return ResolvedRange::Whole;
+    };
     if !field[..equals].eq_ignore_ascii_case(b"bytes") {
-        return Resolved::Whole; // Another unit, §14.1.
+        return ResolvedRange::Whole; // Another unit, §14.1.
     }
     let mut ranges = Ranges { list: [ByteRange::default(); RANGES_MAX], count: 0 };
     let mut asked = 0;
     for spec in fields::members(&field[equals + 1..]) {
         asked += 1;
         match resolve_one(spec, length) {
-            One::Malformed => return Resolved::Whole,
+            One::Malformed => return ResolvedRange::Whole,
             One::Outside => {}
             One::Inside(range) => {
                 if !ranges.add(range) {
-                    return Resolved::Whole;
+                    return ResolvedRange::Whole;
                 }
             }
-            One::All => return Resolved::Whole,
+            One::All => return ResolvedRange::Whole,
         }
     }
     match (asked, ranges.count) {
-        (0, _) => Resolved::Whole,
-        (_, 0) => Resolved::Unsatisfiable,
-        _ => Resolved::Parts(ranges),
+        (0, _) => ResolvedRange::Whole,
+        (_, 0) => ResolvedRange::Unsatisfiable,
+        _ => ResolvedRange::Parts(ranges),
     }
 }
 
