@@ -219,7 +219,7 @@ pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
 
 /// The invalidation in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Invalidated {
+pub enum GroupInvalidation {
     /// The groups with these names; the list may be empty.
     Groups(Tags),
     /// Everything: every page.
@@ -233,18 +233,18 @@ pub enum Invalidated {
 /// # Errors
 /// They exceed a limit or are unreadable. RFC 9875 ignores such a field; the caller should log it as an
 /// error, because an invalidation is lost.
-pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<Invalidated, TagsRefused> {
+pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<GroupInvalidation, TagsRefused> {
     let mut tags = Tags::default();
     let everything = |item: &BareItem| item.as_token().is_some_and(|token| token.as_str() == "*");
     for member in &list_of(headers, "cache-group-invalidation")? {
         match member {
             ListEntry::Item(item) if everything(&item.bare_item) => {
-                return Ok(Invalidated::Everything);
+                return Ok(GroupInvalidation::Everything);
             }
             member => tags.push(string(member)?)?,
         }
     }
-    Ok(Invalidated::Groups(tags.once()))
+    Ok(GroupInvalidation::Groups(tags.once()))
 }
 
 /// Adds the tags of one field.

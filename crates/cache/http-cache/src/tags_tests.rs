@@ -95,15 +95,15 @@ fn invalidated_groups() {
         let fields: Vec<_> = lines.iter().map(|line| ("cache-group-invalidation", *line)).collect();
         read_invalidated_groups(&headers(&fields))
     };
-    let Ok(Invalidated::Groups(tags)) = read(&["\"a\"", "\"b\", \"a\""]) else {
+    let Ok(GroupInvalidation::Groups(tags)) = read(&["\"a\"", "\"b\", \"a\""]) else {
         panic!("readable")
     };
     assert_eq!(list(&tags), ["a", "b"]);
     assert_eq!(read(&["a b"]), Err(TagsRefused::Unreadable));
-    assert_eq!(read(&["*"]), Ok(Invalidated::Everything));
-    assert_eq!(read(&["\"a\"", "*"]), Ok(Invalidated::Everything));
+    assert_eq!(read(&["*"]), Ok(GroupInvalidation::Everything));
+    assert_eq!(read(&["\"a\"", "*"]), Ok(GroupInvalidation::Everything));
     // A group whose name is "*" is an ordinary group.
-    assert!(matches!(read(&["\"*\""]), Ok(Invalidated::Groups(_))));
+    assert!(matches!(read(&["\"*\""]), Ok(GroupInvalidation::Groups(_))));
     assert_eq!(read(&["**"]), Err(TagsRefused::Unreadable));
 }
 
@@ -128,7 +128,7 @@ proptest! {
         for name in fields.chain(["cache-group-invalidation"]) {
             let lines = headers(&[(name, &value)]);
             prop_assert!(read_tags(&lines).map_or(0, |tags| tags.len()) <= 200);
-            if let Ok(Invalidated::Groups(groups)) = read_invalidated_groups(&lines) {
+            if let Ok(GroupInvalidation::Groups(groups)) = read_invalidated_groups(&lines) {
                 prop_assert!(groups.len() <= 200);
             }
         }
