@@ -12,7 +12,7 @@ mod vary;
 
 pub use cookies::{LSC_COOKIE, LSC_COOKIES_MAX, LSC_COOKIES_MAX_BYTES};
 pub use purge::{
-    PURGE_FIELDS, PURGE_ITEMS_MAX, Purge, PurgeUnreadable, Purged, Staleness, read_purges,
+    PURGE_FIELDS, PURGE_ITEMS_MAX, Purge, PurgeTarget, PurgeUnreadable, Staleness, read_purges,
 };
 pub use vary::{VARY_FIELD, VARY_VALUE_FIELD, is_vary_cookie, is_vary_reading};
 

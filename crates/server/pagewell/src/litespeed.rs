@@ -14,7 +14,7 @@ use crate::why::Cause;
 use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
-    CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, Purged, Scope, Staleness,
+    CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
     VARY_VALUE_FIELD, has_esi, read_purges,
 };
 use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
@@ -127,9 +127,9 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
     let mut named = PurgeRequest::default();
     for purge in purges.into_iter().filter(|purge| purge.scope == Scope::Public) {
         let what = match purge.what {
-            Purged::Tag(tag) => Selected::Tag(tag),
-            Purged::Url(url) => Selected::Url(url),
-            Purged::Everything => Selected::Everything,
+            PurgeTarget::Tag(tag) => Selected::Tag(tag),
+            PurgeTarget::Url(url) => Selected::Url(url),
+            PurgeTarget::Everything => Selected::Everything,
         };
         match purge.staleness {
             Staleness::Gone => named.hard.push(what),
@@ -154,14 +154,14 @@ fn apply(
         .iter()
         .filter(concerned)
         .filter_map(|purge| match &purge.what {
-            Purged::Url(url) => Some(form.normal(url).page),
+            PurgeTarget::Url(url) => Some(form.normal(url).page),
             _ => None,
         })
         .collect();
     let others = purges.iter().filter(concerned).filter_map(|purge| match &purge.what {
-        Purged::Tag(tag) => Some(Changed::Tag(tag)),
-        Purged::Everything => Some(Changed::Everything),
-        Purged::Url(_) => None,
+        PurgeTarget::Tag(tag) => Some(Changed::Tag(tag)),
+        PurgeTarget::Everything => Some(Changed::Everything),
+        PurgeTarget::Url(_) => None,
     });
     let urls = urls.iter().map(|url| Changed::Url(url.as_bytes()));
     let changed: Vec<Changed<'_>> = others.chain(urls).collect();

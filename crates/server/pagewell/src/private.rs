@@ -27,7 +27,7 @@ use crate::site::Site;
 use crate::target::Target;
 use crate::why::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_cache::litespeed::{CacheControl, Purge, Purged, Scope, Switch};
+use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
     Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp,
@@ -341,9 +341,9 @@ pub fn purged<'p>(
     for purge in private {
         for cookie in &cookies {
             names.push(match &purge.what {
-                Purged::Tag(tag) => name(cookie, What::Tag(tag)),
-                Purged::Url(url) => name(cookie, What::Url(&form.normal(url).page)),
-                Purged::Everything => name(cookie, What::Everything),
+                PurgeTarget::Tag(tag) => name(cookie, What::Tag(tag)),
+                PurgeTarget::Url(url) => name(cookie, What::Url(&form.normal(url).page)),
+                PurgeTarget::Everything => name(cookie, What::Everything),
             });
         }
     }

@@ -29,7 +29,7 @@ pub struct Purge {
     /// Whether the old copy may still be used.
     pub staleness: Staleness,
     /// The target of the purge.
-    pub what: Purged,
+    pub what: PurgeTarget,
 }
 
 /// Whether the old copy may be used while it is refreshed.
@@ -43,7 +43,7 @@ pub enum Staleness {
 
 /// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Purged {
+pub enum PurgeTarget {
     /// A tag.
     Tag(Vec<u8>),
     /// A URL of the site: path and query as they were written.
@@ -99,7 +99,7 @@ fn read_segment(segment: &[u8], purges: &mut Vec<Purge>) -> Result<(), PurgeUnre
     let (scope, staleness, list) = leading_words(segment);
     let before = purges.len();
     if list.starts_with(b"/") && list.contains(&b',') {
-        push(purges, scope, staleness, Purged::Url(address(list)?))?;
+        push(purges, scope, staleness, PurgeTarget::Url(address(list)?))?;
     }
     for item in list.split(|byte| *byte == b',').map(trim).filter(|item| !item.is_empty()) {
         let (what, staleness) = read_item(item, staleness)?;
@@ -110,7 +110,7 @@ fn read_segment(segment: &[u8], purges: &mut Vec<Purge>) -> Result<(), PurgeUnre
     }
     match scope {
         // A segment that only says `private` can only mean all private copies.
-        Scope::Private => push(purges, scope, staleness, Purged::Everything),
+        Scope::Private => push(purges, scope, staleness, PurgeTarget::Everything),
         _ => Err(PurgeUnreadable::Nothing),
     }
 }
@@ -133,9 +133,12 @@ fn leading_words(segment: &[u8]) -> (Scope, Staleness, &[u8]) {
     }
 }
 
-fn read_item(item: &[u8], staleness: Staleness) -> Result<(Purged, Staleness), PurgeUnreadable> {
+fn read_item(
+    item: &[u8],
+    staleness: Staleness,
+) -> Result<(PurgeTarget, Staleness), PurgeUnreadable> {
     if item.starts_with(b"/") {
-        return Ok((Purged::Url(address(item)?), staleness));
+        return Ok((PurgeTarget::Url(address(item)?), staleness));
     }
     let (name, staleness) = match item {
         [name @ .., b'~', b's' | b'S'] => (name, Staleness::Stale),
@@ -154,9 +157,9 @@ fn read_item(item: &[u8], staleness: Staleness) -> Result<(Purged, Staleness), P
     match name {
         [] => Err(PurgeUnreadable::Nothing),
         // `*`, `name*`, `*name`.
-        [b'*', ..] | [.., b'*'] => Ok((Purged::Everything, staleness)),
+        [b'*', ..] | [.., b'*'] => Ok((PurgeTarget::Everything, staleness)),
         name if name.len() > TAG_MAX_BYTES => Err(PurgeUnreadable::TooLong),
-        name => Ok((Purged::Tag(name.to_vec()), staleness)),
+        name => Ok((PurgeTarget::Tag(name.to_vec()), staleness)),
     }
 }
 
@@ -168,7 +171,7 @@ fn push(
     purges: &mut Vec<Purge>,
     scope: Scope,
     staleness: Staleness,
-    what: Purged,
+    what: PurgeTarget,
 ) -> Result<(), PurgeUnreadable> {
     if purges.len() == PURGE_ITEMS_MAX {
         return Err(PurgeUnreadable::TooLong);

@@ -88,9 +88,9 @@ fn esi_is_found_anywhere() {
 fn purges(lines: &[(&'static str, &str)]) -> Result<Vec<String>, PurgeUnreadable> {
     let written = |purge: &Purge| {
         let what = match &purge.what {
-            Purged::Tag(tag) => format!("tag {}", String::from_utf8_lossy(tag)),
-            Purged::Url(url) => format!("url {url}"),
-            Purged::Everything => "everything".to_owned(),
+            PurgeTarget::Tag(tag) => format!("tag {}", String::from_utf8_lossy(tag)),
+            PurgeTarget::Url(url) => format!("url {url}"),
+            PurgeTarget::Everything => "everything".to_owned(),
         };
         let private = if purge.scope == Scope::Private { "private " } else { "" };
         let stale = if purge.staleness == Staleness::Stale { "stale " } else { "" };
@@ -260,7 +260,7 @@ proptest! {
         let found = found.expect("readable");
         prop_assert_eq!(found.len(), names.len());
         for (purge, name) in found.iter().zip(&names) {
-            prop_assert_eq!(&purge.what, &Purged::Tag(name.clone().into_bytes()));
+            prop_assert_eq!(&purge.what, &PurgeTarget::Tag(name.clone().into_bytes()));
             prop_assert_eq!(purge.scope == Scope::Private, words.contains(&"private"));
             prop_assert_eq!(purge.staleness == Staleness::Stale, words.contains(&"stale"));
         }
