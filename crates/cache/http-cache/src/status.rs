@@ -8,7 +8,7 @@ use http::StatusCode;
 
 /// How the cache handled a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handled {
+pub enum CacheOutcome {
     /// Answered from the store, without the origin (RFC 9211 §2.1).
     Hit,
     /// Forwarded to the origin for this reason (§2.2).
@@ -23,7 +23,7 @@ pub struct CacheStatus<'a> {
     /// The cache's name.
     pub name: &'a str,
     /// Whether it was a hit, or why it was forwarded.
-    pub handled: Handled,
+    pub handled: CacheOutcome,
     /// The status of the origin's response (§2.3), if it differs from that of the response to the client.
     pub forward_status: Option<StatusCode>,
     /// The remaining freshness lifetime in seconds; negative if the response is stale (§2.4).
@@ -40,7 +40,7 @@ pub struct CacheStatus<'a> {
 
 impl<'a> CacheStatus<'a> {
     /// A member with only the name and how the request was handled.
-    pub const fn new(name: &'a str, handled: Handled) -> CacheStatus<'a> {
+    pub const fn new(name: &'a str, handled: CacheOutcome) -> CacheStatus<'a> {
         CacheStatus {
             name,
             handled,
@@ -57,12 +57,12 @@ impl<'a> CacheStatus<'a> {
     pub fn write(&self, out: &mut Vec<u8>) {
         write_name(out, self.name.as_bytes());
         match self.handled {
-            Handled::Hit => out.extend_from_slice(b"; hit"),
-            Handled::Forwarded(why) => {
+            CacheOutcome::Hit => out.extend_from_slice(b"; hit"),
+            CacheOutcome::Forwarded(why) => {
                 out.extend_from_slice(b"; fwd=");
                 out.extend_from_slice(why.as_str().as_bytes());
             }
-            Handled::Neither => {}
+            CacheOutcome::Neither => {}
         }
         if let Some(status) = self.forward_status {
             out.extend_from_slice(b"; fwd-status=");
@@ -152,10 +152,12 @@ mod tests {
     #[test]
     fn members() {
         // RFC 9211 §2.
-        let hit =
-            CacheStatus { ttl_seconds: Some(-7), ..CacheStatus::new("pagewell", Handled::Hit) };
+        let hit = CacheStatus {
+            ttl_seconds: Some(-7),
+            ..CacheStatus::new("pagewell", CacheOutcome::Hit)
+        };
         assert_eq!(written(&hit), "pagewell; hit; ttl=-7");
-        let stale = Handled::Forwarded(ForwardReason::Stale);
+        let stale = CacheOutcome::Forwarded(ForwardReason::Stale);
         let full = CacheStatus {
             forward_status: Some(StatusCode::NOT_MODIFIED),
             ttl_seconds: Some(20),
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_tokens_become_strings() {
-        let status = CacheStatus::new("my cache", Handled::Neither);
+        let status = CacheStatus::new("my cache", CacheOutcome::Neither);
         assert_eq!(written(&status), "\"my cache\"");
     }
 
@@ -185,7 +187,7 @@ mod tests {
                 ttl_seconds: Some(ttl),
                 key: Some(&key),
                 detail: Some(&detail),
-                ..CacheStatus::new(&name, Handled::Hit)
+                ..CacheStatus::new(&name, CacheOutcome::Hit)
             };
             let list: List = Parser::new(&written(&status)).parse().expect("a valid list");
             prop_assert_eq!(list.len(), 1);

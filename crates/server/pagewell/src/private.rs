@@ -28,7 +28,7 @@ use crate::target::Target;
 use crate::why::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp,
     Verdict, decide, storable_for_owner,
@@ -151,7 +151,7 @@ fn from_store(
     }
     codings::wanted(site, facts, found);
     site.counters.private_hits.add();
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
     status.detail = Some("private");
     Some(serve::page(facts, found, now, &status))
@@ -193,7 +193,7 @@ pub async fn take(
         return Taken::PassOn(response, Some("owner-coded"));
     }
     let mut status =
-        CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(ForwardReason::UriMiss));
+        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(ForwardReason::UriMiss));
     status.forward_status = Some(response.status);
     let ask = Ask {
         target: keep.target,

@@ -43,7 +43,7 @@ use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
     may_use_stale_on,
@@ -120,7 +120,7 @@ impl Ask {
     }
 
     fn status(&self) -> CacheStatus<'static> {
-        CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(self.why))
+        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(self.why))
     }
 
     /// Changes what goes to the origin as the plan has it.

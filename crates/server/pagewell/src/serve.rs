@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe, form_of_not_modified, form_of_whole};
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     Answer, Failure, Forms, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
     not_modified_fields,
@@ -79,7 +79,7 @@ fn told(
     }
     let age = page.payload().stored.age_seconds(now);
     // RFC 9111 section 5.1: Age says that the response did not come from the origin just now.
-    let first_hand = matches!(status.handled, Handled::Forwarded(_)) && !status.collapsed;
+    let first_hand = matches!(status.handled, CacheOutcome::Forwarded(_)) && !status.collapsed;
     if age > 0 || !first_hand {
         headers.insert(header::AGE, HeaderValue::from(age));
     }

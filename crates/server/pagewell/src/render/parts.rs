@@ -20,7 +20,7 @@ use crate::site::Site;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::parts::{Part, StoredPart, joined, range_inside, whole_if_complete};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{ForwardReason, NotStored, Reuse, Stored, Verdict};
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<Res
     };
     site.counters.hits.add();
     let now = site.clock.now();
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(part.payload().stored.ttl_seconds(now));
     Some(serve::of_part(part, range, at, now, &status))
 }
