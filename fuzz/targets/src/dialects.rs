@@ -5,7 +5,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::litespeed::{
-    CacheControl, Keeping, PURGE_ITEMS_MAX, PurgeTarget, Scope, read_purges, tags_by_scope,
+    CacheControl, PURGE_ITEMS_MAX, PurgeTarget, Scope, StorePermission, read_purges, tags_by_scope,
 };
 use http_cache::tags::{self, TAG_MAX_BYTES};
 use http_cache::{Policy, RequestFacts, Timestamp, storable};
@@ -83,6 +83,6 @@ fn stored(headers: &HeaderMap) {
     if let Some(said) =
         CacheControl::read(headers).filter(|_| !headers.contains_key("pagewell-cache-control"))
     {
-        assert!(said.scope == Scope::Public && said.keeping != Keeping::Forbidden);
+        assert!(said.scope == Scope::Public && said.keeping != StorePermission::Forbidden);
     }
 }

@@ -42,7 +42,7 @@ pub enum Scope {
 
 /// Whether a page may be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keeping {
+pub enum StorePermission {
     /// Not specified.
     #[default]
     Unsaid,
@@ -68,7 +68,7 @@ pub struct CacheControl {
     /// The clients that may receive the page.
     pub scope: Scope,
     /// Whether the page may be stored.
-    pub keeping: Keeping,
+    pub keeping: StorePermission,
     /// The lifetime: `s-maxage`, or else `max-age`.
     pub lifetime_seconds: Option<u32>,
     /// `no-vary`: one copy for all values of the vary cookies.
@@ -95,7 +95,7 @@ impl CacheControl {
     /// Whether the field says if the page may be stored. `esi=on` alone does not; Cache-Control then
     /// applies.
     pub fn speaks(&self) -> bool {
-        self.keeping != Keeping::Unsaid || self.scope != Scope::Public
+        self.keeping != StorePermission::Unsaid || self.scope != Scope::Public
     }
 
     /// The equivalent directives of RFC 9111. `public` is not among them: in RFC 9111 it permits to store a
@@ -103,7 +103,7 @@ impl CacheControl {
     pub(crate) fn directives(&self) -> ResponseDirectives {
         ResponseDirectives {
             max_age: self.lifetime_seconds,
-            no_store: self.keeping == Keeping::Forbidden,
+            no_store: self.keeping == StorePermission::Forbidden,
             private: self.scope != Scope::Public,
             ..ResponseDirectives::default()
         }
@@ -132,9 +132,9 @@ impl Reading {
             let seconds = value.map(plain).and_then(number).unwrap_or(0);
             let kept = if is("max-age") { &mut self.max_age } else { &mut self.s_maxage };
             *kept = Some(seconds);
-            control.keeping = Keeping::Allowed;
+            control.keeping = StorePermission::Allowed;
         } else if is("no-cache") || is("no-store") {
-            control.keeping = Keeping::Forbidden;
+            control.keeping = StorePermission::Forbidden;
         } else if is("public") {
             (self.public, self.private) = (true, false);
             allow(control);
@@ -167,8 +167,8 @@ impl Reading {
 }
 
 fn allow(control: &mut CacheControl) {
-    if control.keeping == Keeping::Unsaid {
-        control.keeping = Keeping::Allowed;
+    if control.keeping == StorePermission::Unsaid {
+        control.keeping = StorePermission::Allowed;
     }
 }
 

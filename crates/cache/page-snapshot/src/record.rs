@@ -10,7 +10,7 @@ use crate::parts::{Put, Rest};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
-use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
+use http_cache::litespeed::{CacheControl, Scope, StorePermission, Switch};
 use http_cache::tags::{TAGS_MAX, Tags};
 use http_cache::validators::{EntityTag, EtagSource};
 use http_cache::variants::NominatedFields;
@@ -347,7 +347,8 @@ fn source_of(number: u8) -> Result<LifetimeSource, SnapshotError> {
 }
 
 const SCOPES: [Scope; 3] = [Scope::Public, Scope::Private, Scope::SharedPrivate];
-const KEEPINGS: [Keeping; 3] = [Keeping::Unsaid, Keeping::Allowed, Keeping::Forbidden];
+const KEEPINGS: [StorePermission; 3] =
+    [StorePermission::Unsaid, StorePermission::Allowed, StorePermission::Forbidden];
 
 fn write_litespeed(control: &CacheControl, out: &mut Vec<u8>) {
     let CacheControl { scope, keeping, lifetime_seconds, no_vary, esi, no_autoflush } = control;

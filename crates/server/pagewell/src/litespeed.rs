@@ -14,8 +14,8 @@ use crate::why::Cause;
 use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
-    CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
-    VARY_VALUE_FIELD, has_esi, read_purges,
+    CACHE_CONTROL_FIELD, CacheControl, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
+    StorePermission, VARY_VALUE_FIELD, has_esi, read_purges,
 };
 use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
 use page_store::{ChangeTarget as Changed, Strength};
@@ -196,8 +196,9 @@ struct NotToBeKept;
 
 /// Remembers with a response that the origin did not want it kept.
 pub fn remember_refusal<B>(said: Option<CacheControl>, response: &mut Response<B>) {
-    let refused =
-        said.is_some_and(|said| said.keeping == Keeping::Forbidden || said.scope != Scope::Public);
+    let refused = said.is_some_and(|said| {
+        said.keeping == StorePermission::Forbidden || said.scope != Scope::Public
+    });
     if refused {
         response.extensions_mut().insert(NotToBeKept);
     }

@@ -23,8 +23,8 @@ fn control(value: &str) -> CacheControl {
 
 #[test]
 fn lines_of_the_plugins() {
-    use Keeping::{Allowed, Forbidden, Unsaid};
     use Scope::{Private, Public, SharedPrivate};
+    use StorePermission::{Allowed, Forbidden, Unsaid};
     for (line, scope, keeping, lifetime) in [
         ("public,max-age=604800", Public, Allowed, Some(604_800)),
         ("public,no-vary,max-age=60,esi=on", Public, Allowed, Some(60)),
@@ -50,9 +50,9 @@ fn lines_of_the_plugins() {
 
 #[test]
 fn words_count_in_their_order() {
-    assert_eq!(control("no-cache,max-age=5").keeping, Keeping::Allowed);
-    assert_eq!(control("max-age=5,no-cache").keeping, Keeping::Forbidden);
-    assert_eq!(control("no-cache,public").keeping, Keeping::Forbidden);
+    assert_eq!(control("no-cache,max-age=5").keeping, StorePermission::Allowed);
+    assert_eq!(control("max-age=5,no-cache").keeping, StorePermission::Forbidden);
+    assert_eq!(control("no-cache,public").keeping, StorePermission::Forbidden);
     assert_eq!(control("private,public").scope, Scope::Public);
     assert_eq!(control("public,private").scope, Scope::Private);
     assert_eq!(control("shared").scope, Scope::SharedPrivate);
