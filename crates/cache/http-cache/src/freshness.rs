@@ -5,7 +5,7 @@
 
 use crate::fields;
 use crate::policy::{HeuristicStatuses, Policy};
-use crate::targeted::{DateField, Declared, DeclaredBy, date_field};
+use crate::targeted::{DateField, Declaration, DeclaredBy, date_field};
 use crate::time::{SECONDS_MAX, Timestamp, milliseconds};
 use http::{HeaderMap, StatusCode};
 
@@ -88,7 +88,7 @@ pub(crate) fn age_value(headers: &HeaderMap) -> u32 {
 pub(crate) fn lifetime(
     status: StatusCode,
     headers: &HeaderMap,
-    declared: &Declared,
+    declared: &Declaration,
     initial_age_ms: u64,
     times: Times,
     policy: &Policy,
@@ -141,7 +141,7 @@ fn expires(headers: &HeaderMap, times: Times) -> Option<u64> {
 fn guess(
     status: StatusCode,
     headers: &HeaderMap,
-    declared: &Declared,
+    declared: &Declaration,
     times: Times,
     policy: &Policy,
 ) -> Option<u64> {

@@ -15,7 +15,7 @@ use crate::request::RequestFacts;
 use crate::stored::{ResponseExtras, Stored};
 use crate::storing::{content_length, keep, may_store};
 use crate::tags::read_tags;
-use crate::targeted::{Declared, DeclaredBy, declared};
+use crate::targeted::{Declaration, DeclaredBy, declared};
 use crate::time::{SECONDS_MAX, Timestamp};
 use crate::variants::NominatedFields;
 use http::header::{CACHE_CONTROL, HeaderValue};
@@ -56,7 +56,7 @@ pub fn storable_for_owner(
     terms: OwnedTerms,
     policy: &Policy,
 ) -> Result<Option<Stored>, NotStored> {
-    let Declared { mut directives, by } = declared(headers, policy, terms.response_time);
+    let Declaration { mut directives, by } = declared(headers, policy, terms.response_time);
     // `private="x-name"` does not count: it only withholds fields of a shared page (§5.2.2.7).
     let is_asked =
         directives.private && (by == DeclaredBy::LiteSpeed || terms.word == PrivateWord::Anybodys);
@@ -84,7 +84,8 @@ pub fn storable_for_owner(
         FieldUse::Ignore => Vec::new(),
     };
     let times = Times { request: terms.request_time, response: terms.response_time };
-    let mut stored = keep(status, headers, Declared { directives, by }, nominated, times, policy)?;
+    let mut stored =
+        keep(status, headers, Declaration { directives, by }, nominated, times, policy)?;
     limit(&mut stored, terms.lifetime_max_ms)?;
     for cookie in cookies {
         stored.headers.append(http::header::SET_COOKIE, cookie);

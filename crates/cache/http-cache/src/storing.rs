@@ -14,7 +14,7 @@ use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
 use crate::stored::{ResponseExtras, Stored, StoredFacts};
 use crate::tags::DIALECTS;
-use crate::targeted::{Declared, declared};
+use crate::targeted::{Declaration, declared};
 use crate::time::Timestamp;
 use crate::validators::EntityTag;
 use crate::variants::NominatedFields;
@@ -119,7 +119,7 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
 pub(crate) fn keep(
     status: StatusCode,
     headers: &HeaderMap,
-    declared: Declared,
+    declared: Declaration,
     nominated: NominatedFields,
     times: Times,
     policy: &Policy,

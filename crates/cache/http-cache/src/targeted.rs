@@ -17,7 +17,7 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 /// The directives of a response for this cache, and the field that contains them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Declared {
+pub(crate) struct Declaration {
     pub(crate) directives: ResponseDirectives,
     pub(crate) by: DeclaredBy,
 }
@@ -48,7 +48,7 @@ impl DeclaredBy {
 }
 
 /// Finds the field that applies, and reads it.
-pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> Declared {
+pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> Declaration {
     let litespeed = CacheControl::read(headers)
         .filter(|control| policy.litespeed == FieldUse::Obey && control.speaks());
     for target in &policy.targets {
@@ -57,26 +57,26 @@ pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> 
         }
         let lines = fields::lines(headers, target.as_str()).map(|value| value.as_bytes());
         if let Some(directives) = dictionary(lines) {
-            return Declared { directives, by: DeclaredBy::Targeted };
+            return Declaration { directives, by: DeclaredBy::Targeted };
         }
     }
     if let Some(control) = litespeed {
-        return Declared { directives: control.directives(), by: DeclaredBy::LiteSpeed };
+        return Declaration { directives: control.directives(), by: DeclaredBy::LiteSpeed };
     }
     if policy.surrogate_control == FieldUse::Obey {
         let lines = fields::lines(headers, "surrogate-control").map(|value| value.as_bytes());
         if let Some(directives) = surrogate_control(lines, &policy.cache_name) {
-            return Declared { directives, by: DeclaredBy::SurrogateControl };
+            return Declaration { directives, by: DeclaredBy::SurrogateControl };
         }
     }
     if policy.x_accel_expires == FieldUse::Obey {
         let value = fields::first(headers, "x-accel-expires");
         if let Some(directives) = value.and_then(|value| x_accel_expires(value, now)) {
-            return Declared { directives, by: DeclaredBy::XAccelExpires };
+            return Declaration { directives, by: DeclaredBy::XAccelExpires };
         }
     }
     let lines = headers.get_all(http::header::CACHE_CONTROL).iter().map(|value| value.as_bytes());
-    Declared { directives: ResponseDirectives::read(lines), by: DeclaredBy::CacheControl }
+    Declaration { directives: ResponseDirectives::read(lines), by: DeclaredBy::CacheControl }
 }
 
 /// Whether a targeted field addresses this cache only: `Pagewell-Cache-Control`.
@@ -217,7 +217,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_seconds(1_000);
 
-    fn read(lines: &[(&str, &str)]) -> Declared {
+    fn read(lines: &[(&str, &str)]) -> Declaration {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
