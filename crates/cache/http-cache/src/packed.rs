@@ -27,18 +27,18 @@ impl Millis {
 
 /// Last-Modified: absent, unreadable, or a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modified(Millis);
+pub(crate) struct LastModified(Millis);
 
-impl Modified {
-    pub(crate) const ABSENT: Modified = Modified(Millis::of(Millis::MAX));
-    pub(crate) const UNREADABLE: Modified = Modified(Millis::of(Millis::MAX - 1));
+impl LastModified {
+    pub(crate) const ABSENT: LastModified = LastModified(Millis::of(Millis::MAX));
+    pub(crate) const UNREADABLE: LastModified = LastModified(Millis::of(Millis::MAX - 1));
 
-    pub(crate) fn at(time: Timestamp) -> Modified {
-        Modified(Millis::of(time.0.min(Millis::MAX - 2)))
+    pub(crate) fn at(time: Timestamp) -> LastModified {
+        LastModified(Millis::of(time.0.min(Millis::MAX - 2)))
     }
 
     pub(crate) fn is_there(self) -> bool {
-        self != Modified::ABSENT
+        self != LastModified::ABSENT
     }
 
     pub(crate) fn get(self) -> Option<Timestamp> {
@@ -201,11 +201,11 @@ mod tests {
         }
         assert_eq!(Millis::of(u64::MAX).get(), Millis::MAX);
         for time in [Timestamp(0), Timestamp(253_402_300_799_000)] {
-            let modified = Modified::at(time);
+            let modified = LastModified::at(time);
             assert_eq!((modified.get(), modified.is_there()), (Some(time), true));
         }
-        assert!(Modified::at(Timestamp(u64::MAX)).get().is_some());
-        let (none, unreadable) = (Modified::ABSENT, Modified::UNREADABLE);
+        assert!(LastModified::at(Timestamp(u64::MAX)).get().is_some());
+        let (none, unreadable) = (LastModified::ABSENT, LastModified::UNREADABLE);
         assert_eq!((none.get(), none.is_there()), (None, false));
         assert_eq!((unreadable.get(), unreadable.is_there()), (None, true));
         for length in [None, Some(0), Some(2_042), Some(1 << 40)] {

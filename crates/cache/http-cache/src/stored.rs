@@ -8,7 +8,7 @@
 use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::{CacheControl, Switch};
-use crate::packed::{Directives, Length, Millis, Modified};
+use crate::packed::{Directives, LastModified, Length, Millis};
 use crate::sparse::{MaybeEmpty, Sparse};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
@@ -57,7 +57,7 @@ pub struct StoredFacts {
     pub forms: Forms,
     content_length: Length,
     /// Last-Modified as a point in time, if it is readable.
-    modified: Modified,
+    modified: LastModified,
     /// Date as a point in time.
     date: Millis,
 }
@@ -147,9 +147,9 @@ impl Stored {
     pub fn into_parts(self) -> (StoredFacts, HeaderMap, HeaderMap) {
         let Stored { headers, internal, mut facts } = self;
         if !headers.contains_key(LAST_MODIFIED) {
-            facts.modified = Modified::ABSENT;
+            facts.modified = LastModified::ABSENT;
         } else if !facts.modified.is_there() {
-            facts.modified = Modified::UNREADABLE;
+            facts.modified = LastModified::UNREADABLE;
         }
         if let Some(few) = facts.few.there() {
             few.tags.shrink();
@@ -197,9 +197,9 @@ impl Stored {
         };
         self.facts.date = Millis::of(date.0);
         self.facts.modified = match date_field(&self.headers, "last-modified", came) {
-            DateField::At(modified) => Modified::at(modified),
-            _ if self.headers.contains_key(LAST_MODIFIED) => Modified::UNREADABLE,
-            DateField::Absent | DateField::Invalid => Modified::ABSENT,
+            DateField::At(modified) => LastModified::at(modified),
+            _ if self.headers.contains_key(LAST_MODIFIED) => LastModified::UNREADABLE,
+            DateField::Absent | DateField::Invalid => LastModified::ABSENT,
         };
     }
 }
@@ -219,7 +219,7 @@ impl StoredFacts {
             etag: EntityTag::NONE,
             forms: Forms::One,
             content_length: Length::of(None),
-            modified: Modified::ABSENT,
+            modified: LastModified::ABSENT,
             date: Millis::of(response_time.0),
         }
     }
