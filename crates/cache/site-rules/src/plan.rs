@@ -88,12 +88,12 @@ pub struct Plan {
     /// The index among the rule's languages.
     pub(crate) language: Option<usize>,
     pub(crate) country: Option<[u8; 2]>,
-    pub(crate) cookies: Found,
+    pub(crate) cookies: CookieSummary,
 }
 
 /// The kinds of cookies in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct CookieSummary {
     /// A cookie that counts as a session cookie and is not in the key.
     pub(crate) session: bool,
     /// A session cookie that is in the key.
@@ -209,7 +209,7 @@ impl SiteRules {
             device: None,
             language: None,
             country: None,
-            cookies: Found::default(),
+            cookies: CookieSummary::default(),
         }
     }
 
@@ -239,8 +239,13 @@ impl SiteRules {
         self.rules.iter().position(|rule| rule.response.is_none() && rule.conditions.fit(view))
     }
 
-    fn find_cookies(&self, rule: Option<&Rule>, view: &RequestView<'_>, now_ms: u64) -> Found {
-        let mut found = Found::default();
+    fn find_cookies(
+        &self,
+        rule: Option<&Rule>,
+        view: &RequestView<'_>,
+        now_ms: u64,
+    ) -> CookieSummary {
+        let mut found = CookieSummary::default();
         view.fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
                 if pair.name.written() == AFTER_WRITE_COOKIE.as_bytes() {
