@@ -40,4 +40,4 @@ pub use owner::{
 };
 pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
 pub use revise::{Ignored, Refusal, Revision};
-pub use view::{Peer, Planned, RequestView};
+pub use view::{Peer, PlannedFields, RequestView};

@@ -1,7 +1,7 @@
 //! A request as the rules see it, and as the origin and the variants of a page see it under its plan:
 //! without cookies that do not count, and with device and language replaced by their class.
 //!
-//! Invariant: for a page that may be shared, the origin gets only what [`Planned`] returns. The page can
+//! Invariant: for a page that may be shared, the origin gets only what [`PlannedFields`] returns. The page can
 //! therefore depend only on its key and on its nominated fields. Fields that are usually not forwarded
 //! (`fields`) are returned as well, so that requests differ by them if `Vary` names one.
 
@@ -94,16 +94,16 @@ fn decode(path: &[u8]) -> Vec<u8> {
 
 /// The header lines of a request under a plan.
 #[derive(Clone, Copy)]
-pub struct Planned<'a> {
+pub struct PlannedFields<'a> {
     rules: &'a SiteRules,
     plan: Plan,
     fields: &'a dyn Fields,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> PlannedFields<'a> {
     /// The lines of `fields` under `plan`.
-    pub fn new(rules: &'a SiteRules, plan: Plan, fields: &'a dyn Fields) -> Planned<'a> {
-        Planned { rules, plan, fields }
+    pub fn new(rules: &'a SiteRules, plan: Plan, fields: &'a dyn Fields) -> PlannedFields<'a> {
+        PlannedFields { rules, plan, fields }
     }
 
     /// The names of the fields that the plan changes. A request that is forwarded under the plan must use
@@ -117,7 +117,7 @@ impl<'a> Planned<'a> {
     }
 }
 
-impl Fields for Planned<'_> {
+impl Fields for PlannedFields<'_> {
     fn values<'b>(&'b self, name: &str, visit: &mut dyn FnMut(&'b [u8])) {
         match (name, self.plan.device, self.plan.language) {
             // Each cookie is visited separately, so the result does not depend on the cookies left out

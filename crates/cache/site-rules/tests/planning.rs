@@ -6,8 +6,8 @@ use http_cache::{Fields, Policy, RequestFacts, Stored, Timestamp, storable};
 use proptest::prelude::*;
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
-    BypassBecause, Handling, Load, Peer, Plan, Planned, Refusal, RequestView, Secret, SiteRules,
-    Surroundings,
+    BypassBecause, Handling, Load, Peer, Plan, PlannedFields, Refusal, RequestView, Secret,
+    SiteRules, Surroundings,
 };
 
 #[derive(serde::Deserialize, Default)]
@@ -71,7 +71,7 @@ fn key(rules: &SiteRules, url: &str, lines: &[(&str, &str)]) -> String {
 fn sent(rules: &SiteRules, url: &str, lines: &[(&str, &str)], name: &str) -> Vec<String> {
     let lines = headers(lines);
     let plan = rules.plan(&view(url, &lines), Load::Normal, 1_000);
-    let planned = Planned::new(rules, plan, &lines);
+    let planned = PlannedFields::new(rules, plan, &lines);
     let mut values = Vec::new();
     planned.values(name, &mut |value| values.push(String::from_utf8_lossy(value).into_owned()));
     values

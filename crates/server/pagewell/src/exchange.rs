@@ -30,7 +30,7 @@ use http_cache::{
 use hyper::body::Incoming;
 use page_store::Candidates;
 use site_rules::{
-    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
+    BypassBecause, Handling, Peer, Plan, PlannedFields, RequestView, SiteRules, key_without_vary,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -460,7 +460,7 @@ fn decide_among(
         .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
     let rules = &site.config.rules;
     let fields = AsSent(headers);
-    let planned = Planned::new(rules, *plan, &fields);
+    let planned = PlannedFields::new(rules, *plan, &fields);
     let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
     restrict(site, plan, facts, candidates.as_slice(), verdict)
 }
@@ -508,7 +508,7 @@ pub fn answers(
     let listed = std::iter::once(only);
     let rules = &site.config.rules;
     let fields = AsSent(headers);
-    let planned = Planned::new(rules, *plan, &fields);
+    let planned = PlannedFields::new(rules, *plan, &fields);
     let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
     let stored = &page.payload().stored;
     let may_use = rules.may_use(plan, stored) && esi::may_use(site, stored);

@@ -35,7 +35,7 @@ use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::tags::internal_tag_fields;
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
-use site_rules::Planned;
+use site_rules::PlannedFields;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -298,7 +298,7 @@ fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> Heade
 }
 
 /// Puts the lines that the plan has changed in the place of those that came.
-pub fn as_planned(headers: &mut HeaderMap, planned: &Planned<'_>) {
+pub fn as_planned(headers: &mut HeaderMap, planned: &PlannedFields<'_>) {
     for name in planned.changed() {
         let mut values: Vec<&[u8]> = Vec::new();
         planned.values(name, &mut |value| values.push(value));

@@ -25,7 +25,7 @@ use http_cache::codings::{form_of_not_modified, form_of_whole};
 use http_cache::{
     Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
 };
-use site_rules::{Handling, Peer, Plan, Planned, RequestView};
+use site_rules::{Handling, Peer, Plan, PlannedFields, RequestView};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -143,7 +143,7 @@ impl Hits {
         let listed = pages
             .iter()
             .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
-        let planned = Planned::new(rules, plan, &asked.fields);
+        let planned = PlannedFields::new(rules, plan, &asked.fields);
         match decide(&asked.facts, &planned, listed, rules.policy(&plan), now) {
             Verdict::Reuse { candidate, .. }
                 if !rules.may_use(&plan, &pages[candidate].payload().stored) =>

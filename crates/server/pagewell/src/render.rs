@@ -49,7 +49,7 @@ use http_cache::{
     may_use_stale_on,
 };
 use page_store::{Candidates, Leader, Lease, Number};
-use site_rules::{Owner, Plan, Planned};
+use site_rules::{Owner, Plan, PlannedFields};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -126,7 +126,7 @@ impl Ask {
     /// Changes what goes to the origin as the plan has it.
     fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
         let fields = AsSent(&*self.headers);
-        forward::as_planned(headers, &Planned::new(&site.config.rules, self.plan, &fields));
+        forward::as_planned(headers, &PlannedFields::new(&site.config.rules, self.plan, &fields));
         litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
     }
 

@@ -18,7 +18,7 @@ use crate::site::Site;
 use http::HeaderName;
 use http_cache::{Fields, Stored};
 use page_store::Candidates;
-use site_rules::Planned;
+use site_rules::PlannedFields;
 
 /// The reason not to store a response to a request with a field that is neither in the key nor in `Vary`.
 pub(super) const FIELD_NOT_IN_KEY: &str = "field-not-in-key";
@@ -114,7 +114,7 @@ impl Ask {
         let mut missing: Vec<HeaderName> = Vec::new();
         {
             let fields = AsSent(&*self.headers);
-            let planned = Planned::new(&site.config.rules, self.plan, &fields);
+            let planned = PlannedFields::new(&site.config.rules, self.plan, &fields);
             for name in stored.nominated().names() {
                 let is_known = self.extra_fields.named.contains(name)
                     || sent.headers.contains_key(name)

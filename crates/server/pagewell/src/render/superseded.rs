@@ -29,7 +29,7 @@ use http_cache::validators::strong_match;
 use http_cache::variants::NominatedFields;
 use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
 use page_store::{ChangeTarget, Key, Lease, Number};
-use site_rules::{Handling, Planned, key_without_vary};
+use site_rules::{Handling, PlannedFields, key_without_vary};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -205,7 +205,7 @@ impl Render {
         let fields = AsSent(&*self.ask.headers);
         match self.ask.owner {
             Some(_) => to(&fields),
-            None => to(&Planned::new(&self.site.config.rules, self.ask.plan, &fields)),
+            None => to(&PlannedFields::new(&self.site.config.rules, self.ask.plan, &fields)),
         }
     }
 
@@ -253,7 +253,7 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     visitor.besides = Besides::default();
     let (plan, key) = plan(site, &Method::GET, &headers, &ask.target, &visitor);
     let fields = AsSent(&headers);
-    let planned = Planned::new(&site.config.rules, plan, &fields);
+    let planned = PlannedFields::new(&site.config.rules, plan, &fields);
     let is_same = ask.fallback.as_ref().is_none_or(|page| is_selected(page, &planned));
     if plan.handling != Handling::Store || key != ask.key || !is_same {
         return None;
