@@ -10,7 +10,7 @@ use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
 use crate::mark::Secret;
 use crate::raw::{self, Status, Statuses, Store, Words};
-use crate::revise::Ignored;
+use crate::revise::IgnoredFields;
 use crate::rule::{Conditions, Named, Policies, ResponseConditions, Rule, StatusRange};
 use http_cache::{Failure, FailureSet, Policy};
 use std::fmt;
@@ -429,8 +429,8 @@ fn status(status: &Status) -> Result<StatusRange, String> {
     }
 }
 
-fn ignored(words: &Words) -> Result<Ignored, String> {
-    let mut ignored = Ignored::default();
+fn ignored(words: &Words) -> Result<IgnoredFields, String> {
+    let mut ignored = IgnoredFields::default();
     for word in words.as_slice() {
         match word.to_ascii_lowercase().as_str() {
             "cache-control" => ignored.cache_control = true,

@@ -39,5 +39,5 @@ pub use owner::{
     OWNER_VALUE_BYTES_MIN, Owner, OwnerCookies,
 };
 pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
-pub use revise::{Ignored, Refusal, Revision};
+pub use revise::{IgnoredFields, Refusal, Revision};
 pub use view::{Peer, PlannedFields, RequestView};

@@ -20,7 +20,7 @@ pub struct Revision<'r> {
     /// The policy under which it may be stored.
     pub policy: &'r Policy,
     /// The response fields that are ignored.
-    pub ignored: Ignored,
+    pub ignored: IgnoredFields,
     /// The reason against storing, if there is one.
     pub refusal: Option<Refusal>,
 }
@@ -55,16 +55,16 @@ impl Refusal {
 
 /// The response fields that a rule ignores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredFields {
     pub(crate) cache_control: bool,
     pub(crate) expires: bool,
     pub(crate) set_cookie: bool,
 }
 
-impl Ignored {
+impl IgnoredFields {
     /// Whether no fields are ignored.
     pub fn is_empty(self) -> bool {
-        self == Ignored::default()
+        self == IgnoredFields::default()
     }
 
     /// Removes the ignored fields, so that they have no effect on storing.
@@ -120,9 +120,11 @@ impl SiteRules {
             self.against_cookies(headers)
         };
         match at.map(|at| &self.rules[at]) {
-            None => {
-                Revision { policy: &self.base, ignored: Ignored::default(), refusal: against() }
-            }
+            None => Revision {
+                policy: &self.base,
+                ignored: IgnoredFields::default(),
+                refusal: against(),
+            },
             Some(rule) => Revision {
                 policy: rule.policies(load).of(status),
                 ignored: rule.ignored,

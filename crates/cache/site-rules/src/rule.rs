@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::cookies::{Names, pairs};
 use crate::glob::{Glob, Globs};
 use crate::plan::Load;
-use crate::revise::Ignored;
+use crate::revise::IgnoredFields;
 use crate::view::RequestView;
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{CookieName, Fields, Policy};
@@ -25,7 +25,7 @@ pub(crate) struct Rule {
     pub(crate) bypass: bool,
     pub(crate) normal: Policies,
     pub(crate) saturated: Option<Policies>,
-    pub(crate) ignored: Ignored,
+    pub(crate) ignored: IgnoredFields,
     pub(crate) after_write_ms: Option<u64>,
     pub(crate) server_timing: Option<bool>,
     pub(crate) vary_cookies: Vec<Glob>,

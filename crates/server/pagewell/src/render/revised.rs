@@ -15,7 +15,7 @@ use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
 use http_cache::{Forms, NotStored, Stored, freshen, storable};
-use site_rules::{Ignored, Revision};
+use site_rules::{IgnoredFields, Revision};
 use std::borrow::Cow;
 
 /// What is kept of a response.
@@ -118,7 +118,7 @@ fn revise<'s>(
 }
 
 /// The fields that count.
-fn counted(ignored: Ignored, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
+fn counted(ignored: IgnoredFields, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     if ignored.is_empty() {
         return Cow::Borrowed(headers);
     }
