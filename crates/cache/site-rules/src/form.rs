@@ -47,7 +47,7 @@ enum Slash {
 
 /// A path and query in both forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Normal<'a> {
+pub struct NormalisedUrl<'a> {
     /// The form that is forwarded to the origin.
     pub sent: Cow<'a, str>,
     /// The normalised form, from which the key and the dependencies are made.
@@ -87,19 +87,19 @@ impl KeyForm {
     }
 
     /// Normalises a path and query. It allocates only if a form differs from the written one.
-    pub fn normal<'a>(&self, path_and_query: &'a str) -> Normal<'a> {
+    pub fn normal<'a>(&self, path_and_query: &'a str) -> NormalisedUrl<'a> {
         let (path, query) = match path_and_query.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             // Nearly every hit returns here.
             None if self.keeps_paths => {
                 let as_it_is = Cow::Borrowed(path_and_query);
-                return Normal { sent: as_it_is.clone(), page: as_it_is };
+                return NormalisedUrl { sent: as_it_is.clone(), page: as_it_is };
             }
             None => (path_and_query, None),
         };
         if self.keeps_paths && query.is_some_and(|query| self.is_normal(query)) {
             let as_it_is = Cow::Borrowed(path_and_query);
-            return Normal { sent: as_it_is.clone(), page: as_it_is };
+            return NormalisedUrl { sent: as_it_is.clone(), page: as_it_is };
         }
         let path = self.path(path);
         let as_written = |query: &str| -> Option<String> {
@@ -124,7 +124,7 @@ impl KeyForm {
             Some(Some(ordered)) => joined(Some(&ordered)),
             _ => sent.clone(),
         };
-        Normal { sent, page }
+        NormalisedUrl { sent, page }
     }
 
     /// Whether a query is a single parameter that is kept, as nearly every query is. Then there is nothing

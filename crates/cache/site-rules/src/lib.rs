@@ -31,7 +31,7 @@ pub use compile::{RuleError, SiteRules, Surroundings};
 pub use cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown};
 pub use duration::parse_duration;
 pub use fields::reason_to_bypass;
-pub use form::{KeyForm, Normal};
+pub use form::{KeyForm, NormalisedUrl};
 pub use known::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 pub use mark::Secret;
 pub use owner::{
