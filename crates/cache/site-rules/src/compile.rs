@@ -3,7 +3,7 @@
 //! and a valid alternative. Nothing is read from files here.
 
 use crate::agent::Agent;
-use crate::cookies::{CookieLists, Names, Unknown, cookie_glob};
+use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
 use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
@@ -75,9 +75,9 @@ impl SiteRules {
         around: Surroundings,
     ) -> Result<SiteRules, RuleError> {
         let unknown = match cookies.unknown.as_deref() {
-            None | Some("declared") => Unknown::Declared,
-            Some("ignore") => Unknown::Ignore,
-            Some("bypass") => Unknown::Bypass,
+            None | Some("declared") => UnknownCookies::Declared,
+            Some("ignore") => UnknownCookies::Ignore,
+            Some("bypass") => UnknownCookies::Bypass,
             Some(other) => {
                 return Err(RuleError(format!(
                     "cookies.unknown: {other:?}: declared, ignore or bypass"

@@ -5,7 +5,7 @@
 //! | script-only | ignored; not forwarded to the origin for a page that may be shared |
 //! | vary | part of the key and forwarded: the application selects a variant by it |
 //! | session | the request bypasses the cache, and its response is not stored |
-//! | unknown | see [`Unknown`] |
+//! | unknown | see [`UnknownCookies`] |
 //!
 //! The site's lists take precedence over the built-in ones. Of the built-in lists, that of scripts' cookies
 //! comes first, because its patterns are narrower. A name with several readings ([`CookieName`]) has the
@@ -37,7 +37,7 @@ pub enum CookieKind {
 
 /// The handling of a request with a cookie that is on no list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownCookies {
     /// The request may be answered with pages for which the application declared a lifetime. Its own
     /// response is stored only if it is marked as shared.
     #[default]
@@ -129,7 +129,7 @@ pub(crate) struct CookieLists {
     conditions: Vec<Condition>,
     /// Whether a name in a rule has several readings itself.
     has_odd_conditions: bool,
-    pub(crate) unknown: Unknown,
+    pub(crate) unknown: UnknownCookies,
 }
 
 /// The name of a cookie in a condition of a rule: as written, and folded to find other spellings of it.
@@ -149,7 +149,7 @@ impl CookieLists {
     pub(crate) fn new(
         session: &[String],
         script: &[String],
-        unknown: Unknown,
+        unknown: UnknownCookies,
     ) -> Result<CookieLists, String> {
         Ok(CookieLists {
             own_session: Names::of_cookies(session.iter().map(String::as_str))?,
@@ -226,7 +226,7 @@ mod tests {
         CookieLists::new(
             &own(&["theirs", "both"]),
             &own(&["banner*", "both", "user"]),
-            Unknown::Declared,
+            UnknownCookies::Declared,
         )
         .unwrap()
     }

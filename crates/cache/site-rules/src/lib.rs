@@ -28,7 +28,7 @@ mod view;
 
 pub use agent::Agent;
 pub use compile::{RuleError, SiteRules, Surroundings};
-pub use cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown};
+pub use cookies::{AFTER_WRITE_COOKIE, CookieKind, UnknownCookies};
 pub use duration::parse_duration;
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};

@@ -14,7 +14,7 @@
 
 use crate::agent::Agent;
 use crate::compile::SiteRules;
-use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, Unknown, pairs};
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, UnknownCookies, pairs};
 use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
@@ -150,7 +150,7 @@ impl SiteRules {
         if cookies.session && !shared {
             return bypass(BypassBecause::SessionCookie);
         }
-        if cookies.unknown && !shared && self.lists.unknown == Unknown::Bypass {
+        if cookies.unknown && !shared && self.lists.unknown == UnknownCookies::Bypass {
             return bypass(BypassBecause::UnknownCookie);
         }
         if self.has_long_field(view.fields) {
@@ -281,7 +281,7 @@ impl SiteRules {
             _ if self.lists.kind(name) == CookieKind::Vary => true,
             Some(rule) if rule.shared_with_sessions => false,
             _ => {
-                self.lists.unknown == Unknown::Declared
+                self.lists.unknown == UnknownCookies::Declared
                     && self.lists.kind(name) == CookieKind::Unknown
             }
         }
@@ -308,7 +308,7 @@ impl SiteRules {
         plan.cookies.unknown
             && !plan.cookies.named_session
             && !shared
-            && self.lists.unknown == Unknown::Declared
+            && self.lists.unknown == UnknownCookies::Declared
     }
 
     /// The cookies of a line that are in the key, as they were written; `None` if there are none.
