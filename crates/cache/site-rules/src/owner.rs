@@ -109,9 +109,9 @@ impl OwnerCookies {
     }
 
     /// The readings of the name, if one of them matches.
-    fn named(&self, name: &CookieName<'_>) -> Option<Named> {
+    fn named(&self, name: &CookieName<'_>) -> Option<NameReadings> {
         let fits = |reading: &[u8]| self.globs.iter().any(|glob| glob.fits(reading));
-        name.any(fits).then(|| Named { readings: name.readings() })
+        name.any(fits).then(|| NameReadings { readings: name.readings() })
     }
 
     /// Whether a line of Set-Cookie sets one of them.
@@ -121,11 +121,11 @@ impl OwnerCookies {
 }
 
 /// The readings of a cookie's name; at least one.
-struct Named {
+struct NameReadings {
     readings: Vec<Vec<u8>>,
 }
 
-impl Named {
+impl NameReadings {
     /// The name, if it has only one reading.
     fn only(&self) -> Option<&[u8]> {
         match &self.readings[..] {
@@ -135,7 +135,7 @@ impl Named {
     }
 
     /// Whether both may be the same cookie.
-    fn is_same(&self, other: &Named) -> bool {
+    fn is_same(&self, other: &NameReadings) -> bool {
         self.readings.iter().any(|one| other.readings.contains(one))
     }
 }
@@ -152,7 +152,7 @@ impl SiteRules {
             return Err(NoOwner::Authorization);
         }
         let (mut cookies, mut key) = (Vec::new(), Vec::new());
-        let mut names: Vec<Named> = Vec::new();
+        let mut names: Vec<NameReadings> = Vec::new();
         let mut refused = None;
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
