@@ -11,7 +11,7 @@ use crate::glob::{Case, Glob, Globs, Star};
 use crate::mark::Secret;
 use crate::raw::{self, Status, Statuses, Store, Words};
 use crate::revise::IgnoredFields;
-use crate::rule::{Conditions, Named, Policies, ResponseConditions, Rule, StatusRange};
+use crate::rule::{Conditions, NamedCondition, Policies, ResponseConditions, Rule, StatusRange};
 use http_cache::{Failure, FailureSet, Policy};
 use std::fmt;
 
@@ -380,7 +380,7 @@ fn method(word: &String) -> Result<http::Method, String> {
 }
 
 /// Reads `name` or `name=value`, each with wildcards. `!` before it means that it must be absent.
-fn named(words: &Words, key: &str, separator: char) -> Result<Vec<Named>, String> {
+fn named(words: &Words, key: &str, separator: char) -> Result<Vec<NamedCondition>, String> {
     let read = |word: &String| {
         let (absent, word) = match word.strip_prefix('!') {
             Some(word) => (true, word),
@@ -398,7 +398,7 @@ fn named(words: &Words, key: &str, separator: char) -> Result<Vec<Named>, String
         let glob = |text: &str| {
             Glob::read(text, Star::Anything, Case::Ignored).map_err(|e| format!("{key}: {e}"))
         };
-        Ok(Named { name: glob(&name)?, value: value.map(glob).transpose()?, absent })
+        Ok(NamedCondition { name: glob(&name)?, value: value.map(glob).transpose()?, absent })
     };
     words.as_slice().iter().map(read).collect()
 }

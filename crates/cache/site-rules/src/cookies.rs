@@ -14,7 +14,7 @@
 
 use crate::glob::{Case, Glob, Star};
 use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES};
-use crate::rule::Named;
+use crate::rule::NamedCondition;
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;
@@ -164,7 +164,7 @@ impl CookieLists {
 
     /// Adds the cookies by which a rule distinguishes clients. Such a cookie under another spelling would
     /// evade the rule, or create a copy for it that was rendered without the cookie.
-    pub(crate) fn add_conditions(&mut self, all: &[Named]) -> Result<(), String> {
+    pub(crate) fn add_conditions(&mut self, all: &[NamedCondition]) -> Result<(), String> {
         for written in all.iter().map(|named| &named.name) {
             self.has_odd_conditions |= !CookieName::of(written.as_str().as_bytes()).is_plain();
             let folded = cookie_glob(written.as_str())?;

@@ -81,9 +81,9 @@ pub(crate) struct Conditions {
     pub(crate) host: Globs,
     pub(crate) path: Globs,
     pub(crate) methods: Vec<Method>,
-    pub(crate) query: Vec<Named>,
-    pub(crate) cookie: Vec<Named>,
-    pub(crate) header: Vec<Named>,
+    pub(crate) query: Vec<NamedCondition>,
+    pub(crate) cookie: Vec<NamedCondition>,
+    pub(crate) header: Vec<NamedCondition>,
     pub(crate) agents: Vec<Agent>,
 }
 
@@ -103,9 +103,9 @@ impl Conditions {
             && (self.host.is_empty() || host())
             && (self.path.is_empty() || path())
             && (self.agents.is_empty() || self.agents.contains(&Agent::of(view.fields)))
-            && Named::fit(&self.query, |named| named.fits_query(view.query()))
-            && Named::fit(&self.cookie, |named| named.fits_cookie(view.fields))
-            && Named::fit(&self.header, |named| named.fits_header(view.fields))
+            && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
+            && NamedCondition::fit(&self.cookie, |named| named.fits_cookie(view.fields))
+            && NamedCondition::fit(&self.header, |named| named.fits_header(view.fields))
     }
 
     /// Whether clients are distinguished by something that is not in the key.
@@ -118,14 +118,14 @@ impl Conditions {
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseConditions {
     pub(crate) statuses: Vec<StatusRange>,
-    pub(crate) header: Vec<Named>,
+    pub(crate) header: Vec<NamedCondition>,
 }
 
 impl ResponseConditions {
     pub(crate) fn fit(&self, status: StatusCode, headers: &HeaderMap) -> bool {
         let code = status.as_u16();
         (self.statuses.is_empty() || self.statuses.iter().any(|range| range.has(code)))
-            && Named::fit(&self.header, |named| named.fits_header(headers))
+            && NamedCondition::fit(&self.header, |named| named.fits_header(headers))
     }
 }
 
@@ -144,16 +144,16 @@ impl StatusRange {
 
 /// A parameter, cookie or header line by name, optionally with a value.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedCondition {
     pub(crate) name: Glob,
     pub(crate) value: Option<Glob>,
     /// Written with `!`: it must be absent.
     pub(crate) absent: bool,
 }
 
-impl Named {
+impl NamedCondition {
     /// Whether at least one of the required ones is present, and none of the forbidden ones.
-    fn fit(all: &[Named], is_there: impl Fn(&Named) -> bool) -> bool {
+    fn fit(all: &[NamedCondition], is_there: impl Fn(&NamedCondition) -> bool) -> bool {
         let mut wanted = all.iter().filter(|named| !named.absent).peekable();
         (wanted.peek().is_none() || wanted.any(&is_there))
             && !all.iter().any(|named| named.absent && is_there(named))
