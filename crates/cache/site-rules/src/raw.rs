@@ -121,14 +121,14 @@ pub struct Rule {
     pub device_classes: bool,
     pub language: Words,
     pub country_header: Option<String>,
-    pub when_saturated: Option<Saturated>,
+    pub when_saturated: Option<WhenSaturated>,
 }
 
 /// The table `when_saturated` of a rule.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
-pub struct Saturated {
+pub struct WhenSaturated {
     pub store: Option<Store>,
     pub stale_while_revalidate: Option<String>,
 }
