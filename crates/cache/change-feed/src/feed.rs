@@ -66,7 +66,7 @@ pub enum Wanted {
 /// Rules, applied to a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Feed {
-    by_table: BTreeMap<String, Vec<Held>>,
+    by_table: BTreeMap<String, Vec<AppliedRule>>,
     graph: Graph,
     /// For each parent table, the columns that acting foreign keys refer to.
     referred: BTreeMap<String, Vec<String>>,
@@ -74,7 +74,7 @@ pub struct Feed {
 
 /// A rule, applied to the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Held {
+struct AppliedRule {
     rule: Rule,
     by_cascade: ByCascade,
 }
@@ -100,9 +100,9 @@ impl Feed {
     /// value here.
     #[must_use]
     pub fn new(rules: &Rules, schema: &Schema) -> Feed {
-        let mut by_table: BTreeMap<String, Vec<Held>> = BTreeMap::new();
+        let mut by_table: BTreeMap<String, Vec<AppliedRule>> = BTreeMap::new();
         for rule in &rules.all {
-            let held = Held { rule: rule.clone(), by_cascade: ByCascade::of(rule, schema) };
+            let held = AppliedRule { rule: rule.clone(), by_cascade: ByCascade::of(rule, schema) };
             by_table.entry(rule.table.to_lowercase()).or_default().push(held);
         }
         let mut referred: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -129,7 +129,7 @@ impl Feed {
 
     /// Adds the tags that a changed row touches.
     pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut Touched) {
-        for Held { rule, .. } in self.rules(table) {
+        for AppliedRule { rule, .. } in self.rules(table) {
             let matters =
                 row.kind() != RowKind::Update || rule.watched.is_empty() || rule.changed(row);
             if matters {
@@ -201,7 +201,7 @@ impl Feed {
         });
     }
 
-    fn rules(&self, table: &str) -> &[Held] {
+    fn rules(&self, table: &str) -> &[AppliedRule] {
         match self.by_table.get(table) {
             Some(held) => held,
             None => self.by_table.get(&table.to_lowercase()).map(Vec::as_slice).unwrap_or_default(),
