@@ -8,7 +8,7 @@
 //! A column that the stream's table does not have (after `ALTER TABLE`) is unknown and counts as changed.
 //! The invariant is that of the crate. Not here: decoding rows.
 
-use crate::graph::{Fate, Graph, Known};
+use crate::graph::{Fate, Graph, KnownValues};
 use crate::rule::{Rule, Rules, Searches};
 use crate::schema::{Action, Schema};
 use crate::template::{Filling, NoTag};
@@ -184,7 +184,7 @@ impl Feed {
         known: &dyn Fn(&str) -> Option<Option<String>>,
         touched: &mut Touched,
     ) {
-        self.graph.walk(table, fate, known, &mut |child, known: &Known, fate| {
+        self.graph.walk(table, fate, known, &mut |child, known: &KnownValues, fate| {
             for held in self.rules(child) {
                 let matters = match fate {
                     Fate::Gone | Fate::Any => true,

@@ -29,7 +29,7 @@ pub(crate) enum Fate {
 }
 
 /// The known values of a child's row: columns in lower case, and their text; `None` for NULL.
-pub(crate) type Known = BTreeMap<String, Option<String>>;
+pub(crate) type KnownValues = BTreeMap<String, Option<String>>;
 
 /// A foreign key that leads to tables with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Graph {
         table: &str,
         fate: &Fate,
         value: &dyn Fn(&str) -> Option<Option<String>>,
-        visit: &mut dyn FnMut(&str, &Known, &Fate),
+        visit: &mut dyn FnMut(&str, &KnownValues, &Fate),
     ) {
         let mut walk = Walk { graph: self, blind: HashSet::new(), visit };
         walk.on(table, fate, value, 0);
@@ -98,7 +98,7 @@ struct Walk<'a> {
     graph: &'a Graph,
     /// Edges followed without known values, by address and kind of change.
     blind: HashSet<(*const Edge, bool)>,
-    visit: &'a mut dyn FnMut(&str, &Known, &Fate),
+    visit: &'a mut dyn FnMut(&str, &KnownValues, &Fate),
 }
 
 impl Walk<'_> {
@@ -165,7 +165,7 @@ impl Edge {
         }
     }
 
-    fn known(&self, value: &dyn Fn(&str) -> Option<Option<String>>) -> Known {
+    fn known(&self, value: &dyn Fn(&str) -> Option<Option<String>>) -> KnownValues {
         let pairs = self.pairs.iter().filter(|(_, _, equality)| *equality == Equality::AsWritten);
         pairs.filter_map(|(parent, child, _)| Some((child.clone(), value(parent)?))).collect()
     }
