@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const TABLES: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
+struct StoredRow {
     id: u8,
     up: Option<u8>,
     own: u8,
 }
 
-type Database = Vec<BTreeMap<u8, Kept>>;
+type Database = Vec<BTreeMap<u8, StoredRow>>;
 
 fn delete(database: &mut Database, actions: &[Action], table: usize, id: u8) {
     database[table].remove(&id);
@@ -83,7 +83,7 @@ proptest! {
         }
         let mut before: Database = vec![BTreeMap::new(); TABLES];
         for (at, id, up, own) in rows {
-            before[at].insert(id, Kept { id, up, own });
+            before[at].insert(id, StoredRow { id, up, own });
         }
         let Some(row) = before[table_of].get(&id).cloned() else { return Ok(()) };
         let mut after = before.clone();
