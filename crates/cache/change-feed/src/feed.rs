@@ -12,7 +12,7 @@ use crate::graph::{Fate, Graph, KnownValues};
 use crate::rule::{Rule, Rules, Searches};
 use crate::schema::{Action, Schema};
 use crate::template::{Filling, NoTag};
-use crate::touched::{Room, Touched};
+use crate::touched::{Room, TouchedTags};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -128,7 +128,7 @@ impl Feed {
     }
 
     /// Adds the tags that a changed row touches.
-    pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut Touched) {
+    pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut TouchedTags) {
         for AppliedRule { rule, .. } in self.rules(table) {
             let matters =
                 row.kind() != RowKind::Update || rule.watched.is_empty() || rule.changed(row);
@@ -170,7 +170,7 @@ impl Feed {
 
     /// Adds the tags that any row of a table touches: the table was truncated or altered, or its rows
     /// cannot be read.
-    pub fn table(&self, table: &str, touched: &mut Touched) {
+    pub fn table(&self, table: &str, touched: &mut TouchedTags) {
         for held in self.rules(table) {
             held.rule.touch_any(touched);
         }
@@ -182,7 +182,7 @@ impl Feed {
         table: &str,
         fate: &Fate,
         known: &dyn Fn(&str) -> Option<Option<String>>,
-        touched: &mut Touched,
+        touched: &mut TouchedTags,
     ) {
         self.graph.walk(table, fate, known, &mut |child, known: &KnownValues, fate| {
             for held in self.rules(child) {
@@ -215,7 +215,7 @@ impl Rule {
     }
 
     /// Touches the tags for one image of a row, if it meets the conditions.
-    fn touch<'a>(&self, touched: &mut Touched, mut value: impl FnMut(&str) -> Filling<'a>) {
+    fn touch<'a>(&self, touched: &mut TouchedTags, mut value: impl FnMut(&str) -> Filling<'a>) {
         if !self.conditions.may_hold(&mut value) {
             return;
         }
@@ -251,7 +251,7 @@ impl Rule {
     }
 
     /// Touches the tags for any row.
-    fn touch_any(&self, touched: &mut Touched) {
+    fn touch_any(&self, touched: &mut TouchedTags) {
         touched.by_table(&self.table);
         if let Some(searches) = &self.searches {
             touched.search_any(&searches.kind);

@@ -2,7 +2,7 @@
 //! tags that the change invalidates (*touches*).
 //!
 //! [`Rules::compile`] reads the rules and reports errors in them. [`Feed::new`] applies them to a schema,
-//! and [`Feed::row`] and [`Feed::table`] turn changes into [`Touched`]. [`suggest`] proposes rules for a
+//! and [`Feed::row`] and [`Feed::table`] turn changes into [`TouchedTags`]. [`suggest`] proposes rules for a
 //! schema. [`text`] finds the words of searches in changed text.
 //!
 //! Invariants: nothing that may have changed is left out, and the row before and after both count. Unknown
@@ -25,4 +25,4 @@ pub use condition::{OneOrMany, Value, WrittenConditions};
 pub use feed::{Cell, Feed, RowImages, RowKind, Wanted};
 pub use rule::{ChangeRule, CheckError, RuleError, Rules, Searches};
 pub use suggest::{NoWordPress, suggest, suggest_for_wordpress};
-pub use touched::{Searched, TEXT_BYTES_MAX, Touched};
+pub use touched::{Searched, TEXT_BYTES_MAX, TouchedTags};

@@ -17,7 +17,7 @@ const TABLES_MAX: usize = 8;
 
 /// Everything that one transaction touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedTags {
     tags: BTreeSet<String>,
     tables: BTreeSet<String>,
     /// By the kind of their tags.
@@ -45,7 +45,7 @@ pub(crate) enum Room {
     Full,
 }
 
-impl Touched {
+impl TouchedTags {
     /// The tags, sorted, without duplicates.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(String::as_str)

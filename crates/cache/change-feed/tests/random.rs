@@ -5,7 +5,7 @@
 mod common;
 
 use change_feed::schema::{Action, Schema};
-use change_feed::{Feed, Rules, Touched};
+use change_feed::{Feed, Rules, TouchedTags};
 use common::{Row, foreign_key, rule, table};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ proptest! {
         delete(&mut after, &actions, table_of, id);
 
         let feed = Feed::new(&Rules::compile(&rules).expect("rules"), &schema);
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         let up = row.up.map(|up| up.to_string());
         let (id, own) = (row.id.to_string(), row.own.to_string());
         let mut cells = vec![("id", id.as_str()), ("own", own.as_str())];

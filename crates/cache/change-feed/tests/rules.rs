@@ -6,7 +6,7 @@ mod common;
 use change_feed::schema::{Action, Schema};
 use change_feed::{
     Cell, ChangeRule, CheckError, Feed, NoWordPress, RowKind, Rules, Searched, Searches,
-    TEXT_BYTES_MAX, Touched, Wanted, suggest, suggest_for_wordpress,
+    TEXT_BYTES_MAX, TouchedTags, Wanted, suggest, suggest_for_wordpress,
 };
 use common::{Row, foreign_key, rule, table};
 
@@ -30,12 +30,12 @@ fn comments() -> ChangeRule {
 }
 
 fn touched(feed: &Feed, table: &str, row: &Row) -> Vec<String> {
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     feed.row(table, row, &mut touched);
     told(&touched)
 }
 
-fn told(touched: &Touched) -> Vec<String> {
+fn told(touched: &TouchedTags) -> Vec<String> {
     let everything = touched.is_everything().then(|| "*".to_owned());
     touched.tags().map(str::to_owned).chain(everything).collect()
 }
@@ -84,7 +84,7 @@ fn null_is_in_no_tag_and_an_unreadable_value_is_any_row() {
     assert_eq!(touched(&feed, "comments", &null), ["comments"]);
     let unknown = Row::insert(&[("id", "1")]).cell("news_id", Cell::Unknown);
     assert_eq!(touched(&feed, "comments", &unknown), ["comments", "news", "news:*"]);
-    let mut all = Touched::default();
+    let mut all = TouchedTags::default();
     feed.table("comments", &mut all);
     assert_eq!(told(&all), ["comments", "news", "news:*"]);
 }
@@ -156,7 +156,7 @@ fn an_error_for_a_missing_table_or_column_lists_the_existing_ones() {
 #[test]
 fn too_many_tags_become_any_row() {
     let feed = feed(&[comments()], &news());
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     for id in 0..20_000 {
         let id = id.to_string();
         feed.row("comments", &Row::insert(&[("id", &id), ("news_id", &id)]), &mut touched);
@@ -178,7 +178,7 @@ fn suggested_rules_compile() {
 fn the_tables_whose_rules_touch_or_could_touch_are_listed() {
     let rules = [comments(), rule("news", &["news", "news:{id}"]), rule("votes", &["votes"])];
     let feed = feed(&rules, &news());
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     feed.row("comments", &Row::insert(&[("id", "1"), ("news_id", "4")]), &mut touched);
     assert_eq!(touched.tables().collect::<Vec<_>>(), ["comments"]);
     feed.table("news", &mut touched);
@@ -216,7 +216,7 @@ fn any_row_reaches_every_page_of_one() {
     let mut with = comments();
     with.any_row = vec!["comments".into()];
     let feed = feed(&[with], &news());
-    let mut all = Touched::default();
+    let mut all = TouchedTags::default();
     feed.table("comments", &mut all);
     assert_eq!(told(&all), ["comments", "news:*"]);
     let moved = Row::update(&[("id", "1")], &[("id", "1"), ("news_id", "5")]);
@@ -258,7 +258,7 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     let feed = feed(&[searching(&["title"])], &schema);
     assert_eq!(feed.wanted("news"), Wanted::Rows);
     let searched = |row: &Row| {
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         feed.row("news", row, &mut touched);
         let all: Vec<_> =
             touched.searches().map(|(kind, by)| (kind.to_owned(), by.clone())).collect();
@@ -284,7 +284,7 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     assert_eq!(searched(&Row::insert(&[("id", "1"), ("title", "a")])), any);
     let long = "x".repeat(TEXT_BYTES_MAX);
     assert_eq!(searched(&Row::insert(&[("title", "a"), ("body", &long)])), any);
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     feed.table("news", &mut touched);
     assert_eq!(touched.searches().collect::<Vec<_>>(), [("search", &Searched::Any)]);
     assert!(!touched.is_everything());
@@ -358,7 +358,7 @@ fn conditions_on_values_choose_rows() {
     assert!(update(row("other", "a"), row("other", "b")).is_empty());
     let unknown = Row::insert(&[("id", "1"), ("value", "a")]).cell("name", Cell::Unknown);
     assert_eq!(touched(&feed, "options", &unknown), ["option:*", "site"]);
-    let mut any = Touched::default();
+    let mut any = TouchedTags::default();
     feed.table("options", &mut any);
     assert_eq!(told(&any), ["option:*", "site"]);
     let missing = ChangeRule {

@@ -11,7 +11,7 @@
 //! Lock: that of what is known; the store's are taken under it, by that change and to read its clock.
 
 use change_feed::text::{Words, words};
-use change_feed::{Searched, Touched};
+use change_feed::{Searched, TouchedTags};
 use page_store::{Change, ChangeTarget, Dependencies, Number, Payload, Site, Store, Strength};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -154,7 +154,7 @@ impl Terms {
     }
 
     /// The tags that change with what was touched, and what is to be settled with them; none: no text was.
-    pub fn look(&self, touched: &Touched) -> Option<(Vec<Vec<u8>>, Look)> {
+    pub fn look(&self, touched: &TouchedTags) -> Option<(Vec<Vec<u8>>, Look)> {
         touched.searches().next()?;
         let (look, finder) = self.lock().begin_look();
         let mut tags = BTreeSet::new();

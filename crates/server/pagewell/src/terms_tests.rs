@@ -72,12 +72,12 @@ impl Stage {
 
     /// A row with this text is committed: what it touches is dropped, and open.
     fn open(&self, text: &'static str) -> (OpenChange, Look) {
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         self.feed.row("news", &Text(text), &mut touched);
         self.open_touched(&touched)
     }
 
-    fn open_touched(&self, touched: &Touched) -> (OpenChange, Look) {
+    fn open_touched(&self, touched: &TouchedTags) -> (OpenChange, Look) {
         let (tags, look) = self.terms.look(touched).expect("a text is touched");
         let targets: Vec<_> = tags.iter().map(|tag| ChangeTarget::Tag(tag)).collect();
         (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
@@ -105,7 +105,7 @@ fn a_text_drops_the_searches_for_its_words_and_no_others() {
     stage.change("a Cache in MALMO");
     assert!(stage.has("PHP") && !stage.has("cache") && !stage.has("Malm%C3%B6"));
     // Any row: all of them.
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     stage.feed.table("news", &mut touched);
     stage.settle(stage.open_touched(&touched));
     assert!(!stage.has("PHP"));

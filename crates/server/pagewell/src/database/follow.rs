@@ -24,7 +24,7 @@ use crate::site::{Site, off_the_way};
 use crate::terms::Look;
 use crate::why::Cause;
 use crate::why::shown::cut;
-use change_feed::Touched;
+use change_feed::TouchedTags;
 use page_store::{Change, ChangeTarget, OpenChange, Strength};
 use std::sync::Arc;
 use std::time::Duration;
@@ -241,7 +241,11 @@ fn taken_back() -> Broken {
 }
 
 /// Opens a change of what was touched. Where texts were, what settles with it.
-async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (OpenChange, Option<Look>) {
+async fn open(
+    site: &Arc<Site>,
+    database: &str,
+    touched: TouchedTags,
+) -> (OpenChange, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;

@@ -15,7 +15,7 @@ use super::{mariadb, postgres, valkey};
 use crate::config::{Database, DatabaseKind, DatabaseServer};
 use ::valkey::Place;
 use change_feed::schema::Schema;
-use change_feed::{CheckError, Touched};
+use change_feed::{CheckError, TouchedTags};
 use mysql_replication::Landmark;
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Standing};
 use postgres_replication::position::Lsn;
@@ -245,7 +245,7 @@ impl Seen {
 /// What a transaction is made of.
 pub enum Made {
     /// Rows, and what they touch.
-    Rows(Touched),
+    Rows(TouchedTags),
     /// What another machine, or somebody by hand, has told.
     Told(Heard),
 }

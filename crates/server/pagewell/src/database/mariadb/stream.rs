@@ -12,7 +12,7 @@ use crate::config::Database;
 use crate::database::source::{
     self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
 };
-use change_feed::Touched;
+use change_feed::TouchedTags;
 use change_feed::schema::Schema;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
@@ -196,7 +196,7 @@ impl Stream {
     }
 
     async fn touch(&mut self, transaction: &mysql_replication::Transaction) -> Transaction {
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         for (at, change) in transaction.changes.iter().enumerate() {
             self.transactions.watch().touch(change, &mut touched);
             if at % TURN == TURN - 1 {

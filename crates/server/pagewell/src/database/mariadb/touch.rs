@@ -5,7 +5,7 @@
 //! every page, for its triggers may have reached any table. Not here: the store, the stream.
 
 use super::schema::Shapes;
-use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
+use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, Wanted};
 use mysql_replication::event::{Changed, Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, What, Why};
@@ -36,7 +36,7 @@ impl Tables {
     }
 
     /// What a change touches.
-    pub fn touch(&self, change: &Change, touched: &mut Touched) {
+    pub fn touch(&self, change: &Change, touched: &mut TouchedTags) {
         match &change.what {
             What::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
             What::Table { schema, why: Why::Statement, .. } if self.is_own(schema) => {
@@ -51,7 +51,7 @@ impl Tables {
         }
     }
 
-    fn rows(&self, rows: &TableRows, touched: &mut Touched) {
+    fn rows(&self, rows: &TableRows, touched: &mut TouchedTags) {
         let places = Places { table: &rows.table, found: RefCell::default() };
         for change in rows.changes() {
             match change {

@@ -5,7 +5,7 @@
 //! is not known before it is read again. Not here: the store, the stream.
 
 use super::catalogue::{Catalogue, Kind};
-use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
+use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, Wanted};
 use postgres_replication::{Changed, Interest, RowChange, TableRows, Watch, What};
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ impl Tables {
     }
 
     /// What a change touches.
-    pub fn touch(&self, what: &What, touched: &mut Touched) {
+    pub fn touch(&self, what: &What, touched: &mut TouchedTags) {
         match what {
             What::Rows(rows) => self.rows(rows, touched),
             What::Table { schema, name, .. } => match self.catalogue.at(schema, name) {
@@ -65,20 +65,20 @@ impl Tables {
     }
 
     /// Any row of the tables of these names.
-    pub fn any_row(&self, names: &[String], touched: &mut Touched) {
+    pub fn any_row(&self, names: &[String], touched: &mut TouchedTags) {
         for name in names {
             self.feed.table(name, touched);
         }
     }
 
     /// What differs from what was before: any row of it, by the rules of both.
-    pub fn touch_changed(&self, before: &Tables, touched: &mut Touched) {
+    pub fn touch_changed(&self, before: &Tables, touched: &mut TouchedTags) {
         let names = self.catalogue.changed_since(&before.catalogue);
         self.any_row(&names, touched);
         before.any_row(&names, touched);
     }
 
-    fn rows(&self, rows: &TableRows, touched: &mut Touched) {
+    fn rows(&self, rows: &TableRows, touched: &mut TouchedTags) {
         let Some(table) = self.catalogue.at(&rows.table.schema, &rows.table.name) else {
             return touched.add_everything();
         };
