@@ -25,4 +25,4 @@ pub use condition::{OneOrMany, Value, WrittenConditions};
 pub use feed::{Cell, Feed, RowImages, RowKind, Wanted};
 pub use rule::{ChangeRule, CheckError, RuleError, Rules, Searches};
 pub use suggest::{NoWordPress, suggest, suggest_for_wordpress};
-pub use touched::{Searched, TEXT_BYTES_MAX, TouchedTags};
+pub use touched::{TEXT_BYTES_MAX, TouchedSearches, TouchedTags};

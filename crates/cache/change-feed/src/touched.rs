@@ -21,7 +21,7 @@ pub struct TouchedTags {
     tags: BTreeSet<String>,
     tables: BTreeSet<String>,
     /// By the kind of their tags.
-    searches: BTreeMap<String, Searched>,
+    searches: BTreeMap<String, TouchedSearches>,
     text_bytes: usize,
     rows: usize,
     everything: bool,
@@ -29,7 +29,7 @@ pub struct TouchedTags {
 
 /// The touched searches of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Searched {
+pub enum TouchedSearches {
     /// The searches for words that occur in one of these texts.
     Texts(BTreeSet<String>),
     /// All searches of the kind.
@@ -83,7 +83,7 @@ impl TouchedTags {
     }
 
     /// The touched searches, by the kind of their tags.
-    pub fn searches(&self) -> impl Iterator<Item = (&str, &Searched)> {
+    pub fn searches(&self) -> impl Iterator<Item = (&str, &TouchedSearches)> {
         self.searches.iter().map(|(kind, searched)| (kind.as_str(), searched))
     }
 
@@ -92,9 +92,9 @@ impl TouchedTags {
         if self.text_bytes + text.len() > TEXT_BYTES_MAX {
             return self.search_any(kind);
         }
-        let none = || Searched::Texts(BTreeSet::new());
+        let none = || TouchedSearches::Texts(BTreeSet::new());
         let searched = self.searches.entry(kind.to_owned()).or_insert_with(none);
-        if let Searched::Texts(texts) = searched
+        if let TouchedSearches::Texts(texts) = searched
             && !texts.contains(text)
         {
             texts.insert(text.to_owned());
@@ -104,7 +104,7 @@ impl TouchedTags {
 
     /// Touches all searches of a kind.
     pub(crate) fn search_any(&mut self, kind: &str) {
-        self.searches.insert(kind.to_owned(), Searched::Any);
+        self.searches.insert(kind.to_owned(), TouchedSearches::Any);
     }
 
     /// Touches every page.

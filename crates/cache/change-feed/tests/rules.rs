@@ -5,8 +5,8 @@ mod common;
 
 use change_feed::schema::{Action, Schema};
 use change_feed::{
-    Cell, ChangeRule, CheckError, Feed, NoWordPress, RowKind, Rules, Searched, Searches,
-    TEXT_BYTES_MAX, TouchedTags, Wanted, suggest, suggest_for_wordpress,
+    Cell, ChangeRule, CheckError, Feed, NoWordPress, RowKind, Rules, Searches, TEXT_BYTES_MAX,
+    TouchedSearches, TouchedTags, Wanted, suggest, suggest_for_wordpress,
 };
 use common::{Row, foreign_key, rule, table};
 
@@ -267,7 +267,7 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     };
     let texts = |texts: &[&str]| {
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-        vec![("search".to_owned(), Searched::Texts(texts))]
+        vec![("search".to_owned(), TouchedSearches::Texts(texts))]
     };
     let before = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "0")];
     assert_eq!(searched(&Row::insert(&before)), texts(&["a", "b"]));
@@ -280,13 +280,13 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     let after = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "1")];
     assert_eq!(searched(&Row::update(&before, &after)), []);
     // An unknown column, and a text that is too long, touch all searches.
-    let any = vec![("search".to_owned(), Searched::Any)];
+    let any = vec![("search".to_owned(), TouchedSearches::Any)];
     assert_eq!(searched(&Row::insert(&[("id", "1"), ("title", "a")])), any);
     let long = "x".repeat(TEXT_BYTES_MAX);
     assert_eq!(searched(&Row::insert(&[("title", "a"), ("body", &long)])), any);
     let mut touched = TouchedTags::default();
     feed.table("news", &mut touched);
-    assert_eq!(touched.searches().collect::<Vec<_>>(), [("search", &Searched::Any)]);
+    assert_eq!(touched.searches().collect::<Vec<_>>(), [("search", &TouchedSearches::Any)]);
     assert!(!touched.is_everything());
 }
 

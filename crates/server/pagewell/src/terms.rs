@@ -11,7 +11,7 @@
 //! Lock: that of what is known; the store's are taken under it, by that change and to read its clock.
 
 use change_feed::text::{Words, words};
-use change_feed::{Searched, TouchedTags};
+use change_feed::{TouchedSearches, TouchedTags};
 use page_store::{Change, ChangeTarget, Dependencies, Number, Payload, Site, Store, Strength};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -167,8 +167,10 @@ impl Terms {
                 }
             };
             match searched {
-                Searched::Texts(texts) => texts.iter().for_each(|text| finder.find(text, &mut add)),
-                Searched::Any => finder.tags.iter().for_each(|tag| add(tag)),
+                TouchedSearches::Texts(texts) => {
+                    texts.iter().for_each(|text| finder.find(text, &mut add))
+                }
+                TouchedSearches::Any => finder.tags.iter().for_each(|tag| add(tag)),
             }
         }
         Some((tags.into_iter().collect(), look))
