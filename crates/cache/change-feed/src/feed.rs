@@ -54,7 +54,7 @@ pub trait RowImages {
 
 /// The part of a table's changes that must be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequiredChanges {
     /// Nothing.
     Nothing,
     /// Only the fact that the table changed.
@@ -115,15 +115,15 @@ impl Feed {
 
     /// The part of a table's changes that must be read.
     #[must_use]
-    pub fn wanted(&self, table: &str) -> Wanted {
+    pub fn wanted(&self, table: &str) -> RequiredChanges {
         let rules = self.rules(table);
         if !self.graph.from(table).is_empty() {
-            return Wanted::Rows;
+            return RequiredChanges::Rows;
         }
         match (rules.is_empty(), rules.iter().all(|held| held.rule.is_constant())) {
-            (true, _) => Wanted::Nothing,
-            (false, true) => Wanted::Table,
-            (false, false) => Wanted::Rows,
+            (true, _) => RequiredChanges::Nothing,
+            (false, true) => RequiredChanges::Table,
+            (false, false) => RequiredChanges::Rows,
         }
     }
 

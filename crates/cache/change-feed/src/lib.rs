@@ -22,7 +22,7 @@ pub mod text;
 mod touched;
 
 pub use condition::{OneOrMany, Value, WrittenConditions};
-pub use feed::{Cell, Feed, RowImages, RowKind, Wanted};
+pub use feed::{Cell, Feed, RequiredChanges, RowImages, RowKind};
 pub use rule::{ChangeRule, CheckError, RuleError, Rules, Searches};
 pub use suggest::{NoWordPress, suggest, suggest_for_wordpress};
 pub use touched::{TEXT_BYTES_MAX, TouchedSearches, TouchedTags};

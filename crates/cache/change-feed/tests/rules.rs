@@ -5,8 +5,8 @@ mod common;
 
 use change_feed::schema::{Action, Schema};
 use change_feed::{
-    Cell, ChangeRule, CheckError, Feed, NoWordPress, RowKind, Rules, Searches, TEXT_BYTES_MAX,
-    TouchedSearches, TouchedTags, Wanted, suggest, suggest_for_wordpress,
+    Cell, ChangeRule, CheckError, Feed, NoWordPress, RequiredChanges, RowKind, Rules, Searches,
+    TEXT_BYTES_MAX, TouchedSearches, TouchedTags, suggest, suggest_for_wordpress,
 };
 use common::{Row, foreign_key, rule, table};
 
@@ -126,11 +126,11 @@ fn a_table_that_refers_to_itself_ends() {
 #[test]
 fn only_tables_with_rules_are_read() {
     let feed = feed(&[comments(), rule("votes", &["votes"])], &news());
-    assert_eq!(feed.wanted("comments"), Wanted::Rows);
-    assert_eq!(feed.wanted("COMMENTS"), Wanted::Rows);
-    assert_eq!(feed.wanted("news"), Wanted::Rows);
-    assert_eq!(feed.wanted("votes"), Wanted::Table);
-    assert_eq!(feed.wanted("other"), Wanted::Nothing);
+    assert_eq!(feed.wanted("comments"), RequiredChanges::Rows);
+    assert_eq!(feed.wanted("COMMENTS"), RequiredChanges::Rows);
+    assert_eq!(feed.wanted("news"), RequiredChanges::Rows);
+    assert_eq!(feed.wanted("votes"), RequiredChanges::Table);
+    assert_eq!(feed.wanted("other"), RequiredChanges::Nothing);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     let mut schema = Schema::default();
     schema.add(table("news", &["id", "title", "body", "seen"]));
     let feed = feed(&[searching(&["title"])], &schema);
-    assert_eq!(feed.wanted("news"), Wanted::Rows);
+    assert_eq!(feed.wanted("news"), RequiredChanges::Rows);
     let searched = |row: &Row| {
         let mut touched = TouchedTags::default();
         feed.row("news", row, &mut touched);
@@ -340,7 +340,7 @@ fn conditions_on_values_choose_rows() {
     }"#;
     let rule: ChangeRule = serde_json::from_str(written).expect("a rule");
     let feed = feed(std::slice::from_ref(&rule), &schema);
-    assert_eq!(feed.wanted("options"), Wanted::Rows);
+    assert_eq!(feed.wanted("options"), RequiredChanges::Rows);
     let insert = |name, value| {
         touched(&feed, "options", &Row::insert(&[("id", "1"), ("name", name), ("value", value)]))
     };

@@ -5,7 +5,7 @@
 //! every page, for its triggers may have reached any table. Not here: the store, the stream.
 
 use super::schema::Shapes;
-use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, Wanted};
+use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
 use mysql_replication::event::{Changed, Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, What, Why};
@@ -88,9 +88,9 @@ impl Watch for Tables {
             return Interest::None;
         }
         match self.feed.wanted(table) {
-            Wanted::Nothing => Interest::None,
-            Wanted::Table => Interest::Table,
-            Wanted::Rows => Interest::Rows,
+            RequiredChanges::Nothing => Interest::None,
+            RequiredChanges::Table => Interest::Table,
+            RequiredChanges::Rows => Interest::Rows,
         }
     }
 

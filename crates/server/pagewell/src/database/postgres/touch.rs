@@ -5,7 +5,7 @@
 //! is not known before it is read again. Not here: the store, the stream.
 
 use super::catalogue::{Catalogue, Kind};
-use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, Wanted};
+use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
 use postgres_replication::{Changed, Interest, RowChange, TableRows, Watch, What};
 use std::borrow::Cow;
 
@@ -100,9 +100,9 @@ impl Tables {
 
     fn wanted(&self, names: &[String]) -> Interest {
         let wanted = names.iter().map(|name| match self.feed.wanted(name) {
-            Wanted::Nothing => Interest::None,
-            Wanted::Table => Interest::Table,
-            Wanted::Rows => Interest::Rows,
+            RequiredChanges::Nothing => Interest::None,
+            RequiredChanges::Table => Interest::Table,
+            RequiredChanges::Rows => Interest::Rows,
         });
         wanted
             .max_by_key(|interest| match interest {
