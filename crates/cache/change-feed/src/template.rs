@@ -116,7 +116,7 @@ enum Of {
 
 /// A tag in every spelling that pages could have, nearly always one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spelled {
+pub struct TagSpellings {
     /// With the values unchanged.
     pub tag: String,
     /// The other spellings.
@@ -261,7 +261,10 @@ impl Template {
     ///
     /// # Errors
     /// The reason why there is no tag. An unknown value takes precedence over NULL.
-    pub fn fill<'a>(&self, mut value: impl FnMut(&str) -> Filling<'a>) -> Result<Spelled, NoTag> {
+    pub fn fill<'a>(
+        &self,
+        mut value: impl FnMut(&str) -> Filling<'a>,
+    ) -> Result<TagSpellings, NoTag> {
         let (tag, is_one) = self.filled(&mut value, Spelling::Plain)?;
         let mut others = Vec::new();
         if !is_one {
@@ -272,7 +275,7 @@ impl Template {
                 }
             }
         }
-        Ok(Spelled { tag, others })
+        Ok(TagSpellings { tag, others })
     }
 
     /// The tag in one spelling, and whether it is the only spelling.
@@ -308,7 +311,7 @@ impl Template {
     }
 }
 
-impl Spelled {
+impl TagSpellings {
     /// All spellings.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.tag).chain(&self.others).map(String::as_str)

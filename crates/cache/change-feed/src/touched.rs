@@ -3,7 +3,7 @@
 //! Invariant: the number of tags with values is limited ([`TAGS_MAX`]). Beyond it, a rule touches its tags
 //! for any row of its table. Nothing is ever removed.
 
-use crate::template::Spelled;
+use crate::template::TagSpellings;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of tags of single rows in one transaction. Beyond it, rules touch their tags for any
@@ -120,13 +120,13 @@ impl TouchedTags {
     }
 
     /// Adds a constant tag in all its spellings.
-    pub(crate) fn add_spelled(&mut self, spelled: &Spelled) {
+    pub(crate) fn add_spelled(&mut self, spelled: &TagSpellings) {
         spelled.all().for_each(|tag| self.add(tag));
     }
 
     /// Adds a tag made from a row, which counts once in all its spellings.
-    pub(crate) fn add_of_row(&mut self, spelled: Spelled) -> Room {
-        let Spelled { tag, others } = spelled;
+    pub(crate) fn add_of_row(&mut self, spelled: TagSpellings) -> Room {
+        let TagSpellings { tag, others } = spelled;
         if self.tags.contains(&tag) && others.iter().all(|other| self.tags.contains(other)) {
             return Room::Taken;
         }
