@@ -11,7 +11,7 @@ use crate::codings::{strong_match_any_form, weak_match_any_form};
 use crate::date;
 use crate::range::{Ranges, ResolvedRange, resolve};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Forms, Stored, StoredFacts};
+use crate::stored::{Forms, StoredFacts, StoredResponse};
 use crate::validators::{any_match, strong_match, weak_match};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -59,7 +59,9 @@ pub fn answer(
 }
 
 /// The fields of a stored response to send with a 304.
-pub fn not_modified_fields(stored: &Stored) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+pub fn not_modified_fields(
+    stored: &StoredResponse,
+) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     let goes = goes_with_not_modified(&stored.headers);
     stored.headers.iter().filter(move |(name, _)| goes(name))
 }

@@ -55,7 +55,7 @@ pub use policy::{
 pub use request::{FieldLines, Method, RequestFacts};
 pub use sparse::{MaybeEmpty, Sparse};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
-pub use stored::{Forms, ResponseExtras, Stored, StoredFacts};
+pub use stored::{Forms, ResponseExtras, StoredFacts, StoredResponse};
 pub use storing::storable;
 pub use targeted::says_esi;
 pub use time::{SECONDS_MAX, Timestamp};

@@ -12,7 +12,7 @@ use crate::litespeed::{Scope, shared_cookies, tags_by_scope};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy};
 use crate::request::RequestFacts;
-use crate::stored::{ResponseExtras, Stored};
+use crate::stored::{ResponseExtras, StoredResponse};
 use crate::storing::{content_length, keep, may_store};
 use crate::tags::read_tags;
 use crate::targeted::{Declaration, DeclaredBy, declared};
@@ -55,7 +55,7 @@ pub fn storable_for_owner(
     headers: &HeaderMap,
     terms: OwnedTerms,
     policy: &Policy,
-) -> Result<Option<Stored>, NotStored> {
+) -> Result<Option<StoredResponse>, NotStored> {
     let Declaration { mut directives, by } = declared(headers, policy, terms.response_time);
     // `private="x-name"` does not count: it only withholds fields of a shared page (§5.2.2.7).
     let is_asked =
@@ -100,7 +100,7 @@ pub fn storable_for_owner(
 }
 
 /// Limits the declared lifetime to the maximum of the site.
-fn limit(stored: &mut Stored, max_ms: u64) -> Result<(), NotStored> {
+fn limit(stored: &mut StoredResponse, max_ms: u64) -> Result<(), NotStored> {
     match stored.lifetime_source {
         LifetimeSource::Targeted
         | LifetimeSource::LiteSpeed
@@ -131,7 +131,7 @@ fn tags(headers: &HeaderMap) -> Result<(crate::tags::Tags, crate::tags::Tags), N
 }
 
 /// Downstream caches obey Cache-Control, whichever field applied to this cache.
-fn say_private(stored: &mut Stored) {
+fn say_private(stored: &mut StoredResponse) {
     let lines = stored.headers.get_all(CACHE_CONTROL).iter().map(|value| value.as_bytes());
     let said = ResponseDirectives::read(lines);
     if !said.private && !said.no_store {

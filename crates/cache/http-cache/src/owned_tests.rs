@@ -15,7 +15,7 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<Stored>, NotStored> {
+fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<StoredResponse>, NotStored> {
     let request: &[(&[u8], &[u8])] = &[];
     let facts = RequestFacts::read(&http::Method::GET, request.iter().copied());
     assert_eq!(facts.method, Method::Get);

@@ -15,7 +15,7 @@ use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::range::ByteRange;
 use crate::request::RequestFacts;
-use crate::stored::Stored;
+use crate::stored::StoredResponse;
 use crate::storing::storable;
 use crate::time::Timestamp;
 use crate::validators::{EtagSource, TagText, strong_match};
@@ -52,7 +52,7 @@ impl Part {
     }
 
     /// The part in a stored response; `None` if the response is a whole one.
-    pub fn of(stored: &Stored) -> Option<Part> {
+    pub fn of(stored: &StoredResponse) -> Option<Part> {
         Part::read(stored.headers.get(CONTENT_RANGE)?.as_bytes())
     }
 
@@ -101,7 +101,7 @@ pub fn storable_part(
     request_time: Timestamp,
     response_time: Timestamp,
     policy: &Policy,
-) -> Result<(Stored, Part), NotStored> {
+) -> Result<(StoredResponse, Part), NotStored> {
     let mut lines = headers.get_all(CONTENT_RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else {
         return Err(NotStored::PartUnreadable);
@@ -129,7 +129,7 @@ pub fn storable_part(
     Ok((stored, part))
 }
 
-fn strong_tag(stored: &Stored) -> Option<TagText<'_>> {
+fn strong_tag(stored: &StoredResponse) -> Option<TagText<'_>> {
     // A malformed entity tag matches nothing, not even itself.
     let tag = stored.etag.as_it_came().filter(|tag| strong_match(tag, tag));
     tag.filter(|_| stored.etag.source() == Some(EtagSource::Origins))
@@ -138,7 +138,7 @@ fn strong_tag(stored: &Stored) -> Option<TagText<'_>> {
 /// A stored part with its content.
 pub struct StoredPart<'a> {
     /// The stored response.
-    pub stored: &'a Stored,
+    pub stored: &'a StoredResponse,
     /// The content: the bytes of the part.
     pub content: &'a [u8],
 }
@@ -150,7 +150,7 @@ pub fn joined(
     older: &StoredPart<'_>,
     newer: &StoredPart<'_>,
     content_max_bytes: u64,
-) -> Option<(Stored, Vec<u8>)> {
+) -> Option<(StoredResponse, Vec<u8>)> {
     let is_same = strong_match(&strong_tag(older.stored)?, &strong_tag(newer.stored)?);
     if !is_same || older.stored.nominated() != newer.stored.nominated() {
         return None;
@@ -179,7 +179,7 @@ pub fn joined(
 }
 
 /// Whether both have the same fields, except those for their times and for their position in the whole.
-fn has_same_fields(one: &Stored, other: &Stored) -> bool {
+fn has_same_fields(one: &StoredResponse, other: &StoredResponse) -> bool {
     let may_differ = |name: &HeaderName| [CONTENT_RANGE, DATE, EXPIRES].contains(name);
     let all_in = |one: &HeaderMap, other: &HeaderMap| {
         one.keys()
@@ -192,7 +192,7 @@ fn has_same_fields(one: &Stored, other: &Stored) -> bool {
 }
 
 /// Sets Content-Range to `part`, or removes it if the part is the whole.
-fn set_part(stored: &mut Stored, part: Part) {
+fn set_part(stored: &mut StoredResponse, part: Part) {
     if part.is_whole() {
         stored.headers.remove(CONTENT_RANGE);
         return;
@@ -203,7 +203,7 @@ fn set_part(stored: &mut Stored, part: Part) {
 }
 
 /// The stored response of a part; if the part is complete, that of the whole (RFC 9110 §15.3.7.3).
-pub fn whole_if_complete(mut stored: Stored, part: Part) -> Stored {
+pub fn whole_if_complete(mut stored: StoredResponse, part: Part) -> StoredResponse {
     set_part(&mut stored, part);
     stored
 }
@@ -212,7 +212,7 @@ pub fn whole_if_complete(mut stored: Stored, part: Part) -> Stored {
 /// §3.3). Returns its position in the whole and its position in the content of the part.
 pub fn range_inside(
     request: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
 ) -> Option<(ByteRange, Range<usize>)> {
     let part = Part::of(stored)?;
     let Answer::Ranges(ranges) = answer(request, stored, Some(part.complete_length)) else {

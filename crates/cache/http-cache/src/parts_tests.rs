@@ -16,7 +16,7 @@ fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
     map
 }
 
-fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(Stored, Part), NotStored> {
+fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(StoredResponse, Part), NotStored> {
     let facts = RequestFacts::read(&Method::GET, std::iter::empty());
     let mut lines = headers(&[("cache-control", "max-age=60"), ("content-range", range)]);
     for (name, value) in more {
@@ -26,11 +26,11 @@ fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(Stored, Part), No
     storable_part(&facts, &HeaderMap::new(), &lines, now, now, &Policy::default())
 }
 
-fn part(first: u64, last: u64, tag: &str) -> Stored {
+fn part(first: u64, last: u64, tag: &str) -> StoredResponse {
     kept(&format!("bytes {first}-{last}/10"), &[("etag", tag)]).expect("storable").0
 }
 
-fn content(stored: &Stored) -> &'static [u8] {
+fn content(stored: &StoredResponse) -> &'static [u8] {
     let range =
         Part::of(stored).map_or(0..10, |p| p.range.first as usize..p.range.last as usize + 1);
     &WHOLE[range]

@@ -22,7 +22,7 @@ use std::ops::{Deref, DerefMut};
 /// A stored response without its content: the header fields to send, and the facts computed from them, to
 /// which it dereferences.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredResponse {
     /// The end-to-end fields to send. Age, Content-Length and Cache-Status are added when it is sent, from
     /// [`StoredFacts::age_seconds`], the content and the verdict.
     pub headers: HeaderMap,
@@ -97,7 +97,7 @@ impl MaybeEmpty for ResponseExtras {
     }
 }
 
-impl Deref for Stored {
+impl Deref for StoredResponse {
     type Target = StoredFacts;
 
     fn deref(&self) -> &StoredFacts {
@@ -105,7 +105,7 @@ impl Deref for Stored {
     }
 }
 
-impl DerefMut for Stored {
+impl DerefMut for StoredResponse {
     fn deref_mut(&mut self) -> &mut StoredFacts {
         &mut self.facts
     }
@@ -124,28 +124,28 @@ pub enum Forms {
     Assembled,
 }
 
-impl Stored {
+impl StoredResponse {
     /// A static file, whose fields (including ETag and Last-Modified) and length in bytes the caller knows.
     /// For [`answer`](crate::answer) only; it has no lifetime and is never stored.
-    pub fn of_file(headers: HeaderMap, length: u64, now: Timestamp) -> Stored {
+    pub fn of_file(headers: HeaderMap, length: u64, now: Timestamp) -> StoredResponse {
         let mut facts = StoredFacts::of(StatusCode::OK, now);
         facts.etag = EntityTag::of_origin(&headers);
         facts.set_content_length(Some(length));
-        let mut stored = Stored { headers, internal: HeaderMap::new(), facts };
+        let mut stored = StoredResponse { headers, internal: HeaderMap::new(), facts };
         stored.read_dates();
         stored
     }
 
     /// Combines the results of [`into_parts`](Self::into_parts), with all fields.
-    pub fn of_parts(facts: StoredFacts, headers: HeaderMap, internal: HeaderMap) -> Stored {
-        Stored { headers, internal, facts }
+    pub fn of_parts(facts: StoredFacts, headers: HeaderMap, internal: HeaderMap) -> StoredResponse {
+        StoredResponse { headers, internal, facts }
     }
 
     /// Returns the facts, the fields to send, and the fields for this cache only. The facts share no memory
     /// with the fields: received values are slices of the origin connection's read buffer, and each of them
     /// keeps the whole buffer alive.
     pub fn into_parts(self) -> (StoredFacts, HeaderMap, HeaderMap) {
-        let Stored { headers, internal, mut facts } = self;
+        let StoredResponse { headers, internal, mut facts } = self;
         if !headers.contains_key(LAST_MODIFIED) {
             facts.modified = LastModified::ABSENT;
         } else if !facts.modified.is_there() {
@@ -178,8 +178,8 @@ impl Stored {
     }
 
     /// Sets the fields for this cache only.
-    pub fn with_internal_fields(self, internal: HeaderMap) -> Stored {
-        Stored { internal, ..self }
+    pub fn with_internal_fields(self, internal: HeaderMap) -> StoredResponse {
+        StoredResponse { internal, ..self }
     }
 
     /// Computes the points in time of Date and Last-Modified from the fields, and adds a Date if there is
@@ -401,13 +401,13 @@ mod tests {
         let tag = HeaderValue::from_maybe_shared(read.slice(100..110)).unwrap();
         headers.insert(ETAG, tag);
         headers.insert(LAST_MODIFIED, HeaderValue::from_static("whenever"));
-        let stored = Stored::of_file(headers, 1, Timestamp(0));
+        let stored = StoredResponse::of_file(headers, 1, Timestamp(0));
         let (facts, headers, internal) = stored.clone().into_parts();
         let tag = facts.etag.text().expect("it has one");
         assert_eq!((&*tag, facts.etag.source()), (&read[100..110], Some(EtagSource::Origins)));
         assert!(!read.as_ptr_range().contains(&tag.as_ptr()));
         assert!(facts.can_be_validated() && facts.modified().is_none());
-        let again = Stored::of_parts(facts, headers, internal);
+        let again = StoredResponse::of_parts(facts, headers, internal);
         assert_eq!(again.headers, stored.headers);
     }
 }

@@ -12,7 +12,7 @@ use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{ResponseExtras, Stored, StoredFacts};
+use crate::stored::{ResponseExtras, StoredFacts, StoredResponse};
 use crate::tags::DIALECTS;
 use crate::targeted::{Declaration, declared};
 use crate::time::Timestamp;
@@ -36,7 +36,7 @@ pub fn storable(
     request_time: Timestamp,
     response_time: Timestamp,
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let times = Times { request: request_time, response: response_time };
     let declared = declared(headers, policy, response_time);
     may_store(request, status, headers, &declared.directives, policy)?;
@@ -123,7 +123,7 @@ pub(crate) fn keep(
     nominated: NominatedFields,
     times: Times,
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let initial_age_ms = initial_age_ms(headers, times);
     let lifetime = lifetime(status, headers, &declared, initial_age_ms, times, policy);
     let (lifetime_ms, lifetime_source) = match lifetime {
@@ -151,7 +151,7 @@ pub(crate) fn keep(
         FieldUse::Ignore => None,
     };
     facts.set_extras(ResponseExtras { litespeed, ..ResponseExtras::default() });
-    let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
+    let mut stored = StoredResponse::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
     Ok(stored)
 }
@@ -199,7 +199,7 @@ fn is_needed_again(name: &str) -> bool {
 }
 
 /// Checks that the response can ever be reused: fresh, after validation, or stale.
-fn is_of_use(stored: Stored, policy: &Policy) -> Result<Stored, NotStored> {
+fn is_of_use(stored: StoredResponse, policy: &Policy) -> Result<StoredResponse, NotStored> {
     let fresh = stored.is_fresh(stored.response_time) && !stored.directives.no_cache();
     if fresh || stored.can_be_validated() || crate::stale::may_ever_be(&stored, policy) {
         return Ok(stored);

@@ -9,7 +9,7 @@ use crate::fields::{self, Fields};
 use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::request::{Method, RequestFacts};
-use crate::stored::Stored;
+use crate::stored::StoredResponse;
 use crate::storing::storable;
 use crate::time::Timestamp;
 use crate::validators::{EtagSource, weak_match};
@@ -22,7 +22,7 @@ use http::{HeaderMap, StatusCode};
 /// Changes the fields of a forwarded request so that it requests the whole response, or validates `stored`
 /// (RFC 9111 §4.3.1). The client's own preconditions and Range are removed, because the origin's response
 /// may be stored; evaluate them with [`answer`](crate::answer). Only for GET and HEAD.
-pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
+pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&StoredResponse>) {
     const CONDITIONS: [HeaderName; 6] =
         [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
     if headers.keys().any(|name| CONDITIONS.contains(name)) {
@@ -65,14 +65,14 @@ impl NotFreshened {
 /// # Errors
 /// The 304 refers to another response, or forbids storing.
 pub fn freshen(
-    old: &Stored,
+    old: &StoredResponse,
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
     headers_304: &HeaderMap,
     request_time: Timestamp,
     response_time: Timestamp,
     policy: &Policy,
-) -> Result<Stored, NotFreshened> {
+) -> Result<StoredResponse, NotFreshened> {
     if !is_about(old, headers_304) {
         return Err(NotFreshened::OtherValidator);
     }
@@ -84,7 +84,7 @@ pub fn freshen(
 #[derive(Clone, Debug)]
 pub enum HeadFinding {
     /// It is the same response, which is freshened here.
-    Freshened(Box<Stored>),
+    Freshened(Box<StoredResponse>),
     /// It has changed: the stored response must be treated as stale.
     Differs,
     /// It cannot be compared.
@@ -94,7 +94,7 @@ pub enum HeadFinding {
 /// Compares the response to a HEAD with the stored response that the request selects. Freshens the stored
 /// response if validators or Content-Length are present and all agree (RFC 9111 §4.3.5).
 pub fn freshen_by_head(
-    old: &Stored,
+    old: &StoredResponse,
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
     (status, headers): (StatusCode, &HeaderMap),
@@ -130,7 +130,7 @@ pub fn freshen_by_head(
 /// Whether a 304 refers to the stored response: by entity tag if both have one, else by Last-Modified. A
 /// tag without a stored one refers to another response (RFC 9111 §4.3.4). A bare 304, which PHP
 /// applications send, refers to the only response whose validators were in the request.
-fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
+fn is_about(old: &StoredResponse, headers: &HeaderMap) -> bool {
     match (same_tag(old, headers), same_modified(old, headers)) {
         (Some(same), _) => same,
         (None, Some(same)) => same,
@@ -141,26 +141,26 @@ fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
 /// Whether the entity tags agree by weak comparison, if both have one. §4.3.4 requires a strong comparison
 /// of strong tags, in order to choose among several stored responses. Here one response was validated, and
 /// nginx, for example, weakens the tag of a compressed 200 but not that of the 304.
-fn same_tag(old: &Stored, headers: &HeaderMap) -> Option<bool> {
+fn same_tag(old: &StoredResponse, headers: &HeaderMap) -> Option<bool> {
     let tag = old.etag.text().filter(|_| old.etag.source() == Some(EtagSource::Origins))?;
     Some(weak_match(fields::first(headers, "etag")?, &tag))
 }
 
 /// Whether the Last-Modified values agree, if both have one.
-fn same_modified(old: &Stored, headers: &HeaderMap) -> Option<bool> {
+fn same_modified(old: &StoredResponse, headers: &HeaderMap) -> Option<bool> {
     let stored = old.last_modified()?;
     Some(fields::first(headers, "last-modified")? == fields::trim(stored.as_bytes()))
 }
 
 /// The stored response with the newer fields (RFC 9111 §3.2), stored as if it had just been received.
 fn update(
-    old: &Stored,
+    old: &StoredResponse,
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
     newer: &HeaderMap,
     [request_time, response_time]: [Timestamp; 2],
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let merged = merge(old, newer);
     let request = RequestFacts { method: Method::Get, ..*request };
     let mut stored = storable(
@@ -187,7 +187,7 @@ fn update(
 
 /// Replaces the stored fields by the newer ones, except fields that describe the bytes of the stored
 /// content and hop-by-hop fields (RFC 9111 §3.2). Date and Age come from the newer response only.
-fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
+fn merge(old: &StoredResponse, newer: &HeaderMap) -> HeaderMap {
     let mut newer = newer.clone();
     fields::remove_hop_by_hop(&mut newer);
     let kept: [&HeaderName; 3] = [&CONTENT_LENGTH, &CONTENT_ENCODING, &CONTENT_RANGE];

@@ -7,14 +7,14 @@ mod exchange;
 use exchange::{Lines, request, store_for, stored};
 use http::Method;
 use http_cache::validators::own_etag;
-use http_cache::{Answer, Policy, Stored, answer, not_modified_fields};
+use http_cache::{Answer, Policy, StoredResponse, answer, not_modified_fields};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const MODIFIED: (&str, &str) = ("last-modified", "Sun, 06 Nov 1994 08:00:00 GMT");
 const LATER: &str = "Sun, 06 Nov 1994 08:10:00 GMT";
 const EARLIER: &str = "Sun, 06 Nov 1994 07:00:00 GMT";
 
-fn get(stored: &Stored, lines: Lines<'_>) -> Answer {
+fn get(stored: &StoredResponse, lines: Lines<'_>) -> Answer {
     answer(&request(&Method::GET, lines), stored, Some(100))
 }
 
@@ -143,7 +143,7 @@ fn ranges_of_a_200_to_get() {
 fn if_range_compares_strongly() {
     // RFC 9110 §13.1.5, §8.8.2.2.
     let page = stored(&[FRESH, ("etag", "\"1\""), MODIFIED]);
-    let with = |page: &Stored, condition| {
+    let with = |page: &StoredResponse, condition| {
         part(get(page, &[("range", "bytes=0-1"), ("if-range", condition)])).is_some()
     };
     assert!(with(&page, "\"1\""));

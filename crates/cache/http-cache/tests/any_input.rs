@@ -9,7 +9,7 @@ use exchange::{NOW, after, headers, request, store_for};
 use http::Method;
 use http_cache::parts::{Part, StoredPart, joined, range_inside, storable_part};
 use http_cache::{
-    Candidate, Policy, RequestControl, Stored, Verdict, decide, freshen, invalidates,
+    Candidate, Policy, RequestControl, StoredResponse, Verdict, decide, freshen, invalidates,
     make_conditional, not_modified_fields,
 };
 use proptest::collection::vec;
@@ -75,7 +75,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn check_stored(stored: &Stored, seconds: u64) {
+fn check_stored(stored: &StoredResponse, seconds: u64) {
     let most = (1u64 << 31) * 1000;
     assert!(stored.lifetime_ms() <= most && stored.age_ms(after(seconds)) <= most);
     assert!(stored.headers.contains_key("date"));

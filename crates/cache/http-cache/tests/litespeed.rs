@@ -7,7 +7,8 @@ use exchange::{Lines, NOW, after, headers, request, reuse, store, store_for, sto
 use http::Method;
 use http_cache::litespeed::Scope;
 use http_cache::{
-    FieldUse, ForwardReason, LifetimeSource, NotStored, Policy, Reuse, Stored, Verdict, freshen,
+    FieldUse, ForwardReason, LifetimeSource, NotStored, Policy, Reuse, StoredResponse, Verdict,
+    freshen,
 };
 
 const LSCACHE: &str = "x-litespeed-cache-control";
@@ -94,7 +95,7 @@ fn a_cookie_for_one_visitor_still_forbids_storing() {
     assert_eq!(store(&[PUBLIC, ("lsc-cookie", "x")]).err(), Some(NotStored::SharedCookies));
 }
 
-fn selects(stored: &Stored, cookies: Lines<'_>) -> bool {
+fn selects(stored: &StoredResponse, cookies: Lines<'_>) -> bool {
     match reuse(stored, cookies, 1, &Policy::default()) {
         Verdict::Reuse { state: Reuse::Fresh, .. } => true,
         Verdict::Forward { why: ForwardReason::VaryMiss, .. } => false,

@@ -8,12 +8,12 @@ use exchange::{Lines, NOW, after, headers, honouring, request, reuse, store_for,
 use http::{Method, StatusCode};
 use http_cache::{
     Answer, Candidate, Failure, FailureSet, ForwardReason, NoStaleUse, Policy, Reuse, StaleBecause,
-    StaleUse, Stored, Timestamp, Verdict, decide, may_use_stale_on,
+    StaleUse, StoredResponse, Timestamp, Verdict, decide, may_use_stale_on,
 };
 
 const HIT: Verdict = Verdict::Reuse { candidate: 0, state: Reuse::Fresh, answer: Answer::Whole };
 
-fn plain(stored: &Stored, seconds: u64) -> Verdict {
+fn plain(stored: &StoredResponse, seconds: u64) -> Verdict {
     reuse(stored, &[], seconds, &Policy::default())
 }
 
@@ -202,7 +202,7 @@ fn stale_while_revalidate_by_rule() {
 
 #[test]
 fn a_marked_response_counts_as_stale() {
-    let verdict = |stored: &Stored, lines, policy: &Policy| {
+    let verdict = |stored: &StoredResponse, lines, policy: &Policy| {
         let candidates = [Candidate { stored, marked: Some(NOW) }].into_iter();
         decide(&request(&Method::GET, lines), &headers(lines), candidates, policy, NOW)
     };
@@ -263,7 +263,7 @@ fn stale_if_error_counts_from_the_mark() {
 }
 
 fn on_failure(
-    stored: &Stored,
+    stored: &StoredResponse,
     failure: Failure,
     seconds: u64,
     policy: &Policy,

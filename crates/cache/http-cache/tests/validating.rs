@@ -8,19 +8,19 @@ use exchange::{Lines, after, headers, request, store_for, stored};
 use http::{Method, StatusCode};
 use http_cache::validators::own_etag;
 use http_cache::{
-    HeadFinding, NotFreshened, NotStored, Policy, Stored, freshen, freshen_by_head,
+    HeadFinding, NotFreshened, NotStored, Policy, StoredResponse, freshen, freshen_by_head,
     make_conditional,
 };
 
 const MODIFIED: (&str, &str) = ("last-modified", "Sun, 06 Nov 1994 08:00:00 GMT");
 
-fn freshened(old: &Stored, lines: Lines<'_>) -> Result<Stored, NotFreshened> {
+fn freshened(old: &StoredResponse, lines: Lines<'_>) -> Result<StoredResponse, NotFreshened> {
     let facts = request(&Method::GET, &[]);
     let (sent, came) = (after(100), after(100));
     freshen(old, &facts, &headers(&[]), &headers(lines), sent, came, &Policy::default())
 }
 
-fn page() -> Stored {
+fn page() -> StoredResponse {
     stored(&[
         ("cache-control", "max-age=60"),
         ("etag", "\"1\""),
@@ -190,7 +190,7 @@ fn variants_and_our_own_tag_stay() {
     assert_eq!(new.headers["etag"], old.headers["etag"]);
 }
 
-fn head(old: &Stored, status: u16, lines: Lines<'_>) -> HeadFinding {
+fn head(old: &StoredResponse, status: u16, lines: Lines<'_>) -> HeadFinding {
     let facts = request(&Method::HEAD, &[]);
     let status = StatusCode::from_u16(status).expect("a status");
     let lines = headers(lines);

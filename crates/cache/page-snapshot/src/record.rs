@@ -2,7 +2,7 @@
 //! compression.
 //!
 //! Values that follow from these are not written: the laid-out header section, the times parsed from header
-//! fields, the dependencies. Reading enforces the limits and invariants of `http_cache::Stored`. A private
+//! fields, the dependencies. Reading enforces the limits and invariants of `http_cache::StoredResponse`. A private
 //! page is refused, because private pages are never written.
 
 use crate::SnapshotError;
@@ -15,7 +15,8 @@ use http_cache::tags::{TAGS_MAX, Tags};
 use http_cache::validators::{EntityTag, EtagSource};
 use http_cache::variants::NominatedFields;
 use http_cache::{
-    Forms, LifetimeSource, ResponseDirectives, ResponseExtras, SECONDS_MAX, Stored, Timestamp,
+    Forms, LifetimeSource, ResponseDirectives, ResponseExtras, SECONDS_MAX, StoredResponse,
+    Timestamp,
 };
 
 /// The maximum length of a key, in bytes.
@@ -33,7 +34,7 @@ pub struct Record<'a> {
     /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
-    pub stored: Stored,
+    pub stored: StoredResponse,
     /// The uncompressed content.
     pub content: Content<'a>,
     /// The compressed contents.
@@ -50,7 +51,7 @@ pub struct SavedPage<'a> {
     /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
-    pub stored: Stored,
+    pub stored: StoredResponse,
     /// The uncompressed content.
     pub content: Content<'a>,
     /// The compressed contents, at most one for each content coding.
@@ -136,7 +137,7 @@ fn coding_of(number: u8) -> Result<Coding, SnapshotError> {
         .ok_or(SnapshotError::Invalid)
 }
 
-fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
+fn write_stored(stored: &StoredResponse, out: &mut Vec<u8>) {
     out.u32(u32::from(stored.status.as_u16()));
     write_lines(&stored.headers, out);
     write_lines(stored.internal_fields(), out);
@@ -171,13 +172,14 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     }
 }
 
-fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, SnapshotError> {
+fn read_stored(rest: &mut Rest<'_>) -> Result<StoredResponse, SnapshotError> {
     let status = u16::try_from(rest.u32()?).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.filter(|status| !matches!(status.as_u16(), 100..=199 | 206 | 304));
     let status = status.ok_or(SnapshotError::Invalid)?;
     let (headers, internal) = (read_lines(rest)?, read_lines(rest)?);
     let (request_time, response_time) = (Timestamp(rest.u64()?), Timestamp(rest.u64()?));
-    let mut stored = Stored::of_file(headers, 0, response_time).with_internal_fields(internal);
+    let mut stored =
+        StoredResponse::of_file(headers, 0, response_time).with_internal_fields(internal);
     stored.status = status;
     stored.set_request_time(request_time);
     stored.set_initial_age_ms(span_ms(rest)?);

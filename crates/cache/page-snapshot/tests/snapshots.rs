@@ -4,7 +4,7 @@
 mod common;
 
 use common::{head, read, record, snapshot, usual};
-use http_cache::{Forms, Stored};
+use http_cache::{Forms, StoredResponse};
 use page_snapshot::{
     ChangedName, Content, End, FRAME_BYTES, Journal, JournalContents, PREFIX_BYTES, Reader,
     SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
@@ -105,7 +105,7 @@ fn a_page_that_is_too_large_is_left_out() {
 }
 
 /// The debug output of a stored response, for comparison.
-fn shown(stored: &Stored) -> String {
+fn shown(stored: &StoredResponse) -> String {
     format!("{stored:?}")
 }
 
@@ -116,13 +116,13 @@ fn a_page_reads_as_it_was_written() {
     }
 }
 
-fn of_forms(forms: Forms) -> Stored {
+fn of_forms(forms: Forms) -> StoredResponse {
     let mut stored = usual();
     stored.forms = forms;
     stored
 }
 
-fn reads_as_it_was_written(stored: &Stored) {
+fn reads_as_it_was_written(stored: &StoredResponse) {
     let written = record("http://a/", stored);
     let mut bytes = Vec::new();
     write_page(&written, &mut bytes);
@@ -187,7 +187,7 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
     assert_eq!(read_journal(&bytes, 1).expect("it is whole").names, [ChangedName::Everything]);
 }
 
-fn any_stored() -> impl Strategy<Value = Option<Stored>> {
+fn any_stored() -> impl Strategy<Value = Option<StoredResponse>> {
     let name = prop::sample::select(vec![
         "content-type",
         "cache-control",

@@ -2,7 +2,7 @@
 //! and the rules that are refused.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use http_cache::{Fields, Policy, RequestFacts, Stored, Timestamp, storable};
+use http_cache::{Fields, Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use proptest::prelude::*;
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
@@ -77,7 +77,7 @@ fn sent(rules: &SiteRules, url: &str, lines: &[(&str, &str)], name: &str) -> Vec
     values
 }
 
-fn stored(lines: &[(&str, &str)], policy: &Policy) -> Stored {
+fn stored(lines: &[(&str, &str)], policy: &Policy) -> StoredResponse {
     let now = Timestamp(1_000_000);
     let none = HeaderMap::new();
     let facts = RequestFacts::new(http_cache::Method::Get);

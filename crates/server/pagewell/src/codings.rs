@@ -28,7 +28,7 @@ use crate::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
-use http_cache::{Forms, RequestFacts, Stored};
+use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ enum Queued {
 
 /// Notes in a response that is about to be stored with `length` bytes of content whether it will be
 /// sent in codings: then its `Vary` says so from the first time it is sent.
-pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
+pub fn prepare(site: &Site, stored: &mut StoredResponse, length: usize) {
     if stored.forms == Forms::Assembled {
         return;
     }

@@ -17,7 +17,7 @@ use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
     StorePermission, VARY_VALUE_FIELD, has_esi, read_purges,
 };
-use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
+use http_cache::{FieldUse, NotStored, Policy, StoredResponse, fields};
 use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Purge as PurgeRequest, Selected, Taken};
 use site_rules::Plan;
@@ -172,7 +172,7 @@ fn apply(
 
 /// Whether ESI stands against storing a complete page: it says `esi=on`, and there are elements of ESI in
 /// its content, or nobody can tell, because it is in a coding, or a part.
-pub fn against_storing(stored: &Stored, content: &[u8]) -> Option<&'static str> {
+pub fn against_storing(stored: &StoredResponse, content: &[u8]) -> Option<&'static str> {
     let coded = stored.headers.contains_key(header::CONTENT_ENCODING);
     let part = stored.status == http::StatusCode::PARTIAL_CONTENT;
     let has = stored.says_esi() && (coded || part || has_esi(content));

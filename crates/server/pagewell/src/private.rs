@@ -30,7 +30,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp,
+    Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp,
     Verdict, decide, storable_for_owner,
 };
 use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
@@ -220,7 +220,7 @@ fn storable(
     keep: &Keep,
     head: &http::request::Parts,
     response: &OriginResponse,
-) -> Result<Option<Stored>, &'static str> {
+) -> Result<Option<StoredResponse>, &'static str> {
     let (status, fields) = (response.status, AsSent(&head.headers));
     if status.is_server_error() || status == StatusCode::NOT_MODIFIED {
         return Ok(None);
@@ -250,7 +250,7 @@ fn storable(
 }
 
 /// Adds to what a copy depends on: that it is its owner's, by each of his cookies.
-pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &Stored, page: &str) {
+pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredResponse, page: &str) {
     dependencies.owner(&owner.cookies.join(&b'\n'));
     for cookie in &owner.cookies {
         dependencies.tag(&name(cookie, What::Everything));

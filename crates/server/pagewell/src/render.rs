@@ -45,8 +45,8 @@ use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
-    may_use_stale_on,
+    Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
+    make_conditional, may_use_stale_on,
 };
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
@@ -548,7 +548,7 @@ impl Render {
         Attempt::Done
     }
 
-    fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {
+    fn understand(&self, response: &mut OriginResponse, stored: Option<&mut StoredResponse>) {
         understand(&self.site, &self.ask.method, &self.ask.headers, response, stored);
     }
 }

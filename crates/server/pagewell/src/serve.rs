@@ -16,8 +16,8 @@ use http_cache::codings::{Coding, coded_etag, describe, form_of_not_modified, fo
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    Answer, Failure, Forms, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
-    not_modified_fields,
+    Answer, Failure, Forms, Method, Policy, RequestFacts, StoredResponse, Timestamp, answer,
+    fields, not_modified_fields,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -114,7 +114,7 @@ pub fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBo
 /// untouched one, which has `length` bytes. See [`file`] and [`large_file`].
 pub fn file_in_form(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     length: u64,
     forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
     plain: impl FnOnce() -> Response<ResponseBody>,
@@ -123,7 +123,11 @@ pub fn file_in_form(
 }
 
 /// A small file as the answer to a request.
-pub fn file(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
+pub fn file(
+    facts: &RequestFacts<'_>,
+    stored: &StoredResponse,
+    content: Content,
+) -> Response<ResponseBody> {
     of_file(reuse(facts, stored, content))
 }
 
@@ -139,7 +143,7 @@ fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
 /// A large file: `open` streams so many bytes from a position.
 pub fn large_file(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     length: u64,
     open: impl FnOnce(u64, u64) -> Content,
 ) -> Response<ResponseBody> {
@@ -171,7 +175,11 @@ fn fill(
     response
 }
 
-fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
+fn reuse(
+    facts: &RequestFacts<'_>,
+    stored: &StoredResponse,
+    content: Content,
+) -> Response<ResponseBody> {
     let Content::Whole(bytes) = content else { return with(stored, stored.status, content) };
     let length = bytes.len() as u64;
     match answer(facts, stored, Some(length)) {
@@ -205,7 +213,7 @@ fn reuse_page(facts: &RequestFacts<'_>, page: &SharedPage) -> Response<ResponseB
 /// content; `plain` answers in the untouched form, which has `length` bytes.
 fn reuse_in_form(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     length: u64,
     forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
     plain: impl FnOnce() -> Response<ResponseBody>,
@@ -236,7 +244,7 @@ fn reuse_in_form(
     }
 }
 
-fn without_content(answer: Answer, stored: &Stored, length: u64) -> Response<ResponseBody> {
+fn without_content(answer: Answer, stored: &StoredResponse, length: u64) -> Response<ResponseBody> {
     match answer {
         Answer::NotModified => {
             let mut response = Response::new(Content::Empty.into());
@@ -260,7 +268,7 @@ fn without_content(answer: Answer, stored: &Stored, length: u64) -> Response<Res
 }
 
 /// RFC 9110 section 14.
-fn parts(stored: &Stored, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBody> {
+fn parts(stored: &StoredResponse, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBody> {
     let cut = |at: usize| {
         let range = ranges.as_slice()[at];
         // Ranges were resolved against this content's length.
@@ -312,7 +320,11 @@ pub fn of_part(
 }
 
 /// The stored header lines with a status and content.
-pub fn with(stored: &Stored, status: StatusCode, content: Content) -> Response<ResponseBody> {
+pub fn with(
+    stored: &StoredResponse,
+    status: StatusCode,
+    content: Content,
+) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(content));
     *response.status_mut() = status;
     response.headers_mut().clone_from(&stored.headers);

@@ -17,7 +17,7 @@ use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
-use http_cache::{Forms, RequestFacts, Stored, Timestamp};
+use http_cache::{Forms, RequestFacts, StoredResponse, Timestamp};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -62,7 +62,7 @@ impl Version {
 /// A file in memory: a small one whole, a larger one in codings only.
 struct Kept {
     version: Version,
-    stored: Stored,
+    stored: StoredResponse,
     /// None for a large one.
     content: Option<Bytes>,
     /// The content in codings, the smallest first, once they are made.
@@ -337,7 +337,12 @@ impl StaticFiles {
 }
 
 impl Kept {
-    fn new(version: Version, stored: Stored, content: Option<Bytes>, now: Timestamp) -> Kept {
+    fn new(
+        version: Version,
+        stored: StoredResponse,
+        content: Option<Bytes>,
+        now: Timestamp,
+    ) -> Kept {
         Kept {
             version,
             stored,
@@ -363,8 +368,8 @@ fn in_form(
 }
 
 /// What is said of a file.
-fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> Stored {
-    let mut stored = Stored::of_file(fields(path, version), version.length, now);
+fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> StoredResponse {
+    let mut stored = StoredResponse::of_file(fields(path, version), version.length, now);
     // Each answer has its own: it is not one from a store (RFC 9110 section 6.6.1).
     stored.headers.remove(header::DATE);
     codings::prepare(site, &mut stored, version.length as usize);

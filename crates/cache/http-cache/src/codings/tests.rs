@@ -22,8 +22,8 @@ fn request<'a>(lines: &[(&'a str, &'a str)]) -> RequestFacts<'a> {
     RequestFacts::read(&http::Method::GET, lines)
 }
 
-fn file(headers: HeaderMap) -> crate::Stored {
-    let mut stored = crate::Stored::of_file(headers, 1_000, crate::Timestamp(0));
+fn file(headers: HeaderMap) -> crate::StoredResponse {
+    let mut stored = crate::StoredResponse::of_file(headers, 1_000, crate::Timestamp(0));
     stored.forms = crate::Forms::ByCoding;
     stored
 }

@@ -6,8 +6,8 @@
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{
-    Candidate, NotStored, Policy, RequestControl, RequestFacts, Stored, Timestamp, Verdict, decide,
-    storable,
+    Candidate, NotStored, Policy, RequestControl, RequestFacts, StoredResponse, Timestamp, Verdict,
+    decide, storable,
 };
 
 /// Header lines.
@@ -51,7 +51,7 @@ pub fn store_for(
     status: u16,
     lines: Lines<'_>,
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let facts = request(method, request_lines);
     let status = StatusCode::from_u16(status).expect("a status");
     let fields = headers(request_lines);
@@ -59,17 +59,17 @@ pub fn store_for(
 }
 
 /// Stores a 200 to a plain GET under the default policy.
-pub fn store(lines: Lines<'_>) -> Result<Stored, NotStored> {
+pub fn store(lines: Lines<'_>) -> Result<StoredResponse, NotStored> {
     store_for(&Method::GET, &[], 200, lines, &Policy::default())
 }
 
 /// Stores a 200 to a plain GET under the default policy; panics if it is not storable.
-pub fn stored(lines: Lines<'_>) -> Stored {
+pub fn stored(lines: Lines<'_>) -> StoredResponse {
     store(lines).expect("storable")
 }
 
 /// The decision on a GET, with one stored response, `seconds` after it was stored.
-pub fn reuse(stored: &Stored, lines: Lines<'_>, seconds: u64, policy: &Policy) -> Verdict {
+pub fn reuse(stored: &StoredResponse, lines: Lines<'_>, seconds: u64, policy: &Policy) -> Verdict {
     let facts = request(&Method::GET, lines);
     let candidates = [Candidate { stored, marked: None }];
     decide(&facts, &headers(lines), candidates.into_iter(), policy, after(seconds))

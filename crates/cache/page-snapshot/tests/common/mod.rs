@@ -6,11 +6,11 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::validators::own_etag;
-use http_cache::{Forms, Policy, RequestFacts, Stored, Timestamp, storable};
+use http_cache::{Forms, Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, SnapshotError, Writer};
 
 /// A stored response with these header fields; `None` if it may not be stored.
-pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
+pub fn stored(lines: &[(&str, &str)]) -> Option<StoredResponse> {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
@@ -28,7 +28,7 @@ pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
 }
 
 /// A typical page.
-pub fn usual() -> Stored {
+pub fn usual() -> StoredResponse {
     let mut stored = stored(&[
         ("content-type", "text/html"),
         ("cache-control", "max-age=60, stale-while-revalidate=5, no-cache=\"x-secret\""),
@@ -45,7 +45,7 @@ pub fn usual() -> Stored {
 }
 
 /// A record of a page with this key and response.
-pub fn record<'a>(key: &'a str, stored: &Stored) -> Record<'a> {
+pub fn record<'a>(key: &'a str, stored: &StoredResponse) -> Record<'a> {
     Record {
         key: key.as_bytes(),
         worth: 5,

@@ -16,7 +16,7 @@ use crate::forward::{AsSent, METHOD_OVERRIDES};
 use crate::page::StoredPage;
 use crate::site::Site;
 use http::HeaderName;
-use http_cache::{Fields, Stored};
+use http_cache::{Fields, StoredResponse};
 use page_store::Candidates;
 use site_rules::PlannedFields;
 
@@ -110,7 +110,12 @@ impl Ask {
 
     /// Has the fields go along that the response nominates, its client has, and the origin did not get;
     /// says whether there are any.
-    pub(super) fn send_missing(&mut self, site: &Site, stored: &Stored, sent: &Sent) -> bool {
+    pub(super) fn send_missing(
+        &mut self,
+        site: &Site,
+        stored: &StoredResponse,
+        sent: &Sent,
+    ) -> bool {
         let mut missing: Vec<HeaderName> = Vec::new();
         {
             let fields = AsSent(&*self.headers);
@@ -162,7 +167,7 @@ pub(super) const VARY_OF_ONE_CLIENT: &str = "vary-of-one-client";
 pub(super) fn may_store(
     site: &Site,
     ask: &Ask,
-    stored: &Stored,
+    stored: &StoredResponse,
     sent: &Sent,
 ) -> Result<(), &'static str> {
     if stored.nominated().names().any(|name| OF_ONE_CLIENT.contains(&name.as_str())) {

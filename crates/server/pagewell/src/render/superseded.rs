@@ -27,7 +27,7 @@ use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::NominatedFields;
-use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
+use http_cache::{Fields, ForwardReason, NotStored, StoredResponse, Timestamp};
 use page_store::{ChangeTarget, Key, Lease, Number};
 use site_rules::{Handling, PlannedFields, key_without_vary};
 use std::pin::Pin;
@@ -55,7 +55,7 @@ pub(super) struct Unstored<'a> {
 
 impl<'a> Unstored<'a> {
     /// A response that could have been stored as far as its fields say.
-    pub(super) fn of(stored: &'a Stored, reason: &'static str) -> Unstored<'a> {
+    pub(super) fn of(stored: &'a StoredResponse, reason: &'static str) -> Unstored<'a> {
         Unstored { status: stored.status, headers: &stored.headers, reason }
     }
 }
