@@ -122,7 +122,7 @@ fn limit(stored: &mut StoredResponse, max_ms: u64) -> Result<(), NotStored> {
     }
 }
 
-/// The tags whose changes by anybody drop the copy, and those whose changes only by its owner drop it.
+/// The tags that everybody's changes invalidate, and the tags that only the owner's changes invalidate.
 fn tags(headers: &HeaderMap) -> Result<(crate::tags::Tags, crate::tags::Tags), NotStored> {
     let mut others = headers.clone();
     others.remove("x-litespeed-tag");

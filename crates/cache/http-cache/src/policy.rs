@@ -13,7 +13,7 @@ pub struct Policy {
     /// Whether Cache-Control and Pragma of requests are obeyed. Default: no.
     pub request_directives: RequestControl,
     /// Heuristic freshness, RFC 9111 §4.2.2. Default: none. The time since the last modification does not
-    /// say when a page is withdrawn, and an application's own 304 may confirm a page that it did not check.
+    /// say when a page is withdrawn. An application's own 304 may confirm a page that it did not check.
     pub heuristic: Option<Heuristic>,
     /// A lifetime in milliseconds, from the time of reception, for responses without caching headers
     /// (micro-caching). It applies to 200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410 and 414, never

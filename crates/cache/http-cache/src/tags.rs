@@ -4,8 +4,7 @@
 //!
 //! Invariants: each field has one separator from a table, never guessed, because tags contain colons, dots
 //! and underscores. Repeated fields are joined, and duplicates removed. A list that is unreadable or
-//! exceeds a limit is refused as a whole, because a page stored with only some of its tags would miss
-//! changes.
+//! exceeds a limit is refused as a whole: a page with only some of its tags would miss changes.
 
 use crate::sparse::MaybeEmpty;
 use crate::stored::allocated;

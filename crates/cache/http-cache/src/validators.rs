@@ -1,8 +1,8 @@
 //! Entity tags: parsing, comparison, and creation (RFC 9110 §8.8.3, §13.1).
 //!
-//! Invariants: an origin's tag is stored and returned byte for byte, even if it is malformed, because PHP
-//! applications compare If-None-Match with the text that they sent, quotes or not. The cache's own tag is
-//! never sent to the origin. A comparison allocates nothing.
+//! Invariants: an origin's tag is stored and returned byte for byte, even if it is malformed. PHP
+//! applications compare If-None-Match with the exact text that they sent. The cache's own tag is never sent
+//! to the origin. A comparison allocates nothing.
 
 use crate::fields::trim;
 use crate::stored::allocated;

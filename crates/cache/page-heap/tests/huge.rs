@@ -1,6 +1,6 @@
-//! Huge pages are requested for no part of a small region, for the used part of a large one, and for the
-//! whole region after [`use_huge_pages`]. There is one test in this program, because [`taken_bytes`] counts
-//! for the whole process.
+//! Huge pages are requested for the used part of a large region only, and for the whole region after
+//! [`use_huge_pages`]. There is one test in this program, because [`taken_bytes`] counts for the whole
+//! process.
 
 use page_heap::{PageHeap, apart, taken_bytes, use_huge_pages};
 use std::fs;

@@ -8,7 +8,7 @@
 //! queue or with two uses, its hash enters the ghost table too.
 //!
 //! Guarded by the index lock. The choice of a victim gives at most [`SECOND_CHANCES_MAX`] second chances
-//! and then takes the next page, so an insertion never waits for a walk through all pages.
+//! and then takes the next page. An insertion therefore never waits for a walk through all pages.
 
 use crate::budget::heap;
 use crate::places::Place;

@@ -1,9 +1,9 @@
 //! The page store: stored responses in memory, the names that each depends on, and the changes since.
 //!
-//! **Once a change is acknowledged, no lookup finds a page with data from before it, and no render that
-//! began before it is stored or shared with a later request.** This holds as far as a page states its
-//! dependencies. Each change has a number from one clock, each render holds a [`Lease`] (the clock's value
-//! when it began), and [`Store::insert`] checks and inserts in one step. Where to read: `store.rs` (lookup,
+//! **After a change is acknowledged, no lookup finds a page with data from before it. No render that began
+//! before it is stored or shared with a later request.** This holds as far as a page states its
+//! dependencies. Each change has a number from one clock. Each render holds a [`Lease`], the clock's value
+//! when it began; [`Store::insert`] checks it and inserts in one step. Where to read: `store.rs` (lookup,
 //! insertion, locks), `change.rs` (changes, settling), `predicate.rs`, `index.rs` (the checks), `tags.rs`,
 //! `runs.rs` and `urls.rs` (dependency index), `owners.rs` (private pages), `rewarm.rs`, `supersede.rs`
 //! (responses not stored), `told.rs` (the pages of a change), `restore.rs` (warm restart), `evict.rs`,

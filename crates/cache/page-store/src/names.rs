@@ -2,11 +2,11 @@
 //!
 //! A page depends on its tags and, implicitly, on further names: its whole site, its URL (path and query),
 //! its path if it has a query, and the directories above it. The root and levels deeper than
-//! [`DIRECTORIES_MAX`] are no such directories. A change affects the same names, so that purging a URL, a
-//! path, a prefix or a site follows the same rules as purging a tag. A page with an owner (a private page)
-//! also depends on its owner and on its URL in the owner's scope. A tag in the scope of an owner is not the
-//! same name as the public tag. Invariant: a truncated list of tags, or one over a limit, is never used; it
-//! refuses the page instead.
+//! [`DIRECTORIES_MAX`] are no such directories. A change affects the same names: purging a URL, a path, a
+//! prefix or a site follows the rules for tags. A page with an owner (a private page) also depends on its
+//! owner and on its URL in the owner's scope. A tag in the scope of an owner is not the same name as the
+//! public tag. Invariant: a truncated list of tags, or one over a limit, is never used; it refuses the page
+//! instead.
 
 use crate::address;
 use crate::hash::{Id, Kind, Seeds};
@@ -237,8 +237,8 @@ impl Dependencies {
         }
     }
 
-    /// Adds a tag; duplicates count once. If a tag exceeds the length limit, or the tags exceed their
-    /// limit, the page will not be stored, because a truncated list would miss changes.
+    /// Adds a tag; duplicates count once. A tag over the length limit, or too many tags, prevent the page
+    /// from being stored, because a truncated list would miss changes.
     pub fn tag(&mut self, tag: &[u8]) -> &mut Self {
         let id = self.seeds.id(self.site, Kind::Tag, tag);
         self.add_tag(tag, id)

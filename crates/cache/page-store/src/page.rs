@@ -226,8 +226,8 @@ impl<P> Page<P> {
         self.kept().marked.load(Ordering::Acquire) != 0
     }
 
-    /// The first soft invalidation of the page, if there was one. Later ones do not change it, so that the
-    /// time limit for a stale page counts from the first change that the page does not show.
+    /// The first soft invalidation of the page, if there was one. Later ones do not change it: the time
+    /// limit for a stale page counts from the first change that the page does not show.
     pub fn marked(&self) -> Option<SoftMark> {
         let at_ms = self.kept().marked.load(Ordering::Acquire).checked_sub(1)?;
         Some(SoftMark { at_ms })
@@ -240,8 +240,8 @@ impl<P> Page<P> {
         }
     }
 
-    /// Counts a use and resets the age. It is not exact under contention and writes only if the value
-    /// changes, so that the cache line of a hot page stays shared between the cores.
+    /// Counts a use and resets the age. It is not exact under contention. It writes only if the value
+    /// changes, which keeps the cache line of a hot page shared between the cores.
     pub(crate) fn used(&self) {
         let before = self.kept().uses.load(Ordering::Relaxed);
         // The count is at its maximum and the age is 0.

@@ -17,8 +17,8 @@ pub enum StoreRefusal {
     Unsettled,
     /// The render began before the oldest remembered change, so it cannot be checked any more.
     LeaseTooOld,
-    /// The store holds the same variant from a render that began later, or the origin has answered such a
-    /// render with a response that is not stored.
+    /// The store holds the same variant from a later render, or the origin has answered a later render with
+    /// a response that is not stored.
     Superseded,
     /// The page is larger than a page may be.
     TooLarge,

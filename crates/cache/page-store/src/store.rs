@@ -177,9 +177,8 @@ impl<P: Payload> Store<P> {
     }
 
     /// Replaces the payload of `page` by another form of the same response. Key, variant, lease,
-    /// dependencies, use count and queue position stay the same, so later changes affect the new page as
-    /// they would have affected the old one. Then pages are evicted until everything fits; this may evict
-    /// the page itself.
+    /// dependencies, use count and queue position stay the same, so later changes affect the new page in
+    /// the same way. Then pages are evicted until everything fits; this may evict the page itself.
     ///
     /// # Errors
     /// [`NotReplaced`] if `page` is not stored any more, is marked, or would be too large. The page stays

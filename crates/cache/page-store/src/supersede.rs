@@ -3,12 +3,12 @@
 //! Like a change, the response gets a number of the clock. The number is remembered for the *place* of the
 //! page: its key and variant, or its key alone if the response does not name the fields by which it varies.
 //! The older pages are removed in the same hold of the index lock. From then on, no render with an older
-//! lease is stored at that place ([`StoreRefusal::Superseded`]) or shared with a later request, and no variant
+//! lease is stored at that place ([`StoreRefusal::Superseded`]) or shared with a later request. No variant
 //! of the key is restored from an earlier process. A concurrent render is either stored before, so that the
 //! caller finds its page, or its check sees the number. Rule 4 forgets the number as for any name.
 //!
-//! The caller decides which stored pages are older, because several renders may have one lease and only the
-//! caller knows when each of them sent its request to the origin.
+//! The caller decides which stored pages are older. Several renders may have one lease, and only the caller
+//! knows when each of them sent its request.
 
 use crate::hash::Id;
 use crate::index::Index;

@@ -1,5 +1,5 @@
-//! Combining two renders (RFC 9111 section 3.4). The lease of the newer render suffices if the older one is
-//! looked up after that lease was taken, and if the result has the dependencies of both.
+//! Combining two renders (RFC 9111 section 3.4). The lease of the newer render suffices on two conditions.
+//! The older one is looked up after that lease was taken, and the result has the dependencies of both.
 //!
 //! The test tries every order of the steps of two renders and two changes of their data; each step is one
 //! call of the store. After each step no page may be stored with data whose change has been acknowledged.

@@ -1,5 +1,5 @@
-//! The observer of a change gets each affected page once, with the name that reached it, after the page is
-//! gone, under no lock, and at most [`REPORTED_PAGES_MAX`] pages.
+//! The observer of a change gets each affected page once, after the page is gone, with the name that
+//! reached it. It is called under no lock, for at most [`REPORTED_PAGES_MAX`] pages.
 
 #![cfg(not(loom))]
 

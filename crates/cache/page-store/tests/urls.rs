@@ -1,5 +1,5 @@
-//! The name of a page's URL lies in the page's place while the URL has one page and no change record, and
-//! among the tags otherwise. Only the byte counts show the difference.
+//! The name of a page's URL lies in the page's place while the URL has one page and no change record.
+//! Otherwise it is among the tags. Only the byte counts show the difference.
 
 mod common;
 

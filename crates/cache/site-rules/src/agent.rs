@@ -1,7 +1,7 @@
 //! Classes of clients by User-Agent: crawler, phone, tablet, desktop.
 //!
 //! The field itself is never part of a key, because it has nearly as many values as there are clients. A
-//! page that is cached per class is rendered with a representative User-Agent of the class, so that it
+//! page that is cached per class is rendered with a representative User-Agent of the class. It therefore
 //! contains nothing specific to the client that requested it first.
 
 use http_cache::Fields;
