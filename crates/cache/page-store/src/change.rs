@@ -63,7 +63,7 @@ impl<P: Payload> Store<P> {
     /// Applies a change with its time, in milliseconds of the caller's clock. Pages that it marks return
     /// that time from [`Page::marked`](crate::Page::marked).
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> AppliedChange {
-        self.change_by(change, Keys::All, (strength, now_ms), Reporter::nobody(), &|sweep| sweep())
+        self.change_by(change, Keys::All, (strength, now_ms), Reporter::silent(), &|sweep| sweep())
     }
 
     pub(crate) fn change_by<'t>(
@@ -84,7 +84,7 @@ impl<P: Payload> Store<P> {
     /// Applies a change that may not be visible yet to renders that begin now, and keeps it open. Call
     /// [`settle`](Self::settle) once it is known to be visible.
     pub fn open(&self, change: &Change<'_>, strength: Strength) -> OpenChange {
-        self.open_by(change, strength, Reporter::nobody(), &|sweep| sweep())
+        self.open_by(change, strength, Reporter::silent(), &|sweep| sweep())
     }
 
     pub(crate) fn open_by(

@@ -134,12 +134,12 @@ impl<P> Index<P> {
         leaving: &mut RemovedPages<P>,
     ) {
         self.queues.remember_worth(self.pages.get(at));
-        self.let_die(at, shards, leaving);
+        self.retire(at, shards, leaving);
         self.counters.dropped += 1;
     }
 
     /// Makes the page at `at` invisible to all lookups: it is dead and will be buried.
-    pub(crate) fn let_die(&mut self, at: u32, shards: &Shards<P>, leaving: &mut RemovedPages<P>) {
+    pub(crate) fn retire(&mut self, at: u32, shards: &Shards<P>, leaving: &mut RemovedPages<P>) {
         let page = self.kill(at);
         shards.take(&page);
         leaving.push(page);

@@ -106,7 +106,7 @@ impl<P: Payload> Store<P> {
         strength: Strength,
         now_ms: u64,
     ) -> AppliedChange {
-        self.change_where_by(site, touches, strength, now_ms, Reporter::nobody())
+        self.change_where_by(site, touches, strength, now_ms, Reporter::silent())
     }
 
     pub(crate) fn change_where_by(
@@ -133,7 +133,7 @@ impl<P: Payload> Store<P> {
 impl<P: Payload> Shared<P> {
     /// Evaluates the predicates that are newer than the lease of `page`, and locks the index. If it returns
     /// `Ok`, no predicate is left that was not evaluated.
-    pub(crate) fn ask_predicates(
+    pub(crate) fn evaluate_predicates(
         &self,
         page: &Page<P>,
         site: Site,

@@ -186,7 +186,7 @@ impl<P: Payload> RestoreSession<P> {
         if let Some(at_ms) = marked_at_ms {
             page.mark(SoftMark { at_ms });
         }
-        let (mut index, asked) = shared.ask_predicates(&page, dependencies.site());
+        let (mut index, asked) = shared.evaluate_predicates(&page, dependencies.site());
         let outcome = asked.map_err(NotRestored::Refused);
         let outcome =
             outcome.and_then(|()| shared.readmit(&mut index, &page, dependencies, worth.stay));

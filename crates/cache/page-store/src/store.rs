@@ -134,7 +134,7 @@ impl<P: Payload> Store<P> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let page = Page::new(key, variant, lease.number(), new.into());
         let mut leaving = RemovedPages::new();
-        let (mut index, asked) = self.shared.ask_predicates(&page, dependencies.site());
+        let (mut index, asked) = self.shared.evaluate_predicates(&page, dependencies.site());
         let outcome =
             asked.and_then(|()| self.shared.admit(&mut index, &page, dependencies, &mut leaving));
         if let Err(reason) = outcome {

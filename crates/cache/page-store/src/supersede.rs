@@ -128,7 +128,7 @@ impl<P> Index<P> {
         let place = self.pages.find(page.slot());
         let stored = place.and_then(|place| place.page.as_ref());
         if stored.is_some_and(|stored| stored.is(page)) {
-            self.let_die(page.slot(), shards, removed);
+            self.retire(page.slot(), shards, removed);
             self.counters.superseded += 1;
         }
     }

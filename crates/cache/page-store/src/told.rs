@@ -93,7 +93,7 @@ pub(crate) struct Reporter<'t, P> {
 
 impl<'t, P> Reporter<'t, P> {
     /// Without an observer.
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn silent() -> Self {
         Self { tell: None, waiting: Vec::new(), left: 0 }
     }
 

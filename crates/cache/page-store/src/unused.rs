@@ -71,7 +71,7 @@ impl<P: Payload> Store<P> {
                 let place = index.pages.find(page.slot());
                 let stored = place.and_then(|place| place.page.as_ref());
                 if stored.is_some_and(|stored| stored.is(page)) {
-                    index.let_die(page.slot(), &self.shared.shards, &mut leaving);
+                    index.retire(page.slot(), &self.shared.shards, &mut leaving);
                     index.counters.unused += 1;
                     dropped += 1;
                 }
