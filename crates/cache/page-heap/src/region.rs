@@ -32,13 +32,13 @@ static FROM: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// The number of bytes, from the beginning of the region, for which huge pages have been requested.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+static ADVISED: AtomicUsize = AtomicUsize::new(0);
 static HUGE: AtomicBool = AtomicBool::new(false);
 static HEAP: Mutex<Dlmalloc<Addresses>> = Mutex::new(
     const {
         let mut heap = Dlmalloc::new_with_allocator(Addresses {
             start: AtomicPtr::new(null_mut()),
-            was_asked_for: AtomicBool::new(false),
+            was_attempted: AtomicBool::new(false),
         });
         assert!(heap.set_granularity(STEP_BYTES), "a power of two");
         heap
@@ -90,14 +90,14 @@ struct Addresses {
     /// The start of the region; null while it is not reserved.
     start: AtomicPtr<u8>,
     /// Whether the reservation was attempted. A failed reservation is not repeated for every page.
-    was_asked_for: AtomicBool,
+    was_attempted: AtomicBool,
 }
 
 impl Addresses {
     /// The start of the region; reserves the region at the first call. Null if the reservation failed.
     fn start(&self) -> *mut u8 {
         let start = self.start.load(Relaxed);
-        if !start.is_null() || self.was_asked_for.swap(true, Relaxed) {
+        if !start.is_null() || self.was_attempted.swap(true, Relaxed) {
             return start;
         }
         let (start, length) = reserve();
@@ -114,18 +114,18 @@ impl Addresses {
     ///
     /// `used` is the number of bytes used before the current growth. The last step of it may still be
     /// untouched; all memory before it has pages, so a huge page in their place takes no additional memory.
-    fn ask_for_huge_pages(start: *mut u8, used: usize) {
+    fn advise_huge_pages(start: *mut u8, used: usize) {
         let full = used.saturating_sub(STEP_BYTES);
         let full = full - full % HUGE_BYTES;
         let wanted = if HUGE.load(Relaxed) { LENGTH.load(Relaxed) } else { full };
-        let asked = ASKED.load(Relaxed);
+        let asked = ADVISED.load(Relaxed);
         if full < LARGE_BYTES || wanted <= asked {
             return;
         }
         // SAFETY: the range lies within the mapping, and the advice changes none of its contents. A kernel
         // without huge pages returns an error and leaves everything as it was.
         let _ = unsafe { madvise(start.add(asked).cast(), wanted - asked, Advice::LinuxHugepage) };
-        ASKED.store(wanted, Relaxed);
+        ADVISED.store(wanted, Relaxed);
     }
 }
 
@@ -146,7 +146,7 @@ unsafe impl Allocator for Addresses {
         match unsafe { mprotect(piece.cast(), protected, usable) } {
             Ok(()) => {
                 USED.store(used + bytes, Relaxed);
-                Self::ask_for_huge_pages(start, used);
+                Self::advise_huge_pages(start, used);
                 (piece, bytes, 0)
             }
             Err(_) => (null_mut(), 0, 0),
