@@ -216,7 +216,7 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
     Ok(Rule {
         name: raw.name.as_deref().map(Into::into),
         path_written: raw.path.as_slice().join(", ").into(),
-        own_copies: stores && conditions.tell_visitors_apart(),
+        own_copies: stores && conditions.distinguish_clients(),
         conditions,
         response,
         bypass: raw.bypass,

@@ -175,7 +175,7 @@ impl CookieLists {
 
     /// The kind of the cookie with this name.
     pub(crate) fn kind(&self, name: &CookieName<'_>) -> CookieKind {
-        if (!name.is_plain() || self.has_odd_conditions) && self.gets_round_a_rule(name) {
+        if (!name.is_plain() || self.has_odd_conditions) && self.evades_a_rule(name) {
             return CookieKind::Session;
         }
         let mut strictest = CookieKind::ScriptOnly;
@@ -186,7 +186,7 @@ impl CookieLists {
         strictest
     }
 
-    fn gets_round_a_rule(&self, name: &CookieName<'_>) -> bool {
+    fn evades_a_rule(&self, name: &CookieName<'_>) -> bool {
         self.conditions.iter().any(|condition| {
             !condition.written.fits(name.whole())
                 && name.any(|reading| condition.folded.fits(reading))

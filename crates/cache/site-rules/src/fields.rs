@@ -234,7 +234,7 @@ pub(crate) fn is_shared(name: &str) -> bool {
 }
 
 /// Whether PHP libraries may derive the device from the field.
-pub(crate) fn tells_device(name: &str) -> bool {
+pub(crate) fn reveals_device(name: &str) -> bool {
     is_one_of(name, OF_DEVICE, OF_DEVICE_BEGIN)
 }
 
@@ -294,10 +294,11 @@ fn known_reason(name: &[u8], value: &[u8]) -> Option<BypassBecause> {
         return None;
     }
     let last = name.rsplit(|byte| *byte == b'-').next().unwrap_or_default();
-    let says_who = CREDENTIALS.iter().any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
-        || is("x-session-id")
-        || is("session-id");
-    says_who.then_some(BypassBecause::Credential)
+    let identifies_client =
+        CREDENTIALS.iter().any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
+            || is("x-session-id")
+            || is("session-id");
+    identifies_client.then_some(BypassBecause::Credential)
 }
 
 impl SiteRules {
@@ -313,7 +314,7 @@ impl SiteRules {
 
     /// Whether the field may be forwarded if the response's `Vary` names it.
     pub fn may_send_field(&self, plan: &Plan, name: &str) -> bool {
-        self.has_field_in_key(name) || plan.device.is_none() || !tells_device(name)
+        self.has_field_in_key(name) || plan.device.is_none() || !reveals_device(name)
     }
 
     /// Whether the site's application may read the field, so that a response for one client must be

@@ -22,7 +22,7 @@ use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
 
 /// The maximum number of cookies in which those that cause a bypass are reported.
-const COOKIES_TOLD_MAX: usize = 64;
+const COOKIES_REPORTED_MAX: usize = 64;
 
 /// The load of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl SiteRules {
         };
         let mut names: Vec<Box<str>> = Vec::new();
         fields.values("cookie", &mut |line| {
-            for pair in pairs(line).take(COOKIES_TOLD_MAX) {
+            for pair in pairs(line).take(COOKIES_REPORTED_MAX) {
                 // A cookie without a name would expose its value here.
                 let is_named = pair.written.contains(&b'=');
                 if is_named && self.lists.kind(&pair.name) == kind && !of_rule(&pair.name) {

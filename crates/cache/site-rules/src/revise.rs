@@ -114,7 +114,7 @@ impl SiteRules {
             plan.rule
         };
         let against = || {
-            if status.is_redirection() && self.leads_to_itself(view, headers) {
+            if status.is_redirection() && self.redirects_to_itself(view, headers) {
                 return Some(Refusal::RedirectToItself);
             }
             self.against_cookies(headers)
@@ -162,7 +162,7 @@ impl SiteRules {
     }
 
     /// Whether Location is the URL of the requested page.
-    fn leads_to_itself(&self, view: &RequestView<'_>, headers: &HeaderMap) -> bool {
+    fn redirects_to_itself(&self, view: &RequestView<'_>, headers: &HeaderMap) -> bool {
         let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) else {
             return false;
         };

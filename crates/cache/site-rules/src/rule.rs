@@ -109,7 +109,7 @@ impl Conditions {
     }
 
     /// Whether clients are distinguished by something that is not in the key.
-    pub(crate) fn tell_visitors_apart(&self) -> bool {
+    pub(crate) fn distinguish_clients(&self) -> bool {
         !self.cookie.is_empty() || !self.header.is_empty() || !self.agents.is_empty()
     }
 }
