@@ -84,9 +84,9 @@ struct AppliedRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ByCascade {
     /// Always: it watches no particular column, or a generated one.
-    Minds,
+    Always,
     /// If one of these columns (in lower case) is in the key.
-    MindsOf(Vec<String>),
+    IfChanged(Vec<String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl Feed {
             for held in self.rules(child) {
                 let matters = match fate {
                     Fate::Gone | Fate::Any => true,
-                    Fate::Updated(columns) => held.by_cascade.minds(columns),
+                    Fate::Updated(columns) => held.by_cascade.applies_to(columns),
                 };
                 if matters {
                     held.rule.touch(touched, |column| match known.get(&column.to_lowercase()) {
@@ -274,19 +274,19 @@ impl ByCascade {
     /// A column that the schema does not have counts as generated.
     fn of(rule: &Rule, schema: &Schema) -> ByCascade {
         let table = schema.table(&rule.table);
-        let is_worked_out = |name: &String| table?.column(name).map(|column| column.is_generated);
-        match rule.watched.iter().any(|name| is_worked_out(name).unwrap_or(true)) {
+        let is_generated = |name: &String| table?.column(name).map(|column| column.is_generated);
+        match rule.watched.iter().any(|name| is_generated(name).unwrap_or(true)) {
             false if !rule.watched.is_empty() => {
-                ByCascade::MindsOf(rule.watched.iter().map(|name| name.to_lowercase()).collect())
+                ByCascade::IfChanged(rule.watched.iter().map(|name| name.to_lowercase()).collect())
             }
-            _ => ByCascade::Minds,
+            _ => ByCascade::Always,
         }
     }
 
-    fn minds(&self, columns: &[String]) -> bool {
+    fn applies_to(&self, columns: &[String]) -> bool {
         match self {
-            ByCascade::Minds => true,
-            ByCascade::MindsOf(watched) => columns.iter().any(|column| watched.contains(column)),
+            ByCascade::Always => true,
+            ByCascade::IfChanged(watched) => columns.iter().any(|column| watched.contains(column)),
         }
     }
 }

@@ -376,8 +376,8 @@ impl Rule {
             }
         }
         for searched in self.searches.iter().flat_map(|searches| &searches.columns) {
-            let is_told = |column: &Column| column.is_text && !column.is_generated;
-            if !table.column(searched).is_some_and(is_told) {
+            let is_comparable = |column: &Column| column.is_text && !column.is_generated;
+            if !table.column(searched).is_some_and(is_comparable) {
                 return Err(CheckError::NotText(self.table.clone(), searched.clone()));
             }
             let collation = table.column(searched).and_then(|column| column.collation.as_ref());
@@ -391,7 +391,7 @@ impl Rule {
 
     /// Whether every change of the table touches the same tags.
     pub(crate) fn is_constant(&self) -> bool {
-        let says_no_row = self.tags.iter().all(Template::is_constant) && self.searches.is_none();
-        self.watched.is_empty() && self.conditions.is_empty() && says_no_row
+        let has_no_columns = self.tags.iter().all(Template::is_constant) && self.searches.is_none();
+        self.watched.is_empty() && self.conditions.is_empty() && has_no_columns
     }
 }
