@@ -28,7 +28,7 @@ pub fn invalidates(
     let mut pages = vec![target.to_owned()];
     // §4.4: "a non-error response is one with a 2xx or 3xx status code".
     if !(status.is_success() || status.is_redirection()) {
-        return if may_have_been_done(status) { pages } else { Vec::new() };
+        return if may_have_been_executed(status) { pages } else { Vec::new() };
     }
     // The application names the changed groups (RFC 9875 §3). §4.4 requires only the target.
     if fields::is_there(headers, "cache-group-invalidation") {
@@ -48,7 +48,7 @@ pub fn invalidates(
 /// Whether an unsafe request that failed may have been executed. §4.4 requires nothing in this case. But a
 /// script that writes and then fails returns a 500, and a gateway that loses the response returns a 502 or
 /// 504. A 501 means an unknown method, and a 4xx a rejected request.
-fn may_have_been_done(status: StatusCode) -> bool {
+fn may_have_been_executed(status: StatusCode) -> bool {
     status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 

@@ -55,7 +55,7 @@ pub fn storable(
     for cookie in cookies {
         stored.headers.append(SET_COOKIE, cookie);
     }
-    is_of_use(stored, policy)
+    check_reusable(stored, policy)
 }
 
 /// The conditions of RFC 9111 §3 that need no computation.
@@ -199,7 +199,7 @@ fn is_needed_again(name: &str) -> bool {
 }
 
 /// Checks that the response can ever be reused: fresh, after validation, or stale.
-fn is_of_use(stored: StoredResponse, policy: &Policy) -> Result<StoredResponse, NotStored> {
+fn check_reusable(stored: StoredResponse, policy: &Policy) -> Result<StoredResponse, NotStored> {
     let fresh = stored.is_fresh(stored.response_time) && !stored.directives.no_cache();
     if fresh || stored.can_be_validated() || crate::stale::may_ever_be(&stored, policy) {
         return Ok(stored);
