@@ -1,27 +1,26 @@
-//! Replies (RESP2), read as their bytes come in. A reply that is not whole yet costs nothing to look at again:
-//! what has been read of it is kept.
+//! Decodes replies (RESP2) as their bytes arrive. An incomplete reply is not parsed again from its beginning:
+//! the part that was read is kept.
 //!
-//! Invariants: no byte is looked at twice but those of the piece that is being waited for; a reply takes at most
-//! `bytes_max` bytes, each value in it [`VALUE_BYTES`] more than it has, and has at most [`DEPTH_MAX`] lists in
-//! one another, whatever the other side sends. A string that is
-//! longer is passed over, and reads as null: a server tells the first and the last entry of a stream to whoever
-//! asks how far it is.
+//! Invariants: no byte is read twice except those of the incomplete value at the end. A reply takes at most
+//! `bytes_max` bytes, where each value counts [`VALUE_BYTES`] more than its length. At most [`DEPTH_MAX`] lists
+//! are nested. A string that is too long is skipped and read as null: `XINFO STREAM` includes the first and the
+//! last entry, even if only the position is needed.
 
 use std::fmt;
 
-/// The most lists in one another; the reply to `XREAD` has five.
+/// The maximum depth of nested lists. The reply to `XREAD` has five.
 pub const DEPTH_MAX: usize = 8;
-/// What a value takes in memory besides its bytes.
+/// The memory that a value takes in addition to its bytes.
 pub const VALUE_BYTES: usize = 64;
-/// The longest first line of a piece: a number, or what an error says.
+/// The maximum length in bytes of the first line of a value: a number, or the text of an error.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// A reply, or an element of one.
+/// A reply, or an element of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A simple string.
     Status(String),
-    /// An error: its code, and a sentence.
+    /// An error: its code and its message.
     Error(String),
     /// An integer.
     Integer(i64),
@@ -29,20 +28,20 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// An array.
     List(Vec<Reply>),
-    /// Nothing: a null of either kind.
+    /// A null: a null bulk string or a null array.
     Null,
 }
 
-/// Why bytes are no reply.
+/// The reason why bytes are not a valid reply. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Its first byte says nothing that is known.
+    /// The type byte is unknown.
     Kind(u8),
-    /// A number is none, or a line or a string does not end where it has to.
+    /// A number is invalid, or a line or a string does not end where it must.
     Malformed,
-    /// There is more of it than is read.
+    /// The reply is longer than `bytes_max`.
     TooLong,
-    /// There are too many lists in one another.
+    /// More than [`DEPTH_MAX`] lists are nested.
     TooDeep,
 }
 
@@ -61,35 +60,35 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// A list that is not whole yet.
+/// A list of which elements are missing.
 #[derive(Debug)]
 struct Open {
     so_far: Vec<Reply>,
     missing: usize,
 }
 
-/// Makes replies of bytes.
+/// Decodes replies from bytes.
 #[derive(Debug)]
 pub struct Replies {
     buffer: Vec<u8>,
-    /// What of it has been read.
+    /// The number of bytes of `buffer` that have been read.
     at: usize,
     open: Vec<Open>,
-    /// Bytes of a string that is too long which are still to come.
+    /// The number of bytes still to skip of a string that is too long.
     left_out: Option<usize>,
-    /// Bytes of the reply that is being read.
+    /// The number of bytes of the current reply.
     bytes: usize,
     bytes_max: usize,
 }
 
 impl Replies {
-    /// For replies that take at most so many bytes.
+    /// A decoder for replies of at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Replies {
         Replies { buffer: Vec::new(), at: 0, open: Vec::new(), left_out: None, bytes: 0, bytes_max }
     }
 
-    /// These bytes have come in.
+    /// Appends bytes that have been received.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.at > 0 {
             self.buffer.drain(..self.at);
@@ -98,10 +97,10 @@ impl Replies {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole reply; none: more bytes are needed.
+    /// The next complete reply; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// What has come is no reply; nothing can be read any more.
+    /// The bytes are not a valid reply. Nothing more can be read from this connection.
     pub fn read(&mut self) -> Result<Option<Reply>, Unreadable> {
         while let Some((piece, length)) = self.piece()? {
             self.at += length;
@@ -110,7 +109,7 @@ impl Replies {
                 Piece::Value(value) => value,
                 Piece::Skipped => {
                     self.left_out = None;
-                    // It was not held.
+                    // A skipped string is not held in memory.
                     self.bytes -= length;
                     Reply::Null
                 }
@@ -143,7 +142,8 @@ impl Replies {
         Ok(None)
     }
 
-    /// The next value that is no list, or a list's beginning, and how long it is; none: it is not whole yet.
+    /// The next value that is not a list, or the beginning of a list, and its length in bytes. `None` if it is
+    /// incomplete.
     fn piece(&mut self) -> Result<Option<(Piece, usize)>, Unreadable> {
         if let Some(left) = &mut self.left_out {
             let some = self.buffer.len() - self.at;
@@ -194,15 +194,15 @@ impl Replies {
 
 enum Piece {
     Value(Reply),
-    /// Of so many elements, one at least.
+    /// The beginning of a list of so many elements, at least one.
     List(usize),
-    /// A string that is longer than is held: so many bytes are passed over.
+    /// A string that is too long to be held: so many bytes are skipped.
     LeftOut(usize),
-    /// The last of them.
+    /// The last bytes of a skipped string have arrived.
     Skipped,
 }
 
-/// The first line, without its end.
+/// The first line, without its line end. `None` if the line is incomplete.
 fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, Unreadable> {
     match bytes.iter().take(max.saturating_add(1)).position(|byte| *byte == b'\r') {
         Some(end) => match bytes.get(end + 1) {
