@@ -1,17 +1,18 @@
-//! Which request means what. One arm for each method; the fields beside it.
+//! Maps purge requests to the pages that they select: one match arm per method, and the header fields that each
+//! method uses.
 //!
-//! | request | means | spoken by |
+//! | request | selects | used by |
 //! |---|---|---|
-//! | `PURGE /a?b` | this address, query included | Varnish, MediaWiki, W3 Total Cache, Fastly, Symfony |
+//! | `PURGE /a?b` | this URL, including its query | Varnish, MediaWiki, W3 Total Cache, Fastly, Symfony |
 //! | … `X-Purge-Method: default` | the path with any query | Proxy Cache Purge and its VCL |
-//! | … `X-Purge-Method: regex`, or `.*` at the end | what begins so; an expression, if it is one | Proxy Cache Purge, WP Rocket |
-//! | `PURGE /a/*` | what begins so | ngx_cache_purge |
-//! | `PURGE /.*`, `/*`, `/purgeall` | everything of the site | endurance-page-cache, Nginx Helper |
-//! | `PURGE` with a field of tags | these tags, whatever the address | Souin, xkey, Magento, Drupal |
-//! | `REFRESH /a` | this address, soft | LiteSpeed |
-//! | `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, tags | what fits all of them; with tags, the tags | FOSHttpCache, Drupal |
-//! | `BAN /a` | addresses that have this expression | VCLs |
-//! | `URIBAN /a` | this address | Drupal's VCLs |
+//! | … `X-Purge-Method: regex`, or `.*` at the end | URLs with this prefix; an expression, if it is one | Proxy Cache Purge, WP Rocket |
+//! | `PURGE /a/*` | URLs with this prefix | ngx_cache_purge |
+//! | `PURGE /.*`, `/*`, `/purgeall` | all pages of the site | endurance-page-cache, Nginx Helper |
+//! | `PURGE` with a field of tags | these tags; the URL is ignored | Souin, xkey, Magento, Drupal |
+//! | `REFRESH /a` | this URL, soft | LiteSpeed |
+//! | `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, tags | pages that match all conditions; with tags, the tags | FOSHttpCache, Drupal |
+//! | `BAN /a` | URLs that match this expression | VCL code |
+//! | `URIBAN /a` | this URL | VCL code for Drupal |
 //! | `PURGEKEYS` | `xkey-purge` hard, `xkey-softpurge` soft | FOSHttpCache with xkey |
 //! | `PURGETAGS` | the tags of `X-Cache-Tags` | FOSHttpCache with Symfony's cache |
 //! | `GET /purge/a` | as `PURGE /a` | Nginx Helper, ngx_cache_purge |
@@ -22,11 +23,11 @@ use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
 use crate::{Purge, Scope, Selected, TAGS_MAX, Taken, Unread};
 use http::{HeaderMap, HeaderValue};
 
-/// The methods that purge. In capitals, as methods are (RFC 9110 section 9.1).
+/// The methods that purge. Methods are case-sensitive (RFC 9110 section 9.1).
 const METHODS: [&str; 6] = ["PURGE", "REFRESH", "BAN", "URIBAN", "PURGEKEYS", "PURGETAGS"];
 
-/// Fields that list tags, and what parts them. A piece with a comma in a list parted by spaces is
-/// taken whole and in its parts, for some programs part by both.
+/// The fields that list tags, and their separators. A piece that contains a comma, in a list separated by
+/// spaces, counts as one tag and as several, because some programs use both separators.
 const TAG_FIELDS: [(&str, Separator); 10] = [
     ("surrogate-key", Separator::Space),
     ("xkey", Separator::Space),
@@ -40,28 +41,27 @@ const TAG_FIELDS: [(&str, Separator); 10] = [
     ("xkey-softpurge", Separator::Space),
 ];
 
-/// Paths that stand for everything.
+/// Paths that select all pages of the site.
 const EVERYTHING: [&str; 4] = ["/purgeall", "/purge_all", "/purge-all", "/souin-api/souin/flush"];
 
-/// How a field's tags are written.
+/// How a field separates its tags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Separator {
     Space,
     Comma,
-    /// An expression, see [`read_tag_pattern`].
+    /// The field is an expression over tags, see [`read_tag_pattern`].
     Pattern,
 }
 
-/// Whether requests with this method purge.
+/// Whether requests with this method are purge requests.
 pub fn is_purge_method(method: &str) -> bool {
     METHODS.contains(&method)
 }
 
-/// Reads a request with one of the methods; `None` for any other. `path_and_query` begins with a
-/// slash.
+/// Parses a purge request. Returns `None` if the method does not purge. `path_and_query` begins with a slash.
 ///
 /// # Errors
-/// Why it is not understood; nothing of it may be carried out then.
+/// The reason why the request is invalid. No part of it may be carried out then.
 pub fn read(
     method: &str,
     path_and_query: &str,
@@ -78,8 +78,8 @@ pub fn read(
     })
 }
 
-/// Reads `GET /purge/a?b`, where `/purge` is what the site has chosen for it; `None` for paths that
-/// do not lie below it.
+/// Parses `GET /purge/a?b`, where `below` is the configured path `/purge`. Returns `None` for paths that are
+/// not below it.
 ///
 /// # Errors
 /// As [`read`].
@@ -105,7 +105,7 @@ fn of_named_host(purge: Purge) -> Purge {
     Purge { scope: Scope::NamedHost, ..purge }
 }
 
-/// Soft where the request says so in Fastly's way.
+/// Selects softly if the request has Fastly's field `Fastly-Soft-Purge`, otherwise hard.
 fn by_strength(selected: Vec<Selected>, fields: &HeaderMap) -> Purge {
     let flag = fields.get("fastly-soft-purge").map(HeaderValue::as_bytes).map(<[u8]>::trim_ascii);
     match flag {
@@ -119,7 +119,7 @@ fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
     found.fields(fields, &["xkey-softpurge"])?;
     let softly = listed(fields, "xkey-softpurge", Separator::Space)?;
     if found.is_empty() && softly.is_empty() {
-        // Nothing is done for a pool, and "done" would be a lie.
+        // Purges by pool are not supported, so a success status would be wrong.
         if fields.contains_key("x-pool") {
             return Err(Unread::PoolUnsupported);
         }
@@ -150,7 +150,7 @@ fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
     }
 }
 
-/// What an address means, with the marks at its end and the field that says how it is meant.
+/// The pages that a URL selects, depending on wildcards at its end and on `X-Purge-Method`.
 fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if EVERYTHING.contains(&path) {
@@ -168,7 +168,7 @@ fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Un
     let start = address.strip_suffix(".*").or_else(|| address.strip_suffix('*'));
     match start {
         Some(start) if !has_expression(start) => Ok(vec![beginning(start)]),
-        // The address as it stands as well: it may be one whose letters only look like an expression.
+        // The literal URL is also selected: it may be a URL that only looks like an expression.
         Some(_) => {
             Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selected::Url(address)])
         }
@@ -184,13 +184,13 @@ fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Un
     }
 }
 
-/// Whether more than a plain address stands there. A dot is taken for a dot, a question mark for
-/// where the query begins.
+/// Whether the URL contains special characters of expressions. A dot and a question mark do not count: they are
+/// taken literally.
 fn has_expression(address: &str) -> bool {
     address.contains(['\\', '(', ')', '[', ']', '{', '}', '|', '^', '$', '*', '+'])
 }
 
-/// Whatever begins with this.
+/// Selects all URLs with this prefix.
 fn beginning(start: &str) -> Selected {
     match start {
         "" | "/" => Selected::Everything,
@@ -219,8 +219,8 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     let any = |pattern: &&str| !matches!(*pattern, ".*" | "" | "^.*$" | "^.*");
     let hosts = text(fields, &["x-host", "x-ban-host"])?.filter(any);
     let hosts = hosts.map(Pattern::read).transpose()?;
-    // With tags the tags are what is meant; host and address beside them are left wide by the
-    // programs that send both, and would only take something away.
+    // If tags are given, only the tags count. Programs that send tags as well send host and URL as wildcards,
+    // which would select nothing less.
     if !found.is_empty() && found.any_tag == AnyTag::No {
         let taken = found.taken;
         return Ok(Purge { taken, hosts, ..by_strength(found.selected(), fields) });
@@ -236,7 +236,7 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     let mut selected = match (url, found.any_tag) {
         (Some(url), _) => vec![searched(read_url_pattern(url)?)],
         (None, AnyTag::No) if !is_described => {
-            // As an expression, and as the address that it may have been meant for.
+            // Selected as an expression, and as the literal URL that it may be.
             let as_written = Selected::Url(path_and_query.to_owned());
             vec![searched(read_url_pattern(path_and_query)?), as_written]
         }
@@ -248,8 +248,8 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     Ok(Purge { hosts, scope, ..by_strength(selected, fields) })
 }
 
-/// The same, where the host and the media type fit as well. What is one address or below one path
-/// is taken whatever its type: that is more, and needs no search.
+/// Restricts a selection to pages whose host and media type match. A single URL and a path stay unrestricted:
+/// this selects more, but needs no search.
 fn narrowed(
     selected: Selected,
     host: &Option<Pattern>,
@@ -267,7 +267,7 @@ fn narrowed(
     })
 }
 
-/// Whether an expression over tags means every tag.
+/// Whether an expression over tags matches every tag.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum AnyTag {
     #[default]
@@ -275,13 +275,13 @@ enum AnyTag {
     Yes,
 }
 
-/// What the fields with tags name.
+/// The tags that the fields of a request name.
 #[derive(Default)]
 struct Found {
     tags: Vec<Vec<u8>>,
     any_tag: AnyTag,
     taken: Taken,
-    /// Fields that list tags elsewhere are expressions here.
+    /// Whether fields that are normally lists of tags are expressions in this request.
     as_expressions: bool,
 }
 
@@ -327,7 +327,7 @@ impl Found {
     }
 }
 
-/// The tags that the lines of a field list.
+/// The tags listed in all lines of a field.
 fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Vec<u8>>, Unread> {
     let mut tags: Vec<Vec<u8>> = Vec::new();
     let mut add = |piece: &[u8]| {
@@ -356,7 +356,7 @@ fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Ve
     }
 }
 
-/// The first line of the first of these fields that is there.
+/// The first line of the first field in `names` that the request has.
 fn text<'a>(fields: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Unread> {
     let Some(value) = names.iter().find_map(|name| fields.get(*name)) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes());
