@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// What begins at a `<`: an ESI start tag, an ESI end tag, or an incomplete tag.
+/// The result of parsing at a `<`: an ESI start tag, an ESI end tag, or an incomplete tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Element<'t> {
     /// `<esi:name …>` or `<esi:name …/>`.

@@ -13,7 +13,7 @@
 //! Invariants: parsing takes time linear in the length, and allocates only the list of parts and the decoded
 //! addresses. Every byte of text returned is a byte of the template, in order. Other elements (`esi:choose`,
 //! `esi:vars` and the like) and incomplete elements stay in the text and are counted. A `<![CDATA[ … ]]>`
-//! section is text. Not here: fetching fragments, and the check of which addresses are allowed.
+//! section is text. Not here: fetching fragments, and the access control for their addresses.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -90,7 +90,7 @@ const PIECES: [&str; 16] = [
 ];
 
 proptest! {
-    /// Whatever pieces a template consists of, its text parts are its bytes in order, and all text is sent.
+    /// For any sequence of pieces, the text parts are bytes of the template in order, and all text is sent.
     #[test]
     fn texts_are_the_templates_own(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
         let content = pieces.concat();

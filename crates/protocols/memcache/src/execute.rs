@@ -1,8 +1,8 @@
-//! Requests carried out: each command against [`Items`], and the answer as memcached writes it.
+//! Executes requests against [`Items`], and writes the same answers as memcached.
 //!
-//! Each command edits one key in one step ([`Items::edit`]); `get` and `gat` of many keys are many steps, as
-//! they are there. An answer that the client does not want to hear (`noreply`) is not written at all.
-//! The meta commands are in `meta_execute.rs`; how a value is stored is the same for both and here.
+//! Each command edits one key atomically ([`Items::edit`]); `get` and `gat` of several keys are several edits,
+//! as in memcached. No answer is written if the client does not want one (`noreply`). The meta commands are in
+//! `meta_execute.rs`; the function that stores a value is here and is used by both.
 
 use crate::answer::Answer;
 use crate::classic::KEY_BYTES_MAX;
@@ -15,16 +15,16 @@ use crate::request::{
 };
 use bytes::Bytes;
 
-/// What is to become of the connection.
+/// Whether the connection continues after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It goes on.
+    /// The connection continues.
     Go,
-    /// It is closed when the answer is sent.
+    /// The connection is closed after the answer has been sent.
     Close,
 }
 
-/// Carries `request` out at `now`, and appends the answer to `answer`. `limits` are the decoder's.
+/// Executes `request` at `now`, and appends the answer to `answer`. `limits` are those of the decoder.
 pub fn execute(
     request: &Request,
     items: &impl Items,
@@ -54,7 +54,7 @@ pub fn execute(
     Next::Go
 }
 
-/// The commands whose whole answer `noreply` takes away.
+/// Executes the commands for which `noreply` suppresses the whole answer.
 fn classic(
     command: &Command,
     items: &impl Items,
@@ -94,7 +94,7 @@ fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
     let before = answer.mark();
     for key in line::all(&get.keys) {
         if key.len() > KEY_BYTES_MAX {
-            // What was found before it is not answered either.
+            // The items found before the error are not sent either.
             answer.back_to(before);
             answer.line(Refusal::BadLine.as_str());
             return;
@@ -122,8 +122,7 @@ fn touch(touch: &Touch, items: &impl Items, now: Moment) -> &'static str {
     }
 }
 
-/// The item with its new end, as it was when it was given that; counts as asked for, as in
-/// memcached.
+/// Sets a new expiry time, and returns the item as it was before. As in memcached this counts as a read.
 fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
     let mut found = None;
     items.edit(key, now, &mut |item| {
@@ -139,7 +138,7 @@ fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Optio
     found
 }
 
-/// Whether there was anything.
+/// Whether there was an item.
 pub(crate) enum Found {
     Yes,
     No,
@@ -163,18 +162,18 @@ pub(crate) fn discard(oversized: &Oversized, items: &impl Items, now: Moment) ->
     Refusal::TooLarge.as_str()
 }
 
-/// What became of a value.
+/// The result of storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// It is there, with this `cas`.
+    /// The value is stored, with this `cas` number.
     Yes(u64),
-    /// Another one is there.
+    /// The item has another `cas` number.
     Exists,
-    /// Nothing is there to compare with.
+    /// There is no item to compare with.
     NotFound,
-    /// What it was to be done with is (or is not) there.
+    /// The mode requires an item, or no item, and the opposite is the case.
     No,
-    /// There is something wrong with it.
+    /// The value was refused.
     Refused(Refusal),
 }
 
@@ -190,16 +189,16 @@ impl Stored {
     }
 }
 
-/// What about a `cas` that is older than the item's (`ms` with `I`).
+/// How to treat a `cas` number that is older than the item's (`ms` with `I`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Older {
-    /// The value is stored, and marked stale.
+    /// Store the value, and mark it as stale.
     Accept,
-    /// It is not.
+    /// Do not store the value.
     Refuse,
 }
 
-/// Stores a value, as its mode says.
+/// Stores a value according to its mode.
 pub(crate) fn store(
     set: &Set,
     older: Older,
@@ -278,19 +277,19 @@ fn joined<'s>(
     Ok(Edit::Change(old.remade(value, now), NewCas::Yes))
 }
 
-/// What `incr`, `decr` and `ma` came to.
+/// The result of `incr`, `decr` and `ma`.
 pub(crate) enum Counted {
     /// The item, and its new number.
     Item(Item, u64),
-    /// Nothing is there.
+    /// There is no item.
     NotFound,
-    /// Another `cas` than the one asked for.
+    /// The item has another `cas` number.
     Exists,
-    /// It is no number.
+    /// The value of the item is not a number.
     Refused(Refusal),
 }
 
-/// Adds or takes away. `cas` is what the item must have, 0 for nothing.
+/// Adds to a number or subtracts from it. `cas` is the number that the item must have; 0 for any.
 pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: Moment) -> Counted {
     let (mut counted, mut number) = (Counted::NotFound, 0);
     let edited = items.edit(&arithmetic.key, now, &mut |item| {
@@ -317,8 +316,7 @@ pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: 
     }
 }
 
-/// A number that became shorter keeps its place, filled up with blanks (protocol.txt,
-/// "Increment/Decrement").
+/// A number that becomes shorter is padded with spaces to its old length (protocol.txt, "Increment/Decrement").
 fn changed(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u64)> {
     let old = (!item.value.is_empty()).then(|| line::large(&item.value)).flatten()?;
     let number = match arithmetic.direction {
@@ -344,7 +342,7 @@ fn stats(of: (Option<&[u8]>, Option<&[u8]>), items: &impl Items, now: Moment, an
             }
             answer.line("END");
         }
-        // There is nothing to be reset, nothing kept by class, by size or by prefix.
+        // There are no counters to reset, and no statistics by class, size or prefix.
         (Some(b"reset"), _) => answer.line("RESET").done(),
         (Some(b"sizes"), _) => answer.line("STAT sizes_status disabled").line("END").done(),
         (Some(b"detail"), Some(b"on" | b"off")) => answer.line("OK").done(),

@@ -1,7 +1,8 @@
-//! The meta commands carried out (protocol.txt, "Meta Get" to "Meta Arithmetic").
+//! Executes the meta commands (protocol.txt, "Meta Get" to "Meta Arithmetic").
 //!
-//! Flags are obeyed and answered in the order in which they were written: `T` before `t` counts, after it
-//! does not. With `q` the usual answer of a command is left away (`EN` of `mg`, `HD` of the others).
+//! Flags take effect and are answered in the order of the request: `T` before `t` changes the time that `t`
+//! returns, `T` after `t` does not. With `q` the usual answer of a command is omitted (`EN` of `mg`, `HD` of
+//! the others).
 
 use crate::answer::Answer;
 use crate::base64;
@@ -14,7 +15,7 @@ use crate::request::{
 };
 use bytes::Bytes;
 
-/// `mg`.
+/// Executes `mg`.
 pub(crate) fn get(
     meta: &Meta<MetaGet>,
     quiet: bool,
@@ -24,7 +25,7 @@ pub(crate) fn get(
 ) {
     let edits = |flag: &Flag| matches!(flag, Flag::Vivify(_) | Flag::Recache(_) | Flag::Touch(_));
     let plain = if meta.flags.iter().any(edits) { None } else { items.get(&meta.key, now) };
-    // What is stale hands out its token, which changes it.
+    // The first client that reads a stale item wins the recache token, which changes the item.
     let found = match plain {
         Some(item) if !item.stale || item.won => Some(Met::as_it_is(item)),
         None if !meta.flags.iter().any(edits) => None,
@@ -54,9 +55,9 @@ pub(crate) fn get(
     }
 }
 
-/// An item as `mg` has met it.
+/// An item that `mg` has found or created.
 struct Met {
-    /// As it was, and as it ends now.
+    /// The item before the flags took effect, and the time at which it ended then.
     item: Item,
     ended: Option<Moment>,
     made: bool,
@@ -69,7 +70,7 @@ impl Met {
     }
 }
 
-/// Meets the item in one step with what the flags make of it.
+/// Reads the item and applies the flags to it in one atomic edit.
 fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
     let mut met: Option<Met> = None;
     let vivifies = meta.flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)));
@@ -110,15 +111,15 @@ fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
     }
 }
 
-/// Of what is made by `N`.
+/// An item created by `N` has no tags and no lease.
 const NOTHING_SAID: &Page = &Page { tags: None, lease: None };
 
-/// When an item has to end before for `R` to be won: `R0` is before everything.
+/// The time before which an item must end so that `R` wins the recache token. `R0` gives the earliest time.
 fn recache(expiry: Expiry, now: Moment) -> Option<Moment> {
     Some(expiry.end(now).unwrap_or_default())
 }
 
-/// The flags of a hit, in their order.
+/// Writes the return flags of a hit, in the order of the request.
 fn describe(meta: &Meta<MetaGet>, met: &Met, now: Moment, answer: &mut Answer) {
     let mut item = Item { ends: met.ended, ..met.item.clone() };
     for flag in &meta.flags {
@@ -145,7 +146,7 @@ fn describe(meta: &Meta<MetaGet>, met: &Met, now: Moment, answer: &mut Answer) {
     }
 }
 
-/// The flags that `mg` and `ma` answer alike.
+/// Writes a return flag that `mg` and `ma` answer in the same way.
 fn plain(flag: &Flag, item: &Item, now: Moment, answer: &mut Answer) {
     match flag {
         Flag::Cas => answer.text(b" c").number(item.cas).done(),
@@ -158,7 +159,7 @@ fn plain(flag: &Flag, item: &Item, now: Moment, answer: &mut Answer) {
     }
 }
 
-/// The flags that are answered where there is no item: the client's own words.
+/// Writes the return flags for a missing item: those that repeat parts of the request.
 fn echo<M>(meta: &Meta<M>, answer: &mut Answer) {
     for flag in &meta.flags {
         match flag {
@@ -176,7 +177,7 @@ fn key(key: &[u8], binary: bool, answer: &mut Answer) {
     };
 }
 
-/// `ms`.
+/// Executes `ms`.
 pub(crate) fn set(
     meta: &Meta<MetaSet>,
     quiet: bool,
@@ -207,7 +208,7 @@ pub(crate) fn set(
     answer.text(b"\r\n");
 }
 
-/// `md`.
+/// Executes `md`.
 pub(crate) fn delete(
     meta: &Meta<MetaDelete>,
     quiet: bool,
@@ -219,7 +220,7 @@ pub(crate) fn delete(
     let mut code = "NF";
     items.edit(&meta.key, now, &mut |item| {
         let Some(item) = item else {
-            // Nothing to be marked; to be deleted it is all the same.
+            // There is no item to mark as stale. A removal is passed on in any case.
             return if own.invalidate { Edit::Keep } else { Edit::Remove };
         };
         if own.cas.is_some_and(|cas| cas != item.cas) {
@@ -244,7 +245,7 @@ pub(crate) fn delete(
     answer.text(b"\r\n");
 }
 
-/// What `T` says.
+/// The new expiry of flag `T`.
 fn new_end(flags: &[Flag]) -> Option<Expiry> {
     flags.iter().find_map(|flag| match flag {
         Flag::Touch(expiry) => Some(*expiry),
@@ -256,7 +257,7 @@ fn is_to_begin(flags: &[Flag]) -> bool {
     flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)))
 }
 
-/// `ma`.
+/// Executes `ma`.
 pub(crate) fn arithmetic(
     meta: &Meta<MetaArithmetic>,
     quiet: bool,
@@ -270,7 +271,7 @@ pub(crate) fn arithmetic(
     let is_long =
         |flag: &Flag| matches!(flag, Flag::Opaque(opaque) if opaque.len() > OPAQUE_BYTES_MAX);
     let (item, number, made) = match counted {
-        // memcached has counted by the time it finds out.
+        // memcached has already changed the number when it detects this error.
         Counted::Item(..) | Counted::NotFound | Counted::Exists
             if meta.flags.iter().any(is_long) =>
         {
@@ -284,7 +285,7 @@ pub(crate) fn arithmetic(
             (item, number, Made::Before)
         }
         Counted::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
-            // It has its end from the flags, in their turn.
+            // The flags set the expiry, in their order.
             Some(item) => (Item { ends: None, ..item }, own.initial, Made::Now),
             None => return answer.line(Refusal::NoRoom.as_str()).done(),
         },
@@ -311,7 +312,7 @@ fn without_item(code: &str, meta: &Meta<MetaArithmetic>, answer: &mut Answer) {
     answer.text(b"\r\n");
 }
 
-/// The answer's flags; `T`, and `N` of an item that was just made, count from where they stand.
+/// Writes the return flags of `ma`. `T`, and `N` of a new item, affect only the flags after them.
 fn told(meta: &Meta<MetaArithmetic>, item: &Item, made: Made, now: Moment, answer: &mut Answer) {
     let mut item = item.clone();
     for flag in &meta.flags {
@@ -324,14 +325,14 @@ fn told(meta: &Meta<MetaArithmetic>, item: &Item, made: Made, now: Moment, answe
     }
 }
 
-/// Whether an item was made by this command.
+/// Whether this command created the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Made {
     Now,
     Before,
 }
 
-/// The item with the end that `T` gives it; returned as it was before, for `t` before `T`.
+/// Sets the expiry given by `T`. Returns the item as it was before, for a `t` before `T`.
 fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: Moment) -> Item {
     if let Some(expiry) = new_end(&meta.flags) {
         items.edit(&meta.key, now, &mut |found| match found {
@@ -344,7 +345,8 @@ fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: M
     item
 }
 
-/// Makes the item that was not there. Of two who do, the later finds the earlier's and leaves it.
+/// Creates the item that was missing. If another client created it at the same time, that item is returned
+/// unchanged.
 fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option<Item> {
     let last = meta.flags.iter().rev().find_map(|flag| match flag {
         Flag::Touch(expiry) | Flag::Vivify(expiry) => Some(*expiry),
@@ -367,7 +369,8 @@ fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option
     }
 }
 
-/// `me`: for people. What is memcached's own (class, size) is answered with what comes close.
+/// Executes `me`, which is for people. Instead of internals of memcached (class, size) it reports similar
+/// values.
 pub(crate) fn debug(key: &[u8], items: &impl Items, now: Moment, answer: &mut Answer) {
     let Some(item) = items.get(key, now) else { return answer.line("EN").done() };
     answer.text(b"ME ");

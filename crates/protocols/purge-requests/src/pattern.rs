@@ -67,7 +67,7 @@ fn in_a_line(error: &str) -> String {
     said.chars().take(200).collect()
 }
 
-/// Conditions on a page, all of which must hold. A condition that is absent holds for every page.
+/// Conditions on a page. The page matches if all of them hold. A condition that is absent always holds.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// Matches the host of the page or one of its aliases.

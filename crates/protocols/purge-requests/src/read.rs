@@ -219,8 +219,8 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     let any = |pattern: &&str| !matches!(*pattern, ".*" | "" | "^.*$" | "^.*");
     let hosts = text(fields, &["x-host", "x-ban-host"])?.filter(any);
     let hosts = hosts.map(Pattern::read).transpose()?;
-    // If tags are given, only the tags count. Programs that send tags as well send host and URL as wildcards,
-    // which would select nothing less.
+    // If tags are given, only the tags count. Programs that send tags as well send wildcards for URL and media
+    // type.
     if !found.is_empty() && found.any_tag == AnyTag::No {
         let taken = found.taken;
         return Ok(Purge { taken, hosts, ..by_strength(found.selected(), fields) });

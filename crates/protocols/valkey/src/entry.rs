@@ -1,5 +1,7 @@
-//! Parses the entries in a reply to `XREAD` of one stream, and the fields in a reply to `HGETALL`. A reply with
-//! another structure is rejected as a whole; no entry is returned in part. Not here: the meaning of a field.
+//! Parses the entries in a reply to `XREAD` of one stream, and the fields in a reply to `HGETALL`.
+//!
+//! A reply with another structure is rejected as a whole; no entry is returned in part. Not here: the meaning
+//! of a field.
 
 use crate::extent::extent;
 use crate::place::{Id, Place};

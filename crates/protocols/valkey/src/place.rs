@@ -50,9 +50,9 @@ impl Place {
         !now.has_all(self) || now.gone > self.added || now.deleted > self.id
     }
 
-    /// The position after `count` more entries were read, the last of which is `last`. `now` is the end of the
-    /// stream at the time of that read. `is_all`: the read reached the end of the stream. Returns `None` if
-    /// entries were removed before they were read, or if it is another stream.
+    /// The position after `count` more entries were read, up to `last`. `now` is the end of the stream at the
+    /// time of that read. `is_all`: the read reached the end of the stream. Returns `None` if entries were
+    /// removed before they were read, or if it is another stream.
     #[must_use]
     pub fn read_on(
         &self,

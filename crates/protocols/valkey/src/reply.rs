@@ -60,7 +60,7 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// A list of which elements are missing.
+/// A list whose elements have not all arrived.
 #[derive(Debug)]
 struct Open {
     so_far: Vec<Reply>,
