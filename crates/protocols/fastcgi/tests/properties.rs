@@ -1,6 +1,6 @@
-//! Properties that hold for any bytes, cut anywhere: what one side writes the other reads, however
-//! it arrives; noise is refused without a panic; nothing is held beyond its bound.
-//! Each takes plain bytes and lengths of pieces, so that a fuzzer can drive it as well.
+//! Properties of arbitrary bytes, split anywhere: one side decodes what the other encodes, however it arrives.
+//! Random bytes are refused without a panic, and memory is bounded. Each property takes plain bytes and lengths
+//! of pieces, so that a fuzzer can use it as well.
 
 use bytes::{Bytes, BytesMut};
 use fastcgi::peer::{RequestEvent, RequestReader};
@@ -12,7 +12,7 @@ use fastcgi::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Cuts `bytes` into pieces as long as `lens` says, over and over.
+/// Splits `bytes` into pieces of the lengths `lens`, repeatedly.
 fn pieces<'a>(mut bytes: &'a [u8], lens: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut lens = lens.iter().cycle();
     std::iter::from_fn(move || {
@@ -77,7 +77,7 @@ fn encode(record: &Sent, out: &mut BytesMut) {
     }
 }
 
-/// Bytes that look like records often enough to get past a header.
+/// Random bytes that often have a valid record header.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let record = (0..13u8, 0..3u16, 0..20u16, 0..9u8, vec(any::<u8>(), 0..30)).prop_map(
         |(type_number, request_id, content_len, padding_len, content)| {
@@ -94,7 +94,7 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![vec(any::<u8>(), 0..300), vec(record, 0..12).prop_map(|records| records.concat())]
 }
 
-/// What came of a head: status, fields and content, or the refusal; `None` when it went on.
+/// The result for a head: status, fields and content, or the refusal; `None` if the head is incomplete.
 type HeadOutcome = Option<Result<(u16, Vec<(String, Vec<u8>)>, Vec<u8>), HeadRefused>>;
 
 fn read_head<'a>(limits: HeadLimits, mut chunks: impl Iterator<Item = &'a [u8]>) -> HeadOutcome {
