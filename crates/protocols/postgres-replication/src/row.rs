@@ -1,15 +1,15 @@
-//! A changed row, and what is known of it before and after.
+//! A changed row, with the known values before and after the change.
 //!
-//! | identity | an update sends of the row before | a delete |
+//! | identity | old row in an update | old row in a delete |
 //! |---|---|---|
-//! | primary key, index | nothing if the key is the same, or else the key | the key |
-//! | `FULL` | all | all |
-//! | `NOTHING` | (the server refuses to update) | |
+//! | primary key, index | absent if the key is unchanged, otherwise the key | the key |
+//! | `FULL` | all columns | all columns |
+//! | `NOTHING` | (the server refuses updates) | (the server refuses deletes) |
 //!
-//! A long value that an update has not touched is not sent (`unchanged TOAST`): it is as before.
-//! Values are texts, as `SELECT` shows them in a session with the settings of [`crate::wire::login`];
-//! of `bytea` the hexadecimal digits. Invariant: what is not known is [`Cell::Unknown`], never NULL
-//! and never the same. Source: PostgreSQL's manual, "Logical Replication Message Formats", "TupleData".
+//! A long value that an update does not change is not sent (`unchanged TOAST`): it is the same as before.
+//! Values are text, as `SELECT` shows them in a session with the settings of [`crate::wire::login`]; for
+//! `bytea`, the hexadecimal digits. Invariant: an unknown value is [`Cell::Unknown`], never NULL and never
+//! "unchanged". Source: PostgreSQL's manual, "Logical Replication Message Formats", "TupleData".
 
 use crate::Refusal;
 use crate::message::{Identity, Table};
@@ -17,27 +17,27 @@ use crate::reader::Reader;
 
 const BYTEA: u32 = 17;
 
-/// What is known of a column.
+/// A value in a column, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell<'a> {
-    /// Its value, as text.
+    /// The value as text.
     Text(&'a str),
     /// NULL.
     Null,
-    /// The stream does not say.
+    /// The stream does not contain the value.
     Unknown,
 }
 
 /// Whether an update may have changed a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// It has, or may have.
+    /// The column has changed, or may have changed.
     Yes,
-    /// It has not.
+    /// The column has not changed.
     No,
 }
 
-/// A value as it is sent.
+/// A value as the server sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent<'a> {
     Text(&'a [u8]),
@@ -46,22 +46,22 @@ enum Sent<'a> {
     Binary,
 }
 
-/// A row as it is sent.
+/// A row as the server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'a> {
     values: Vec<Sent<'a>>,
 }
 
-/// What is sent of the row before.
+/// The old row as the server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Before<'a> {
-    /// There was none.
+    /// There is no old row.
     None,
-    /// It has the same key as the row after.
+    /// The old row is not sent: it has the same key as the new one.
     SameKey,
-    /// Its key.
+    /// The key of the old row.
     Key(Row<'a>),
-    /// All of it.
+    /// All columns of the old row.
     Full(Row<'a>),
 }
 
@@ -74,10 +74,10 @@ pub struct RowChange<'a> {
 }
 
 impl<'a> RowChange<'a> {
-    /// Reads an insert, update or delete; all of the message.
+    /// Decodes an insert, update or delete message.
     ///
     /// # Errors
-    /// Why it cannot be read: any row of the table may have changed.
+    /// The message is invalid. Any row of the table may have changed.
     pub fn read(bytes: &'a [u8], table: &'a Table) -> Result<RowChange<'a>, Refusal> {
         let mut reader = Reader::new(bytes);
         let kind = reader.u8()?;
@@ -103,19 +103,19 @@ impl<'a> RowChange<'a> {
         Ok(RowChange { table, before, after })
     }
 
-    /// Whether the row is new.
+    /// Whether the row was inserted.
     #[must_use]
     pub fn is_insert(&self) -> bool {
         self.before == Before::None
     }
 
-    /// Whether the row is gone.
+    /// Whether the row was deleted.
     #[must_use]
     pub fn is_delete(&self) -> bool {
         self.after.is_none()
     }
 
-    /// A column of the row as it was, by its place.
+    /// The value of the column with this index before the change.
     #[must_use]
     pub fn before(&self, place: usize) -> Cell<'a> {
         let is_key = || {
@@ -124,14 +124,14 @@ impl<'a> RowChange<'a> {
         };
         match (&self.before, &self.after) {
             (Before::Full(row), _) => self.cell(row, place),
-            // Of the other columns NULL is sent, whatever they were.
+            // The server sends NULL for all columns outside the key, whatever their value.
             (Before::Key(row), _) if is_key() => self.cell(row, place),
             (Before::SameKey, Some(row)) if is_key() => self.cell(row, place),
             _ => Cell::Unknown,
         }
     }
 
-    /// A column of the row as it is.
+    /// The value of the column with this index after the change.
     #[must_use]
     pub fn after(&self, place: usize) -> Cell<'a> {
         match &self.after {
@@ -141,7 +141,7 @@ impl<'a> RowChange<'a> {
         }
     }
 
-    /// Whether a column may have changed.
+    /// Whether the column with this index may have changed.
     #[must_use]
     pub fn changed(&self, place: usize) -> Changed {
         let Some(row) = &self.after else { return Changed::Yes };

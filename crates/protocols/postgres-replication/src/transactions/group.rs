@@ -1,8 +1,8 @@
-//! The transaction that is open, its changes within the bounds.
+//! The open transaction, with its changes within the limits.
 //!
-//! Invariant: rows are held up to `transaction_bytes`. Beyond that those that are held become changes
-//! of their tables, and what follows is told by tables only; beyond `tables` it is everything. A
-//! change is never lost on the way from one to the other.
+//! Invariant: rows are held up to `transaction_bytes`. Beyond that, the held rows are replaced by changes of
+//! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
+//! recorded. No change is lost in these steps.
 
 use super::outcome::{self, ROW_EXTRA_BYTES, TableRows, Transaction, What, Why};
 use super::{Limits, Table};
@@ -10,7 +10,7 @@ use crate::message::{Begin, Commit};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How many runs of rows are held: each takes some memory beside its rows.
+/// The maximum number of runs of rows: each run needs memory in addition to its rows.
 const RUNS_MAX: usize = 100_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Group {
     detail: Detail,
     changes: Vec<What>,
     bytes: usize,
-    /// Changes of whole tables that were told already.
+    /// The whole-table changes that were recorded already.
     tables: HashSet<(Arc<str>, Arc<str>, Why)>,
 }
 
@@ -37,7 +37,7 @@ impl Group {
         Group { begin, detail: Detail::Rows, changes, bytes: 0, tables }
     }
 
-    /// A row; those of one table that follow each other are kept together.
+    /// Adds a row. Consecutive rows of one table share a run.
     pub(super) fn add_row(&mut self, table: &Arc<Table>, message: &[u8], limits: &Limits) {
         if self.detail == Detail::Rows {
             self.bytes = self.bytes.saturating_add(message.len() + ROW_EXTRA_BYTES);
@@ -58,7 +58,7 @@ impl Group {
         }
     }
 
-    /// Anything but rows; each once.
+    /// Adds a change other than a row, unless it was added already.
     pub(super) fn add(&mut self, what: What, limits: &Limits) {
         if self.detail == Detail::Everything && !is_defined(&what) {
             return;
@@ -81,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Tables instead of rows from now on, and for what is held.
+    /// From now on records tables instead of rows, and converts the rows that are held.
     fn degrade(&mut self, limits: &Limits) {
         self.detail = Detail::Tables;
         self.tables.clear();
@@ -94,7 +94,7 @@ impl Group {
         self.changes.shrink_to_fit();
     }
 
-    /// That definitions have changed is kept.
+    /// Replaces all changes by one change of everything, but keeps the information that definitions changed.
     fn give_up(&mut self) {
         self.detail = Detail::Everything;
         self.tables.clear();
