@@ -1,7 +1,7 @@
-//! MySQL's events, put together by hand from its source: no server of it is at hand for tests.
+//! MySQL's events, encoded by hand according to its source: no MySQL server is available for tests.
 //!
-//! Version 2 of rows, a compressed transaction, JSON changed in part, GTIDs with and without a tag.
-//! Each stream is built as the server would send it, checksums included.
+//! Rows of version 2, a compressed transaction, JSON changed in part, GTIDs with and without a tag. Each stream
+//! is encoded as the server would send it, including checksums.
 
 use bytes::Bytes;
 use mysql_replication::event::RowChange;
@@ -101,7 +101,7 @@ fn table_map() -> Vec<u8> {
 
 fn rows_head(body: &mut Vec<u8>) {
     body.extend_from_slice(&[9, 0, 0, 0, 0, 0, 1, 0]);
-    // Version 2: extra bytes of the server's own.
+    // Version 2: extra data of the server.
     body.extend_from_slice(&[5, 0, 1, 2, 3, 3]);
 }
 
@@ -162,7 +162,7 @@ fn rows_of_version_2() {
             packet(16, &7u64.to_le_bytes()),
             gtid(6),
             packet(2, &query("ALTER TABLE t ADD b INT")),
-            // It ended before its commit.
+            // The transaction ended without a commit.
             gtid(7),
             packet(2, &query("BEGIN")),
         ],
@@ -226,7 +226,7 @@ fn json_changed_in_part() {
     // Before: id and j; after: j.
     body.extend_from_slice(&[0b101, 0b100]);
     body.extend_from_slice(&[0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 1]);
-    // Options, one JSON column in part, none NULL; the changes are not read.
+    // Options, one partial JSON column, no NULL; the changes are not decoded.
     body.extend_from_slice(&[1, 1, 0, 3, 0, 0, 0, 9, 9, 9]);
     let packets = [
         format(),
@@ -261,7 +261,7 @@ fn what_is_not_known_is_everything_and_what_may_be_ignored_is_nothing() {
     assert!(matches!(read[0].changes[0].what, What::Everything(Why::UnknownEvent)));
     let (read, _, _) = follow("", &[format(), packet(26, &[1, 0])]);
     assert!(matches!(read[0].changes[0].what, What::Everything(Why::Incident)));
-    // Rows of a table that was never named.
+    // Rows of a table that was never described.
     let rows = packet(30, &insert(1, "a"));
     let (read, _, _) = follow("", &[format(), rows, packet(16, &[0; 8])]);
     let what = &read[0].changes[0].what;
@@ -280,7 +280,7 @@ fn formats_that_cannot_be_read_end_the_stream() {
     assert_eq!(refused, Some(StreamRefused::Event(Refusal::OldFormat)));
 }
 
-/// One of the recordings that the fuzzer begins with, without checksums but that of the first event.
+/// A recording for the fuzzer, without checksums except for the first event.
 #[test]
 #[ignore = "writes into fuzz/corpus"]
 fn record() {

@@ -96,10 +96,10 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The name of the column.
     pub name: Box<str>,
     /// The OID of the type.
     pub type_oid: u32,

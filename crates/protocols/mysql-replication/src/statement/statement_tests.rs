@@ -1,7 +1,7 @@
-//! Statements as servers write them into their logs, and what they are about.
+//! Statements as servers write them to their logs, and the expected classification.
 //!
-//! The list is of both servers' forms; the rest is what a reader of words could get wrong.
-//! Nothing is run.
+//! The list covers the forms of both servers, and forms that could mislead a word-based classifier. Nothing is
+//! executed.
 
 use super::*;
 
