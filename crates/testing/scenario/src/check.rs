@@ -1,7 +1,7 @@
-//! Judging what came against what the story expects.
+//! Compares an answer with the expectation of the scenario.
 //!
-//! Each thing that is wrong is told by itself, so that one run shows all of them. Nothing here reads
-//! a socket or changes anything: values to keep are given back.
+//! Each difference is reported separately, so that one run shows all of them. Nothing here reads a socket or
+//! has side effects: values to save are returned.
 
 use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;
@@ -12,14 +12,14 @@ use crate::story::{BodyTest, Comparison, ContentEnd, Expect, FieldTest, StatusTe
 use crate::transcript::shorten;
 use crate::wire::{Fields, joined};
 
-/// How much of a value is shown.
+/// The maximum number of characters shown of a value.
 const SHOWN: usize = 200;
 
-/// A value to keep: its name and its bytes.
+/// A value to save: its name and its bytes.
 pub(crate) type Kept = (String, Vec<u8>);
 
-/// Judges an answer; gives what is wrong, and the values to keep when nothing is.
-/// `slack_seconds`: see [`crate::Subject::clock_slack`].
+/// Checks an answer. Returns the differences, or the values to save if there are none. `slack_seconds`: see
+/// [`crate::Subject::clock_slack`].
 pub(crate) fn response(
     expect: &Expect,
     response: &Response,
@@ -58,14 +58,14 @@ pub(crate) fn response(
     if wrong.is_empty() { Ok(kept) } else { Err(wrong) }
 }
 
-/// The content with its codings undone.
+/// The content, decoded according to its `Content-Encoding`.
 fn decoded(response: &Response) -> Result<Vec<u8>, Wrong> {
     let named = response.field("content-encoding").unwrap_or_default();
     codings::decode(&named, &response.body.bytes)
         .map_err(|why| Wrong::new(format!("content in {}", shorten(&named, SHOWN)), why))
 }
 
-/// Judges a status; `None` is a connection that ended without an answer.
+/// Checks a status; `None` is a connection that ended without an answer.
 pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
     let (fits, expected) = match test {
         StatusTest::OneOf(codes) => {
@@ -82,7 +82,7 @@ pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
     if fits { Ok(()) } else { Err(Wrong::new(format!("status {expected}"), got)) }
 }
 
-/// Judges a field; gives the value to keep, if the test says so. A name that was kept before must
+/// Checks a field. Returns the value to save, if the test has a name for it. A name that was saved before must
 /// have the same value again.
 pub(crate) fn field(
     test: &FieldTest,
@@ -125,7 +125,7 @@ pub(crate) fn field(
     if fits { Ok(None) } else { Err(Wrong::new(expected, got(name))) }
 }
 
-/// Whether the test is of `Age` and the value is higher by no more than the slack.
+/// Whether the test concerns `Age`, and the value is higher by no more than the slack.
 fn age_within(test: &FieldTest, fields: &Fields, blanks: &Blanks, slack_seconds: u64) -> bool {
     let FieldTest::Is(name, value) = test else { return false };
     let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<u64>().ok();
@@ -139,7 +139,7 @@ fn age_within(test: &FieldTest, fields: &Fields, blanks: &Blanks, slack_seconds:
     }
 }
 
-/// Judges content.
+/// Checks content.
 pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), Wrong> {
     let (text, what) = match test {
         BodyTest::Is(text) => (text, ""),
@@ -166,7 +166,7 @@ fn contains(all: &[u8], part: &[u8]) -> bool {
     part.is_empty() || all.windows(part.len()).any(|window| window == part)
 }
 
-/// Whether `got` compares so with `wanted`; `slack`: by how much it may be lower.
+/// Whether `got` and `wanted` satisfy the comparison; `got` may be lower by up to `slack`.
 pub(crate) fn compares(comparison: Comparison, got: f64, wanted: f64, slack: f64) -> bool {
     match comparison {
         Comparison::Equal => (wanted - slack..=wanted).contains(&got),
@@ -175,7 +175,7 @@ pub(crate) fn compares(comparison: Comparison, got: f64, wanted: f64, slack: f64
     }
 }
 
-/// A comparison as the story writes it.
+/// A comparison as written in a scenario.
 pub(crate) fn sign(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Equal => "=",

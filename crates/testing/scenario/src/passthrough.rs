@@ -1,9 +1,9 @@
-//! The least subject there is: passes every request on to the origin and stores nothing. The
-//! engine's own tests run on it, and it shows what a subject has to provide.
+//! A minimal subject: it forwards every request to the origin and stores nothing. The engine's own tests use
+//! it, and it shows what a subject must provide.
 //!
-//! It says `Cache-Status: passthrough; fwd=bypass`, answers 502 when the origin gives nothing, and
-//! counts the requests it has passed on as `requests` in its `GET /v1/stats`. One thread for each
-//! connection; a connection to the origin for each request.
+//! It sends `Cache-Status: passthrough; fwd=bypass`, answers 502 if the origin does not answer, and reports the
+//! number of forwarded requests as `requests` in `GET /v1/stats`. It has one thread per connection, and one
+//! origin connection per request.
 
 use crate::client::{Request, Response};
 use crate::deadline::{Deadline, WAIT};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A pass-through proxy with a control interface.
+/// A forwarding proxy with a control API.
 pub struct PassThrough {
     front: Door,
     admin: Door,
@@ -23,10 +23,10 @@ pub struct PassThrough {
 }
 
 impl PassThrough {
-    /// Starts one in front of `config.origin`; everything else in the configuration is ignored.
+    /// Starts a proxy in front of `config.origin`. The rest of the configuration is ignored.
     ///
     /// # Errors
-    /// Why a port could not be had.
+    /// The reason why a port could not be opened.
     pub fn start(config: &Config) -> Result<Box<dyn Subject>, String> {
         let origin = config.origin;
         let requests = Arc::new(AtomicU64::new(0));
@@ -67,7 +67,7 @@ impl Subject for PassThrough {
     }
 }
 
-/// A listening port; what comes is answered by a function from request to the answer's bytes.
+/// A listening port. A function from the request to the bytes of the answer handles each request.
 struct Door {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
@@ -124,7 +124,7 @@ fn serve(mut connection: Connection, answer: &dyn Fn(&Head, Vec<u8>) -> Vec<u8>)
     connection.close();
 }
 
-/// Asks the origin, and gives its answer with a `Cache-Status`.
+/// Forwards a request to the origin, and returns its answer with a `Cache-Status`.
 fn pass_on(origin: SocketAddr, head: &Head, body: Vec<u8>) -> Vec<u8> {
     let mut words = head.first.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -158,7 +158,7 @@ fn answered(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// The control interface: counts, and says that nothing was dropped.
+/// The control API: reports the counter, and that no pages were removed.
 fn control(head: &Head, requests: u64) -> Vec<u8> {
     let stats = format!(r#"{{"requests":{requests},"nested":{{"zero":0}}}}"#);
     match head.first.as_str() {

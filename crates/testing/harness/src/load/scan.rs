@@ -1,29 +1,29 @@
-//! Finds the end of a response, bytes as they come, with as little work as possible.
+//! Finds the end of a response in the bytes received, with as little work as possible.
 //!
-//! Only what the end depends on is read (RFC 9112, 6.3): the status, `Content-Length`, `chunked`,
-//! `Connection: close`. Interim responses and HEAD are not expected: the load generator asks for
-//! neither. The head is kept until it is complete, the content is only counted.
+//! Only the properties that determine the end are parsed (RFC 9112, 6.3): the status, `Content-Length`,
+//! `chunked`, `Connection: close`. Interim responses and HEAD are not expected, because the load generator
+//! requests neither. The head is buffered until it is complete; the content is only counted.
 
-/// The longest head.
+/// The maximum length of a head in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// What a piece of the response led to.
+/// The result of scanning a piece of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing yet.
+    /// The response is incomplete.
     More,
-    /// The end of the response.
+    /// The response is complete.
     End {
-        /// Its status code.
+        /// The status code.
         status: u16,
-        /// Whether the connection may be used again.
+        /// Whether the connection may be reused.
         reusable: bool,
     },
-    /// Bytes that are no response, or follow one.
+    /// The bytes are not a valid response, or follow one.
     Nonsense,
 }
 
-/// Where in a response the reading is.
+/// The state of the scan.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     head: Vec<u8>,
@@ -34,23 +34,23 @@ pub(super) struct Scan {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// The head is not complete.
+    /// The head is incomplete.
     #[default]
     NotYet,
-    /// So many bytes are to come.
+    /// This number of bytes is still to come.
     Length(usize),
-    /// The end of the connection is its end.
+    /// The content ends with the connection.
     UntilClose,
-    /// In a chunk, with its end of line, of which so many bytes are to come.
+    /// In a chunk: this number of bytes is still to come, including its line end.
     Chunk(usize),
-    /// In the line of a chunk's size, of which this has been read.
+    /// In the line with a chunk's size: the part that has been parsed.
     Size { size: usize, digits_done: bool },
-    /// After the last chunk: in the trailer, so many bytes into a line.
+    /// In the trailer after the last chunk: the number of bytes in the current line.
     Trailer { line_bytes: usize },
 }
 
 impl Scan {
-    /// Takes the next bytes.
+    /// Scans the next bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Found {
         if self.content != Content::NotYet {
             return self.content(bytes);
@@ -66,7 +66,7 @@ impl Scan {
         self.content(&head[end + 4..])
     }
 
-    /// The connection was closed: the status, if that was the end of the response.
+    /// The connection was closed. Returns the status if this completes the response.
     pub(super) fn closed(&self) -> Option<u16> {
         (self.content == Content::UntilClose).then_some(self.status)
     }
@@ -146,7 +146,7 @@ impl Scan {
     }
 }
 
-/// One byte of a chunk's size line: hexadecimal digits, then perhaps extensions, then its end.
+/// Parses one byte of a chunk's size line: hexadecimal digits, optional extensions, the line end.
 fn size_byte(size: usize, digits_done: bool, byte: u8) -> Option<Content> {
     match byte {
         b'\n' if size == 0 => Some(Content::Trailer { line_bytes: 0 }),
@@ -165,7 +165,7 @@ fn size_byte(size: usize, digits_done: bool, byte: u8) -> Option<Content> {
 mod tests {
     use super::*;
 
-    /// The same answer must be found however the bytes are cut.
+    /// The result must be the same however the bytes are split.
     fn scan(wire: &[u8]) -> Found {
         let whole = Scan::default().take(wire);
         for cut in 1..wire.len() {

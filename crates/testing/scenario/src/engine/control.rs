@@ -1,8 +1,8 @@
-//! The steps that speak to the subject's control interface: JSON over HTTP on its admin address.
+//! The steps that use the subject's control API: JSON over HTTP on its admin address.
 //!
-//! | step | request | read from the answer |
+//! | step | request | checked in the answer |
 //! |---|---|---|
-//! | `stat`, `await stat` | `GET /v1/stats` | the number of that name; dots lead into nested tables |
+//! | `stat`, `await stat` | `GET /v1/stats` | the number with that name; dots separate nested keys |
 //! | `invalidate` | `POST /v1/invalidate` with `{"tags":[…]}`, `{"urls":[…]}` or `{"all":true}` | `dropped` |
 //! | `admin` | as written | as expected |
 
@@ -16,7 +16,7 @@ use crate::transcript::shorten;
 use serde_json::{Value, json};
 
 impl Scene {
-    /// A request to the control interface on a connection of its own.
+    /// Sends a request to the control API on a separate connection.
     pub(super) fn admin(&mut self, message: &Message, expect: &Expect) -> Result<(), Vec<Wrong>> {
         let request = self.request(message)?;
         let mut client = Client::new(self.subject.admin_address());
@@ -27,7 +27,7 @@ impl Scene {
         judged
     }
 
-    /// Judges a number of the statistics, at once or until it is so.
+    /// Checks a number of the statistics, once or repeatedly until it matches.
     pub(super) fn stat(
         &mut self,
         wait: bool,
@@ -56,7 +56,7 @@ impl Scene {
         found.unwrap_or_else(|| Err(Wrong::new(expected, got)))
     }
 
-    /// Invalidates, and judges how many pages were dropped.
+    /// Invalidates pages, and checks how many were removed.
     pub(super) fn invalidate(
         &mut self,
         what: &Invalidation,
@@ -83,7 +83,7 @@ impl Scene {
         }
     }
 
-    /// A request to the control interface whose answer is JSON.
+    /// Sends a request to the control API, and parses its answer as JSON.
     fn ask_json(&self, method: &str, path: &str, content: Option<&Value>) -> Result<Value, Wrong> {
         let what = format!("JSON from {method} {path}");
         let mut fields = vec![("host".to_owned(), b"localhost".to_vec())];
@@ -104,7 +104,7 @@ impl Scene {
     }
 }
 
-/// The number of that name: a key as it is, or a path of keys with dots between.
+/// The number with this name: a key, or a path of keys separated by dots.
 fn number_at(stats: &Value, name: &str) -> Option<f64> {
     let found = match stats.get(name) {
         Some(found) => Some(found),

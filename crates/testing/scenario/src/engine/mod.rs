@@ -1,8 +1,9 @@
-//! Plays one story: starts the origin and the subject, does each step, judges what comes, ends
-//! everything, in that order and whatever happens.
+//! Runs one scenario: starts the origin and the subject, executes each step, checks the answers, and stops
+//! everything, in this order and whatever happens.
 //!
-//! One thread plays; each request sent with `&` has a thread of its own until its answer is
-//! collected. The end: clients leave, gates open, the subject is ended, the origin is ended.
+//! One thread executes the steps. Each request sent with `&` has a thread of its own until its answer is
+//! collected. At the end the clients disconnect, the holds are released, and the subject and then the origin
+//! are stopped.
 
 mod control;
 mod play;
@@ -22,18 +23,18 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Plays a story.
+/// Runs a scenario.
 ///
 /// # Errors
-/// The first step that did not go as the story says, or what could not be started or ended.
+/// The first step that failed, or the reason why the subject or the origin could not be started or stopped.
 pub fn run_story(story: &Story, start: &StartSubject) -> Result<(), Failure> {
     run_story_within(story, start, WAIT)
 }
 
-/// As [`run_story`], with another bound on each wait than [`WAIT`].
+/// Runs a scenario like [`run_story`], with another timeout per wait than [`WAIT`].
 ///
 /// # Errors
-/// As [`run_story`].
+/// As for [`run_story`].
 pub fn run_story_within(
     story: &Story,
     start: &StartSubject,
@@ -85,7 +86,7 @@ struct UnderWay {
     handle: Option<TcpStream>,
 }
 
-/// Everything that runs while a story is played.
+/// Everything that runs during a scenario.
 struct Scene {
     subject: Box<dyn Subject>,
     origin: Origin,
@@ -114,7 +115,7 @@ impl Scene {
         }
     }
 
-    /// Plays one step, and looks for requests at the origin that the story has no rule for.
+    /// Executes one step, and checks that the origin has received no request without a rule.
     fn step(&mut self, step: &Step) -> Result<(), Vec<Wrong>> {
         self.transcript.add(format!("{:>3}  {}", step.line, step.text));
         self.tell_time();
@@ -130,7 +131,7 @@ impl Scene {
             .then(|| Wrong::new("only requests that the story has a rule for", got()))
     }
 
-    /// Lets the blanks know the subject's time.
+    /// Sets the subject's time for the placeholders.
     fn tell_time(&self) {
         let moved = u64::try_from(self.advanced.as_millis()).unwrap_or(u64::MAX);
         let own = || machine_now_ms().saturating_add(moved);
@@ -146,7 +147,7 @@ impl Scene {
         self.subject.clock_slack().as_secs()
     }
 
-    /// Ends everything. The subject's own word, and a late request without a rule, count.
+    /// Stops everything. An error of the subject, and a late request without a rule, count as failures.
     fn end(mut self) -> Result<(), Wrong> {
         for client in self.clients.values_mut() {
             client.leave();
@@ -168,7 +169,7 @@ impl Scene {
     }
 }
 
-/// What came, in a line for the transcript.
+/// An answer as a line for the transcript.
 fn describe(response: &Result<Response, Trouble>) -> String {
     match response {
         Ok(response) => {
@@ -180,10 +181,10 @@ fn describe(response: &Result<Response, Trouble>) -> String {
     }
 }
 
-/// Judges the kind of ending that a story may expect: an answer, or none.
+/// Compares a missing answer with the expectation: an answer, or none.
 fn judge_trouble(expect: &Expect, trouble: &Trouble) -> Result<(), Vec<Wrong>> {
     match trouble {
-        // What breaks off at once has taken its head with it.
+        // If the content breaks off at once, the header section may be lost too.
         Trouble::Ended if expect.end == ContentEnd::CutOrStatus => Ok(()),
         Trouble::Ended => check::status(&expect.status, None).map_err(|wrong| vec![wrong]),
         trouble => Err(vec![Wrong::new("an answer", trouble.to_string())]),

@@ -1,8 +1,8 @@
-//! The steps, one arm each, and the clients' requests behind them.
+//! The steps, one match arm each, and the requests of the clients.
 //!
-//! A step either does something or judges something; a request does both. Whatever a step waits for
-//! is bounded by the scene's wait. A client belongs to the scene, except while a request of it is
-//! under way: then it belongs to that request's thread, and comes back with the answer.
+//! A step either acts or checks; a request does both. Every wait of a step has the scene's timeout. A client
+//! belongs to the scene, except while one of its requests is in flight: then it belongs to the thread of that
+//! request, which returns it with the answer.
 
 use super::{Scene, UnderWay, describe, judge_trouble};
 use crate::blanks;
@@ -16,14 +16,14 @@ use crate::wire::{Fields, Trouble};
 use std::net::Shutdown;
 use std::sync::mpsc;
 
-/// How many times the bound of a wait a request sent with `&` may take: the waits between its
-/// sending and its collection are bounded one by one.
+/// The maximum duration of a request sent with `&`, in units of the wait timeout. Each wait between its sending
+/// and its collection has a timeout of its own.
 const UNDER_WAY_WAITS: u32 = 12;
 
 type Judged = Result<(), Vec<Wrong>>;
 
 impl Scene {
-    /// Plays one action.
+    /// Executes one action.
     pub(super) fn act(&mut self, action: &Action) -> Judged {
         match action {
             Action::Rules(rules) => self.origin.add_rules(rules),
@@ -65,13 +65,13 @@ impl Scene {
         Ok(())
     }
 
-    /// Fills the blanks of a text.
+    /// Replaces the placeholders of a text.
     pub(super) fn fill(&self, text: &Text) -> Result<Vec<u8>, Vec<Wrong>> {
         let filled = self.origin.with_blanks(|blanks| blanks::fill(&text.0, blanks));
         filled.map_err(|why| vec![Wrong::new("text that can be filled in", why)])
     }
 
-    /// Makes the request's bytes.
+    /// Encodes a request.
     pub(super) fn request(&self, message: &Message) -> Result<Request, Vec<Wrong>> {
         let (method, target, fields, body) = match message {
             Message::Raw(text) => return Ok(Request::raw(self.fill(text)?)),
@@ -110,7 +110,7 @@ impl Scene {
         judged
     }
 
-    /// Judges an answer, keeps the values it gives, and lets the client see the connection's end.
+    /// Checks an answer, saves its values, and records the end of the connection.
     pub(super) fn judge(
         &mut self,
         client: &mut Client,
@@ -141,7 +141,7 @@ impl Scene {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Sends on a thread of its own; goes on once the request has been written.
+    /// Sends a request on a separate thread, and returns when it has been written.
     fn send(&mut self, name: &str, message: &Message) -> Judged {
         let request = self.request(message)?;
         let mut client = self.client(name);
@@ -152,7 +152,7 @@ impl Scene {
         let until = Deadline::after(self.wait * UNDER_WAY_WAITS);
         let thread = std::thread::spawn(move || {
             let read = client.receive(until);
-            // The story may have ended without the answer.
+            // The scenario may have ended without collecting the answer.
             let _ = report.send((client, read));
         });
         self.under_way.insert(name.to_owned(), UnderWay { thread, answer, handle });
@@ -174,7 +174,8 @@ impl Scene {
         judged
     }
 
-    /// Asks until the answer is as expected; at the end gives what was wrong with the last one.
+    /// Repeats a request until the answer is as expected. After the timeout, returns the differences of the
+    /// last answer.
     fn repeat(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
         let mut last = Vec::new();
         let until = self.deadline();

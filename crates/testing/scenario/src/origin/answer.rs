@@ -1,8 +1,8 @@
-//! Giving one answer as its rule says: holds, interim response, header section, content in its
-//! framing (RFC 9112 section 6), and the faults.
+//! Sends one answer according to its rule: holds, interim response, header section, content in its framing (RFC
+//! 9112 section 6), and the faults.
 //!
-//! A peer that has gone ends the connection and is noted in the transcript; it fails no story, for
-//! going away may be what the story is about.
+//! If the peer closes the connection, this is noted in the transcript. It does not fail the scenario, which may
+//! intend it.
 
 use super::script::Shared;
 use crate::blanks;
@@ -11,14 +11,14 @@ use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
 use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
 
-/// Whether the connection may serve a further request.
+/// Whether the connection may be used for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
     Yes,
     No,
 }
 
-/// Finds the answer to a request and gives it.
+/// Finds the answer to a request and sends it.
 pub(super) fn answer(
     connection: &mut Connection,
     shared: &Shared,
@@ -68,7 +68,7 @@ pub(super) fn answer(
     }
 }
 
-/// An answer of the usual form, and whether it is for HEAD.
+/// A normal answer, and whether the request was HEAD.
 struct Response<'r> {
     status: u16,
     fields: &'r [(String, Text)],
@@ -113,13 +113,13 @@ fn give(
     Ok(if answer.cut { Keep::No } else { ends })
 }
 
-/// RFC 9112 section 6.3: these never have content.
+/// RFC 9112 section 6.3: responses with these statuses never have content.
 fn has_no_content(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
-/// The header lines, and whether the connection goes on behind them. A length given by the story
-/// stands, right or wrong; a wrong one ends the connection.
+/// The header lines, and whether the connection stays open after them. A length given by the scenario is not
+/// changed; a wrong one ends the connection.
 fn fields(
     shared: &Shared,
     answer: &Answer,
@@ -147,7 +147,7 @@ fn fields(
     Ok((lines, if ends || !honest { Keep::No } else { Keep::Yes }))
 }
 
-/// The content as it goes out, a write each.
+/// The content, divided into separate writes.
 fn pieces(answer: &Answer, content: &[u8]) -> Vec<Vec<u8>> {
     let chunked = answer.framing == Framing::Chunked;
     if answer.cut {
@@ -173,7 +173,7 @@ fn fill(shared: &Shared, text: &Text) -> Result<Vec<u8>, String> {
     filled.map_err(|why| format!("{why} in {}", shorten(&text.0, 80)))
 }
 
-/// A reason phrase; a cache must not care (RFC 9112 section 4).
+/// A reason phrase, which a cache must ignore (RFC 9112 section 4).
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,8 +1,8 @@
-//! What the origin's threads and the engine share: the rules and which were used, the gates, the
-//! requests seen, the connections. One mutex guards all of it; the condition variable is told of
-//! each change.
+//! The state shared by the origin's threads and the engine: the rules and which were used, the holds, the
+//! requests received, the connections. One mutex protects all of it; the condition variable is notified of each
+//! change.
 //!
-//! An epoch is the time between two `origin down`: a thread of an older epoch ends.
+//! An epoch is the time between two `origin down` steps: a thread of an older epoch ends.
 
 use crate::blanks::Blanks;
 use crate::check;
@@ -15,10 +15,10 @@ use std::collections::{HashMap, HashSet};
 use std::net::TcpStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Requests that are remembered whole; beyond that only counted.
+/// The maximum number of requests that are stored; further ones are only counted.
 const SEEN_MAX: usize = 4096;
 
-/// A request that the origin has seen.
+/// A request received by the origin.
 pub(super) struct Seen {
     method: String,
     target: String,
@@ -26,7 +26,7 @@ pub(super) struct Seen {
     body: Vec<u8>,
 }
 
-/// The script's state; see the file's head.
+/// The state of the script; see the top of this file.
 pub(crate) struct Script {
     rules: Vec<(Rule, bool)>,
     seen: Vec<Seen>,
@@ -37,16 +37,16 @@ pub(crate) struct Script {
     streams: Vec<TcpStream>,
     epoch: u64,
     is_up: bool,
-    /// What the blanks of answers are filled from.
+    /// The placeholder values for answers.
     pub(super) blanks: Blanks,
 }
 
-/// The script behind its lock.
+/// The script and its lock.
 pub(crate) struct Shared {
     script: Mutex<Script>,
-    /// Told whenever the script has changed.
+    /// Notified whenever the script changes.
     pub(super) changed: Condvar,
-    /// Where the origin writes what it sees.
+    /// The transcript, to which the origin writes the requests it receives.
     pub(super) transcript: Transcript,
 }
 
@@ -59,7 +59,7 @@ impl Shared {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `judge` is content; at the deadline gives what it last said.
+    /// Waits until `judge` succeeds. After the deadline, returns its last error.
     pub(super) fn wait_until(
         &self,
         until: Deadline,
@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Waits at a gate until it opens; `false` when the epoch ended first.
+    /// Waits at a hold until it is released; `false` if the epoch ended first.
     pub(super) fn wait_at(&self, gate: &str, epoch: u64) -> bool {
         let mut script = self.lock();
         *script.held.entry(gate.to_owned()).or_default() += 1;
@@ -122,7 +122,7 @@ impl Script {
         self.epoch
     }
 
-    /// Ends the epoch; gives the connections that it leaves.
+    /// Ends the epoch, and returns its open connections.
     pub(super) fn end_epoch(&mut self) -> Vec<TcpStream> {
         self.is_up = false;
         std::mem::take(&mut self.streams)
@@ -132,7 +132,7 @@ impl Script {
         self.is_up && self.epoch == epoch
     }
 
-    /// Remembers a connection; `false` when its epoch is over.
+    /// Registers a connection; `false` if its epoch is over.
     pub(super) fn add_stream(&mut self, epoch: u64, stream: TcpStream) -> bool {
         if !self.is_current(epoch) {
             return false;
@@ -150,8 +150,8 @@ impl Script {
         self.held.get(gate).copied().unwrap_or(0)
     }
 
-    /// Remembers a request and picks its answer, with the line of the rule: the first rule that
-    /// fits and was not used, else the last that fits. HEAD takes GET's rules where it has none.
+    /// Records a request and selects its answer, with the line of the rule: the first matching rule that was
+    /// not used, otherwise the last matching rule. HEAD uses the rules of GET if it has none.
     pub(super) fn take(&mut self, head: Head, body: Vec<u8>) -> Option<(usize, Answer)> {
         let mut words = head.first.split(' ').map(str::to_owned);
         let method = words.next().unwrap_or_default();
@@ -190,7 +190,7 @@ impl Script {
         self.seen.iter().filter(fits)
     }
 
-    /// The requests seen, in a line.
+    /// The requests received, in one line.
     pub(super) fn describe_seen(&self) -> String {
         let all: Vec<_> =
             self.seen.iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
@@ -214,7 +214,7 @@ impl Script {
     }
 }
 
-/// A [`Which`] as the story writes it.
+/// A [`Which`] as written in a scenario.
 pub(super) fn describe_which(which: &Which) -> String {
     format!("{} {}", which.method.as_deref().unwrap_or("*"), which.pattern)
 }
@@ -224,8 +224,8 @@ fn covers(which: &Which, method: &str, target: &str) -> bool {
         && glob(which.pattern.as_bytes(), target.as_bytes())
 }
 
-/// Whether `text` fits `pattern`, in which `*` stands for anything: tries the rest of the text
-/// anew behind the last star, so that the work is bounded by the product of the lengths.
+/// Whether `text` matches `pattern`, in which `*` matches any text. On a mismatch only the last star is tried
+/// again, so that the work is bounded by the product of the lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

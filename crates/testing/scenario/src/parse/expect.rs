@@ -1,7 +1,7 @@
-//! The right side of `=>`: status, fields, content and the parameters of `Cache-Status`.
+//! Parses the right side of `=>`: status, fields, content and the parameters of `Cache-Status`.
 //!
-//! The tests of fields and of content stand elsewhere too: in the conditions of an origin's rule and
-//! behind `origin last`. A word that is no parameter of RFC 9211 is taken for a reason in `detail`.
+//! The tests of fields and content are also used in the conditions of an origin's rule and after `origin last`.
+//! A word that is not a parameter of RFC 9211 is a reason in `detail`.
 
 use super::Wrong;
 use super::words::{content, field, first, is_token, number, split_at, split_fields};
@@ -64,7 +64,7 @@ fn status(word: &str) -> Result<StatusTest, Wrong> {
     }
 }
 
-/// Field expectations, two spaces apart.
+/// Parses tests of fields, separated by two spaces.
 pub(super) fn fields(text: &str) -> Result<Vec<FieldTest>, Wrong> {
     split_fields(text)?.into_iter().map(field_test).collect()
 }

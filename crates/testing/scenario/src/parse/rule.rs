@@ -1,14 +1,13 @@
-//! A line of an `origin` block: `METHOD PATH [conditions] -> [words] answer`.
+//! Parses a line of an `origin` block: `METHOD PATH [conditions] -> [words] answer`.
 //!
-//! Words that cannot be obeyed together are refused here, so that the origin can obey every rule it
-//! is given.
+//! Contradictory words are rejected here, so that the origin can follow every rule.
 
 use super::Wrong;
 use super::expect::fields;
 use super::words::{content, field, first, is_token, quoted, split_at, split_fields};
 use crate::story::{Answer, AnswerKind, Framing, Rule, Text, Which};
 
-/// Reads one rule.
+/// Parses a rule.
 pub(super) fn parse(line: usize, text: &str) -> Result<Rule, Wrong> {
     let (left, right) = split_at(text, "->")?;
     let right = right.ok_or(("METHOD PATH -> answer", text.to_owned()))?;
@@ -16,7 +15,7 @@ pub(super) fn parse(line: usize, text: &str) -> Result<Rule, Wrong> {
     Ok(Rule { line, which, conditions: fields(rest)?, answer: answer(right)? })
 }
 
-/// `METHOD PATH`, and what follows.
+/// Parses `METHOD PATH`, and returns the rest.
 pub(super) fn which(text: &str) -> Result<(Which, &str), Wrong> {
     let (method, rest) = first(text);
     let (pattern, rest) = first(rest);
@@ -84,7 +83,7 @@ fn response(status: &str, rest: &str) -> Result<AnswerKind, Wrong> {
     Ok(AnswerKind::Response { status, fields: fields?, body })
 }
 
-/// Refuses words that cannot be obeyed.
+/// Rejects words that contradict each other.
 fn checked(answer: Answer) -> Result<Answer, Wrong> {
     let AnswerKind::Response { body, .. } = &answer.kind else { return Ok(answer) };
     if answer.cut && body.0.is_empty() {

@@ -1,7 +1,7 @@
-//! A line at the margin that does something: a client's request, the control interface, the clock,
-//! the origin, a wait.
+//! Parses a step, a line that is not indented: a client's request, the control API, the clock, the origin, a
+//! wait.
 //!
-//! The first word decides; what begins with none of the known words is a client's request.
+//! The first word selects the kind of step. A line that begins with another word is a client's request.
 
 use super::Wrong;
 use super::expect;
@@ -10,13 +10,13 @@ use super::words::{content, field, first, is_token, number, quoted, split_at, sp
 use crate::blanks;
 use crate::story::{Action, Comparison, Invalidation, Message, Text};
 
-/// The host that requests are for unless they say otherwise.
+/// The default host of requests.
 const HOST: &str = "example.test";
 
-/// The client of lines that name none.
+/// The name of the client for lines without one.
 const CLIENT: &str = "client";
 
-/// Reads one step.
+/// Parses one step.
 pub(super) fn parse(line: &str) -> Result<Action, Wrong> {
     let (word, rest) = first(line);
     match word {
@@ -89,7 +89,7 @@ fn message(text_left: &str) -> Result<Message, Wrong> {
     Ok(Message::Http { method, target, fields, body: body.map(content).transpose()? })
 }
 
-/// A method: one of the lower-case verbs, or upper-case letters as they are.
+/// Parses a method: one of the known lower-case names, or any upper-case letters.
 fn method(word: &str) -> Option<String> {
     const VERBS: [&str; 9] =
         ["get", "head", "post", "put", "delete", "patch", "options", "purge", "trace"];
@@ -97,7 +97,7 @@ fn method(word: &str) -> Option<String> {
     (upper || VERBS.contains(&word)).then(|| word.to_ascii_uppercase())
 }
 
-/// What stands after `await`.
+/// Parses the text after `await`.
 fn waited(rest: &str) -> Result<Action, Wrong> {
     let (word, after) = first(rest);
     match word {
@@ -116,7 +116,7 @@ fn waited(rest: &str) -> Result<Action, Wrong> {
     }
 }
 
-/// What stands after `origin` (or after `await origin`).
+/// Parses the text after `origin` or `await origin`.
 fn origin(rest: &str, wait: bool) -> Result<Action, Wrong> {
     let (word, after) = first(rest);
     match word {
@@ -162,7 +162,7 @@ fn stat(text: &str, wait: bool) -> Result<Action, Wrong> {
     Err(("NAME=N, NAME>=N or NAME<=N", text.to_owned()))
 }
 
-/// `tag NAME…`, `url PATH…` or `all`, and the number that must be dropped.
+/// `tag NAME…`, `url PATH…` or `all`, and the expected number of removed pages.
 fn invalidate(rest: &str) -> Result<Action, Wrong> {
     let (left, right) = split_at(rest, "=>")?;
     let (kind, names) = first(left);
@@ -178,7 +178,7 @@ fn invalidate(rest: &str) -> Result<Action, Wrong> {
     Ok(Action::Invalidate { what, count: right.map(number).transpose()? })
 }
 
-/// A request to the control interface: for `localhost`, and JSON, unless it says otherwise.
+/// Parses a request to the control API. The default host is `localhost`, the default content type is JSON.
 fn admin(rest: &str) -> Result<Action, Wrong> {
     let (mut message, expect) = match client(rest)? {
         Action::Ask { client, message, expect } if client == CLIENT => (message, expect),

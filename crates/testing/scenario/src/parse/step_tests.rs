@@ -1,4 +1,4 @@
-//! Each form of a step is read as the manual says, and what is none is refused.
+//! Every form of a step is parsed as in the manual, and other lines are rejected.
 
 use super::*;
 use crate::story::{StatusTest, Which};

@@ -1,14 +1,13 @@
-//! Taking a line apart: words, separators that stand alone between spaces, fields two spaces apart,
-//! quoted text.
+//! Splits a line: words, separators between spaces, fields separated by two spaces, quoted text.
 //!
-//! Double quotes protect everything between them; nothing else does. A quote that is not closed is
-//! an error, so that a separator cannot vanish in it.
+//! Double quotes protect everything between them; there is no other protection. An unclosed quote is an error,
+//! because a separator could otherwise be missed inside it.
 
 use super::Wrong;
 use crate::blanks;
 use crate::story::Text;
 
-/// The first word of `text`, and the rest without the space between.
+/// The first word of `text`, and the rest without the space between them.
 pub(super) fn first(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     match text.split_once(char::is_whitespace) {
@@ -17,8 +16,7 @@ pub(super) fn first(text: &str) -> (&str, &str) {
     }
 }
 
-/// For each byte, whether it stands outside double quotes. A backslash protects the next byte
-/// within them.
+/// For each byte, whether it is outside double quotes. Inside them, a backslash protects the next byte.
 fn outside_quotes(text: &str) -> Result<Vec<bool>, Wrong> {
     let (mut quoted, mut protected) = (false, false);
     let mut outside = Vec::with_capacity(text.len());
@@ -37,8 +35,8 @@ fn outside_quotes(text: &str) -> Result<Vec<bool>, Wrong> {
     }
 }
 
-/// Splits at the first `separator` that stands alone (spaces, or the line's end, on both sides)
-/// outside quotes. Both halves are trimmed.
+/// Splits at the first `separator` outside quotes that has spaces, or the line's end, on both sides. Both
+/// halves are trimmed.
 pub(super) fn split_at<'t>(
     text: &'t str,
     separator: &str,
@@ -56,7 +54,7 @@ pub(super) fn split_at<'t>(
     Ok((text.trim(), None))
 }
 
-/// Splits where two or more spaces stand outside quotes.
+/// Splits at two or more spaces outside quotes.
 pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, Wrong> {
     let outside = outside_quotes(text)?;
     let (mut pieces, mut from) = (Vec::new(), 0);
@@ -71,8 +69,8 @@ pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, Wrong> {
     Ok(pieces)
 }
 
-/// `name: value`, with the name in lower case. A value in which another field seems to begin is
-/// refused: two spaces are missing.
+/// Parses `name: value`; the name is converted to lower case. A value that seems to contain another field is
+/// rejected, because a space is missing.
 pub(super) fn field(piece: &str) -> Result<(String, Text), Wrong> {
     let expected = "name: value";
     let (name, value) = piece.split_once(':').ok_or((expected, piece.to_owned()))?;
@@ -97,8 +95,8 @@ pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(tchar)
 }
 
-/// Content: quoted text with escapes when it is one quoted text from end to end, else as it stands,
-/// so that a piece of JSON is just that.
+/// Parses content. If it is one quoted text, its escapes are decoded; otherwise it is literal, so that JSON
+/// needs no escapes.
 pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
     let outside = outside_quotes(piece)?;
     let inner = outside.get(1..).unwrap_or_default();
@@ -108,7 +106,7 @@ pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
     }
 }
 
-/// Quoted text: `\r \n \t \\ \" \xNN`.
+/// Parses quoted text: `\r \n \t \\ \" \xNN`.
 pub(super) fn quoted(piece: &str) -> Result<Text, Wrong> {
     let expected = "text in double quotes, with \\r \\n \\t \\\\ \\\" \\xNN";
     let wrong = || (expected, piece.to_owned());
@@ -140,13 +138,13 @@ pub(super) fn quoted(piece: &str) -> Result<Text, Wrong> {
     text(&bytes)
 }
 
-/// Text with its blanks checked.
+/// Text whose placeholders have been checked.
 pub(super) fn text(bytes: &[u8]) -> Result<Text, Wrong> {
     blanks::check(bytes).map_err(|why| ("text with blanks", why))?;
     Ok(Text(bytes.to_vec()))
 }
 
-/// A whole number.
+/// Parses an integer.
 pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, Wrong> {
     word.parse().map_err(|_| ("a number", word.to_owned()))
 }
