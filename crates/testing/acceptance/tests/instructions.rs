@@ -1,15 +1,16 @@
-//! How many instructions a hit may take. Counted by callgrind, so the machine may be as busy as it
-//! likes; the bounds are in `instructions.toml` beside this file, which says how to change them.
+//! Limits for the number of instructions per cache hit. callgrind counts them, so the load of the machine does
+//! not matter. The limits are in `instructions.toml` beside this file, which explains how to change them.
 //!
-//! The binary is the one that all these tests are run with, optimised a little: a step too much on the
-//! way of a hit shows in it as in the one that is shipped, and nothing is built for this alone
-//! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for that one.
+//! The binary is the one of all acceptance tests, with light optimisation: additional work per hit shows in it
+//! as in the release build, and nothing is built for this test alone
+//! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for the release
+//! build.
 
 use harness::instructions::{Bounds, Counted, Protocol};
 
 const BOUNDS: &str = include_str!("instructions.toml");
-/// So many that start and end, whose instructions differ by some 200,000 from run to run, weigh no
-/// more than one in a hundred.
+/// So many hits that the start and the end, which vary by some 200,000 instructions, cause an error of at most
+/// 1 %.
 const HITS: u64 = 2_000;
 
 #[test]

@@ -1,8 +1,8 @@
-//! The example site `examples/news` on a private MariaDB, behind the real binary: which write drops
-//! which pages, and which stay; what is never kept; what happens while the database is away.
+//! The example site `examples/news` on a private MariaDB, behind the real binary: which pages each write purges
+//! and which stay cached; which pages are never cached; the behaviour while the database is down.
 //!
-//! "Dropped" and "stays" are seen as a visitor sees them, by whether the next answer comes from
-//! memory. A write is acknowledged once it has taken effect: no test waits after one.
+//! "Purged" and "cached" are observed from outside, by whether the next response is a hit. A write is
+//! acknowledged once it has taken effect, so no test waits after one.
 
 use acceptance::{BOUND, cache_status, client, counter, is_hit};
 use harness::{Client, NewsSite, Pagewell, PrivateDir, Request, Response};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 const ARTICLES: u32 = 60;
 
-/// Pages that are kept, each with what it is made from.
+/// Pages that are cached. They depend on different data.
 const KEPT: [&str; 8] = [
     "/",
     "/page/2/",
@@ -56,7 +56,7 @@ impl Paper {
         self.client().get(path).expect("an answer")
     }
 
-    /// Asks for every page that is kept, so that each is in memory.
+    /// Requests every cacheable page, so that each is cached.
     fn fill(&self) {
         for path in KEPT {
             let page = self.get(path);
@@ -65,13 +65,13 @@ impl Paper {
         }
     }
 
-    /// Asks for every page that is kept; which of them came from memory?
+    /// Requests every cacheable page, and returns those that were hits.
     fn hits(&self) -> Vec<&'static str> {
         KEPT.into_iter().filter(|path| is_hit(&self.get(path))).collect()
     }
 }
 
-/// An editor who has signed in.
+/// An editor who is logged in.
 struct Editor<'a> {
     paper: &'a Paper,
     cookie: String,
@@ -130,7 +130,7 @@ fn a_page_is_rendered_once_and_then_answered_from_memory() {
     assert!(is_hit(&second), "{}", cache_status(&second));
     assert_eq!(second.content, first.content);
     assert_eq!(counter(&paper.pagewell, "renders"), 1);
-    // Browsers ask again, and are told that nothing has changed.
+    // Browsers revalidate, and get a 304.
     let etag = second.header("etag").expect("a validator");
     let again = Request::get("/news/1/").header("If-None-Match", etag);
     assert_eq!(paper.client().send(&again).expect("an answer").status, 304);
@@ -147,7 +147,7 @@ fn a_comment_drops_the_pages_that_show_it_and_no_others() {
         let fields = format!("author=Ada+L.&body={words}");
         let response = paper.client().post("/news/4/", &fields).expect("an answer");
         assert_eq!(response.status, 303, "{}", response.text());
-        // Acknowledged: whoever asks now sees it.
+        // The write is acknowledged, so every client now sees it.
         let page = paper.get("/news/4/");
         assert!(page.text().contains(&format!("Well put {number}")));
         assert!(!is_hit(&page), "{}", cache_status(&page));
@@ -158,7 +158,7 @@ fn a_comment_drops_the_pages_that_show_it_and_no_others() {
         assert_eq!(others, stay, "all but /letters/");
         assert!(paper.get("/letters/").text().contains(&format!("Well put {number}")));
     }
-    // One that is refused changes nothing.
+    // A refused comment changes nothing.
     let refused = paper.client().post("/news/4/", "author=&body=x").expect("an answer");
     assert_eq!(refused.status, 422);
     assert!(!is_hit(&refused));

@@ -1,9 +1,8 @@
-//! The access log of the real binary: which answers have a line and what it says, where it goes, that a
-//! file is opened again when it was moved, that nobody can forge a line, and that what does not fit is
-//! counted.
+//! The access log of the real binary: the line of each response and its content, the destination, reopening of
+//! a rotated file. Clients cannot forge a line, and lines that do not fit are counted.
 //!
-//! A line is written a moment after its answer: tests wait for so many lines, and stopping writes the
-//! last of them.
+//! A line is written a moment after its response. Tests wait for a number of lines; stopping writes the last of
+//! them.
 
 use acceptance::{BOUND, Raw, Site, asked, before_origin, binary, client, counter, until};
 use harness::{Pagewell, Signal};
@@ -25,7 +24,7 @@ fn lines(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// Waits for so many lines.
+/// Waits for this number of lines.
 fn wait_for(path: &Path, count: usize) -> Vec<String> {
     until(&format!("{count} lines in {}", path.display()), || lines(path).len() >= count);
     let all = lines(path);
@@ -37,7 +36,7 @@ fn json(path: &Path, count: usize) -> Vec<Value> {
     wait_for(path, count).iter().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// A site before which the log is in JSON.
+/// A site whose access log is in JSON.
 fn logged(files: &[(&str, &str)], more: &str) -> (Site, Pagewell, std::path::PathBuf) {
     let site = Site::new(files);
     let log = site.at("access.log");
@@ -46,7 +45,7 @@ fn logged(files: &[(&str, &str)], more: &str) -> (Site, Pagewell, std::path::Pat
     (site, pagewell, log)
 }
 
-/// Eight requests, each of which has an outcome of its own.
+/// Eight requests, each with another outcome.
 fn ask_for_all(pagewell: &Pagewell) {
     let mut raw = Raw::connect(pagewell);
     for (method, target, more) in [
@@ -103,7 +102,7 @@ fn each_answer_has_a_line_that_says_what_the_cache_did() {
             format!("{what} {} {} {}", number("bytes"), word("cache"), word("detail"))
         })
         .collect();
-    // Those of several threads may be in another order.
+    // Lines of several threads may be in another order.
     said.sort();
     let [refused, rest @ ..] = &said[..] else { panic!("lines") };
     assert!(refused.starts_with("GET /..%2f..%2f 400 "), "{refused}");
@@ -150,7 +149,7 @@ fn who_leaves_is_told_apart() {
     let log_dir = Site::new(&[]);
     let log = log_dir.at("access.log");
     let (pagewell, origin, _site) = before_origin(&table(log.display(), "format = \"json\""));
-    // Before there is an answer.
+    // Before there is a response.
     let left = Raw::with(&pagewell, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     let (held, _) = asked(&origin);
     left.stream().shutdown(Shutdown::Both).expect("can be closed");
@@ -180,7 +179,7 @@ fn a_visitor_who_does_not_take_a_page_to_its_end_is_told_apart() {
     let whole = client(&pagewell).get("/large.php").expect("an answer");
     assert_eq!(whole.content.len(), 6 << 20);
     let host = pagewell.address();
-    // A plain hit, and one that the HTTP library answers.
+    // A plain hit, and a hit that the HTTP library answers.
     for (count, more) in ["", "Range: bytes=0-\r\n"].into_iter().enumerate() {
         let head = format!("GET /large.php HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
         let mut half = Raw::with(&pagewell, head);
@@ -248,7 +247,7 @@ fn a_trusted_proxy_says_whose_request_it_was_and_networks_can_stand_for_addresse
         }
     }
     let rest = "/page.php?q= http://b/?c=";
-    // A line is written when its answer has gone out: the next answer's may be quicker.
+    // A line is written when its response has been sent: the next response may be faster.
     let mut lines = wait_for(&log, 4);
     lines.sort();
     assert_eq!(
@@ -275,7 +274,7 @@ fn a_file_that_was_moved_is_opened_again() {
         until("a new file", || log.exists());
         client.get("/page.php?new").expect("an answer");
         wait_for(&log, 1);
-        // What was logged before is in the old one.
+        // Earlier lines are in the old file.
         assert!(lines(&old)[0].contains(&format!("?{count}")), "{:?}", lines(&old));
         fs::remove_file(&log).expect("it is there");
         pagewell.signal(signal);
@@ -337,7 +336,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
     let fifo = site.at("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there");
     assert!(made.success());
-    // Somebody has it open, and reads nothing: the pipe fills up, and the writer waits for ever.
+    // A process has opened it but reads nothing: the pipe fills up, and the writer blocks.
     let reader = fs::OpenOptions::new().read(true).write(true).open(&fifo).expect("a pipe");
     let config = table(fifo.display(), "buffer = \"384K\"\nformat = \"combined\"");
     let pagewell = site.serve(&config);

@@ -1,5 +1,5 @@
-//! Content codings of files and pages as a real client sees them: curl asks, undoes the coding, and has
-//! to have what lies on the disk or what PHP said.
+//! Compression of files and pages as a real client sees it: curl requests and decodes it, and the result must
+//! equal the file on disk or PHP's output.
 
 use acceptance::{Site, counter, until};
 use harness::Pagewell;
@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// What curl makes of a URL: header section in lower case, content decoded.
+/// A response as curl reports it: header section in lower case, content decoded.
 struct Got {
     head: String,
     content: Vec<u8>,
@@ -60,7 +60,7 @@ fn small_and_large_files_are_kept_in_codings() {
     site.file("small.css", &small);
     site.file("large.js", &large);
     let pagewell = serve_files(&site, "");
-    // The first time they are compressed on the way, where they are asked for so.
+    // The first time they are compressed while being sent, if the client accepts it.
     for (path, content) in [("/small.css", &small), ("/large.js", &large)] {
         let plain = curl(&site, &pagewell, path, &[]);
         assert!(plain.content == *content && plain.field("content-encoding").is_none(), "{path}");

@@ -1,8 +1,8 @@
-//! A site on a real php-fpm, on the way out: what becomes of what a script answers, that a page
-//! which broke off is never kept, and which connections to php-fpm are used for it.
+//! Responses of a site on a real php-fpm: how Pagewell handles a script's response, that a truncated page is
+//! never stored, and which connections to php-fpm are reused.
 //!
-//! php-fpm is Pagewell's own, except where a test brings one along. What a script sees of a request
-//! is in `php.rs`.
+//! Pagewell starts and stops the php-fpm, unless a test uses its own. How a script sees a request is in
+//! `php.rs`.
 
 use acceptance::{Raw, Site, cache_status, client, counter, get_meanwhile, is_hit, until};
 use harness::{PhpFpm, PoolOptions, PrivateDir, Request};
@@ -14,7 +14,7 @@ fn status_and_location_mean_what_cgi_says() {
         ("gone.php", "<?php header('Status: 410 Gone'); echo 'gone';"),
         ("away.php", "<?php header('Location: https://other.test/x?y');"),
         ("moved.php", "<?php header('Location: /target.php', true, 301);"),
-        // PHP sends no Status with 200: to CGI a redirect within the site (RFC 3875, 6.2.2).
+        // PHP sends no Status with 200; CGI then treats it as a local redirect (RFC 3875, 6.2.2).
         ("inside.php", "<?php header('Location: /target.php/p?q=1', true, 200);"),
         ("circle.php", "<?php header('Location: /circle.php', true, 200);"),
         (
@@ -123,7 +123,7 @@ fn a_connection_to_php_is_used_again() {
         let pid = client.get(&format!("/pid.php?{number}")).expect("an answer").text();
         assert_eq!(pid, first, "request {number}");
     }
-    // Content goes over new connections, which the same workers take.
+    // Requests with content use new connections, which the same workers accept.
     for number in 0..20 {
         let pid = client.post("/pid.php", "a=b").expect("an answer").text();
         assert!(pid.parse::<u32>().is_ok(), "post {number}: {pid}");
@@ -135,7 +135,7 @@ fn as_many_scripts_run_at_once_as_there_are_children() {
     let script = "<?php note('started' . $_GET['n']); wait_for('go'); echo 'whole';";
     let site = Site::new(&[("waits.php", script), ("quick.php", "<?php usleep(1000);")]);
     let pagewell = site.serve("[php]\nchildren = 6\n");
-    // Some connections are kept from before, others have to be made.
+    // Some connections are open from before, others must be opened.
     for kept in [0, 1, 4] {
         site.clear_notes();
         let quick = |n| get_meanwhile(&pagewell, &format!("/quick.php?{n}"));
@@ -275,13 +275,13 @@ fn a_page_whose_script_dies_is_not_kept() {
         let bad = client.get("/header.php").expect("an answer");
         assert_eq!(bad.status, 502);
     }
-    // One that has begun to go out when the script dies.
+    // A page whose first part has been sent when the script dies.
     let mut raw = Raw::with(&pagewell, "GET /slow.php HTTP/1.1\r\nHost: a\r\n\r\n");
     raw.until("half ");
     site.note("go");
     raw.until("0\r\n\r\n");
     assert_eq!(counter(&pagewell, "pages"), 0);
-    // An exit status is the script's own affair: the page is whole.
+    // The exit status belongs to the script: the page is complete.
     for hit in [false, true] {
         let whole = client.get("/exits.php").expect("an answer");
         assert_eq!((whole.text().as_str(), is_hit(&whole)), ("whole", hit));
@@ -295,7 +295,7 @@ fn a_php_fpm_that_somebody_else_runs_is_left_its_workers() {
     let pool = PoolOptions { children: 1, ..PoolOptions::default() };
     let php = PhpFpm::start(dir, &pool).expect("php-fpm starts");
     let at = format!("unix:{}", php.socket().display());
-    // Its one worker would be taken for good by a connection that one of the two kept.
+    // A connection kept open by one of the two would block its only worker permanently.
     let (one, other) =
         (site.serve_with_args(&["--php", &at]), site.serve_with_args(&["--php", &at]));
     for _ in 0..3 {

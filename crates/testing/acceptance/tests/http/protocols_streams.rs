@@ -1,5 +1,5 @@
-//! What goes through Pagewell without being held: WebSocket and other protocols, and streams of
-//! events. The origins are raw sockets of the test, so that each step is seen where it happens.
+//! Data that Pagewell forwards without buffering: WebSocket and other protocols, and event streams. The test
+//! plays the origins with raw sockets, so that each step can be observed.
 
 use acceptance::{Raw, Site, asked, asked_again, before_origin, counter, until};
 use harness::Pagewell;
@@ -89,10 +89,10 @@ fn an_origin_may_answer_instead_and_the_connection_goes_on() {
     assert_eq!(counter(&pagewell, "upgrades"), 0);
 }
 
-/// More than the sockets between the two ends hold.
+/// More bytes than the sockets between the two ends hold.
 const LONG: usize = 24 << 20;
 
-/// Answers with a long content; returns when all of it has been taken.
+/// Sends a response with long content, and returns when all of it has been accepted.
 fn answer_long(mut at_origin: TcpStream) -> TcpStream {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n");
     at_origin.write_all(head.as_bytes()).expect("written");
@@ -100,7 +100,7 @@ fn answer_long(mut at_origin: TcpStream) -> TcpStream {
     at_origin
 }
 
-/// Takes it in small pieces, slower than it is written, so that the sockets are full to the end.
+/// Reads it in small pieces, slower than it is written, so that the sockets are full until the end.
 fn take_long(client: &mut Raw) {
     let mut left = LONG - client.kept(LONG).len();
     let mut piece = vec![0; 16_000];
@@ -116,7 +116,7 @@ fn take_long(client: &mut Raw) {
 #[test]
 fn of_a_long_answer_in_place_of_an_upgrade_nothing_is_cut() {
     let (pagewell, origin, _site) = before_origin("");
-    // What follows is a request, for the protocol has not changed.
+    // The following bytes are a request, because the protocol has not changed.
     let mut client = Raw::with(&pagewell, format!("{ASK}GET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
     let (at_origin, _) = asked(&origin);
     let answering = std::thread::spawn(move || answer_long(at_origin));
@@ -173,18 +173,18 @@ fn events_are_passed_on_one_by_one_and_never_kept() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
         Cache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
     at_origin.write_all(head.as_bytes()).expect("written");
-    // The head is there before the first event is.
+    // The head arrives before the first event.
     let head = client.until("\r\n\r\n");
     assert!(head.contains("detail=streamed"), "{head}");
     for event in ["data: 1\n\n", "data: 2\n\n"] {
         at_origin.write_all(format!("9\r\n{event}\r\n").as_bytes()).expect("written");
         client.until(event);
     }
-    // Another visitor has a stream of his own.
+    // Another client has its own stream.
     let other = Raw::with(&pagewell, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     let (second, _) = asked(&origin);
     drop((other, second));
-    // When the client goes, so does the request.
+    // When the client disconnects, the origin request ends too.
     drop(client);
     assert_eq!(at_origin.read(&mut [0]).unwrap_or(0), 0);
     until("nothing is left", || counter(&pagewell, "origin_places_taken") == 0);
@@ -207,8 +207,8 @@ fn what_php_asks_not_to_be_buffered_is_passed_on_at_once() {
     assert_eq!(counter(&pagewell, "stored"), 0);
 }
 
-/// An origin that does not read a request's content may take it for a request later. Its answer to that is
-/// nobody's.
+/// An origin that does not read a request's content may later parse it as a request. Its response to that
+/// belongs to no client.
 #[test]
 fn a_connection_that_has_carried_content_is_not_used_for_another_request() {
     let (pagewell, origin, _site) = before_origin("");
@@ -223,14 +223,14 @@ fn a_connection_that_has_carried_content_is_not_used_for_another_request() {
         assert!(head.contains("connection: close\r\n"), "{head}");
         at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("written");
         assert_eq!(first.answer().content, "ok");
-        // The next client's request comes on another connection, whatever is written to this one.
+        // The next client's request uses another connection, whatever the origin writes to this one.
         let _ = at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
         let mut next = Raw::with(&pagewell, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
         let (mut other, head) = asked(&origin);
         assert!(head.starts_with("get /next "), "{head}");
         other.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
         assert_eq!(next.answer().content, "next");
-        // Those without content are used again.
+        // Connections that have carried no content are reused.
         let mut last = Raw::with(&pagewell, "GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(asked_again(&mut other).starts_with("get /last "));
         let close = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlast";

@@ -1,5 +1,5 @@
-//! Who may purge, where it takes more than a story: a token in a file, and Unix sockets, which have
-//! no address.
+//! Permission to purge, for cases that scenarios cannot test: a token in a file, and Unix sockets, which have
+//! no client address.
 
 use acceptance::{Site, client, is_hit};
 use harness::{Address, Client, Pagewell, Request, Response};

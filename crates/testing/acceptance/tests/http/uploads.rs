@@ -1,6 +1,6 @@
-//! Content of requests, against the real binary: all of it is there before a place at the origin is taken, in
-//! memory or on the disk, so that slow uploads take no PHP and none that breaks off is run; and what becomes
-//! of it where there is no room.
+//! Request content in the real binary. All of it is buffered in memory or on disk before an origin request
+//! starts, so that slow uploads occupy no PHP process and aborted ones are never run. Also: the behaviour when
+//! there is no space.
 
 use acceptance::http2::flag::END_HEADERS;
 use acceptance::http2::kind::{DATA, HEADERS};
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = "<?php keep(); echo 'whole';";
-/// Says how much came, and what of it.
+/// Reports the length and the hash of the content.
 const FORM: &str = "<?php note('ran'); $all = file_get_contents('php://input');
     echo $_SERVER['CONTENT_LENGTH'] ?? 'none', ' ', strlen($all), ' ', md5($all);";
-/// More than is kept in memory, and than any buffer on the way takes.
+/// More than the memory limit per request, and more than any buffer on the way.
 const LONG: usize = 300_000;
 
 fn site() -> Site {
@@ -34,7 +34,7 @@ fn letters(count: usize) -> Vec<u8> {
     (0..count).map(|at| b'a' + (at % 23) as u8).collect()
 }
 
-/// What the script says of content, the sum made by another program.
+/// The script's report on content, with the hash computed by another program.
 fn said_of(site: &Site, content: &[u8]) -> String {
     let file = site.at("content");
     std::fs::write(&file, content).expect("it is written");
@@ -43,7 +43,7 @@ fn said_of(site: &Site, content: &[u8]) -> String {
     format!("{} {} {sum}", content.len(), content.len())
 }
 
-/// All that has come of content that is longer than memory keeps is on the disk by now.
+/// Waits until the content beyond the memory limit is on disk.
 fn on_the_disk(pagewell: &Pagewell, at_least: usize) {
     until("it is on the disk", || counter(pagewell, "uploads_bytes") >= at_least as u64);
 }
@@ -77,7 +77,7 @@ fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
             raw
         })
         .collect();
-    // But for what may still be in memory.
+    // Except for the part that may still be in memory.
     on_the_disk(&pagewell, 6 * (begin.len() - (64 << 10)));
     assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
     for n in 0..4 {
@@ -117,7 +117,7 @@ fn content_that_breaks_off_never_reaches_a_script() {
             nothing_is_left(&pagewell);
         }
     }
-    // It is run as soon as the last byte has come, and was not before.
+    // The script runs as soon as the last byte has arrived, and not before.
     assert!(!site.has_note("ran"));
     let mut raw = Raw::with(&pagewell, post(LONG));
     raw.send(&content);
@@ -141,7 +141,7 @@ fn an_http_origin_never_hears_of_content_that_breaks_off() {
     assert!(origin.accept().is_err(), "nothing was sent to it");
 }
 
-/// A request of HTTP/2 whose content never comes to its end: with and without its length.
+/// An HTTP/2 request whose content never ends, with and without a length.
 fn stalled(frames: &mut Frames, stream: u32) {
     const POST: u8 = 0x83;
     const LENGTH: &[u8] = b"\x00\x0econtent-length\x06100000";
@@ -192,7 +192,7 @@ fn all_uploads_together_have_so_much_of_the_disk() {
     assert!(answer.header("retry-after").is_some());
     assert_eq!(limit(&pagewell, "body_disk"), 1);
     assert!(!site.has_note("ran"), "nothing of it was run");
-    // What fits into memory is served.
+    // Content that fits into memory is served.
     let short = letters(1_000);
     let form = client(&pagewell).post("/form.php", std::str::from_utf8(&short).expect("letters"));
     assert_eq!(form.expect("an answer").text(), said_of(&site, &short));
@@ -207,7 +207,7 @@ fn all_uploads_together_have_so_much_of_the_disk() {
 #[test]
 fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
     let site = site();
-    // A sixteenth of it is room for one slow form, and files have none.
+    // A sixteenth of it is enough for one slow form, and there is no disk space.
     let file = site.config("memory = \"1M\"\n[limits]\nbody_disk = \"0\"\n", "");
     let args = [&site.root().display().to_string(), "--config", &file.display().to_string()];
     let pagewell = Pagewell::start(binary(), &args).expect("it starts");
@@ -221,7 +221,7 @@ fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
     until("it has the room", || {
         slow = Raw::with(&pagewell, post(64 << 10));
         slow.send(letters((64 << 10) - 1));
-        // Who asks may have been in its way.
+        // The probing client itself may have used the space.
         (0..100).any(|_| is_refused())
     });
     let form = client(&pagewell).post("/form.php", "x=1").expect("an answer");
@@ -230,7 +230,7 @@ fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
     assert_eq!(slow.answer().status, 200);
 }
 
-/// A long upload, and what is said to it.
+/// A long upload, and the response to it.
 fn upload(pagewell: &Pagewell, length: usize) -> acceptance::Answer {
     let mut raw = Raw::with(pagewell, post(length));
     raw.send(letters(length));
@@ -274,12 +274,12 @@ fn a_full_disk_is_said_at_once() {
     let log = pagewell.log();
     assert!(log.contains("content-not-kept") && log.contains("os error 28"), "{log}");
     assert!(!site.has_note("ran"));
-    // And what it had is there for others.
+    // Its space is available again.
     nothing_is_left(&pagewell);
     assert_eq!(upload(&pagewell, 900_000).status, 200);
 }
 
-/// A file system in memory, taken away with its owner.
+/// A file system in memory, which is unmounted on drop.
 struct Mounted<'p>(&'p Path);
 
 impl Mounted<'_> {

@@ -1,5 +1,5 @@
-//! `pagewell doctor` on the machine that the tests run on, with a site that is ill in known ways: what
-//! it says of the machine is its own affair, what it says of the site is known.
+//! `pagewell doctor` on the machine that runs the tests, with a site that has known faults. Findings about the
+//! machine are not checked; findings about the site are.
 
 use acceptance::Site;
 use harness::{Address, Pagewell, free_port};
@@ -18,7 +18,7 @@ fn served(script: &str) -> (Site, Pagewell, String) {
     (site, pagewell, format!("http://{address}/"))
 }
 
-/// What it finds under this name: a field of it.
+/// A field of the finding with this name.
 fn of(output: &Output, name: &str, field: &str) -> Option<String> {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = found["findings"].as_array().expect("a list");
@@ -26,7 +26,7 @@ fn of(output: &Output, name: &str, field: &str) -> Option<String> {
     one[field].as_str().map(str::to_owned)
 }
 
-/// A configuration like that of a Pagewell that runs, with where it really listens.
+/// A configuration like that of a running Pagewell, with its real addresses.
 fn configuration(site: &Site, pagewell: &Pagewell, more: &str) -> String {
     let file = site.at("doctor.toml");
     let Address::Tcp(at) = pagewell.address() else { panic!("TCP") };
@@ -35,7 +35,7 @@ fn configuration(site: &Site, pagewell: &Pagewell, more: &str) -> String {
     file.display().to_string()
 }
 
-/// The names of what it finds, which it has to give as JSON.
+/// The names of the findings, which the command must print as JSON.
 fn names(output: &Output) -> Vec<String> {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = found["findings"].as_array().expect("a list").clone();
@@ -81,7 +81,7 @@ fn what_is_advised_against_a_cookie_is_a_rule_that_check_takes() {
 fn the_site_is_asked_for_by_its_host_and_the_running_one_is_that_of_the_configuration() {
     let site = Site::new(&[("index.php", "<?php setcookie('a', '1'); echo 'x';")]);
     let hosts = "[site]\nhost = \"www.example.test\"\nother_hosts = \"refuse\"\n";
-    // Another one that runs is not it.
+    // Another running Pagewell is ignored.
     let (_other_site, _other, _) = served("<?php echo 'x';");
     let pagewell = site.serve(hosts);
     let Address::Tcp(at) = pagewell.address().clone() else { panic!("TCP") };

@@ -1,6 +1,6 @@
 //! `pagewell explain` and `pagewell offenders` as an operator uses them, on the real binary with a real
-//! php-fpm: why a page never hits, what dropped it, which pages a tag is in; over a Unix socket and with a
-//! token, too. What they say in each case is in the stories (`tests/scenarios/explain`).
+//! php-fpm: why a page is never a hit, which change purged it, which pages have a tag; also over a Unix socket
+//! and with a token. The content of each explanation is tested in the scenarios (`tests/scenarios/explain`).
 
 use acceptance::{Site, binary, client, is_hit};
 use harness::{Address, Pagewell, Request};

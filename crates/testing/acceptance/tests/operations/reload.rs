@@ -1,5 +1,5 @@
-//! The configuration read again by the real binary: what changes counts at once and for connections that
-//! are open, what means something else is dropped, what needs a restart or is wrong changes nothing.
+//! Reload of the configuration by the real binary. New values apply at once, also on open connections. Pages
+//! whose meaning has changed are purged. A setting that needs a restart, or an invalid file, changes nothing.
 
 use acceptance::{
     BOUND, Raw, Site, asked, binary, cache_status, client, counter, get_meanwhile, is_hit, until,
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const PAGE: &str = "<?php keep(); echo 'the page';";
 
-/// Pagewell before an origin that the test plays, with a file that can be written anew.
+/// Pagewell in front of an origin that the test plays, with a configuration file that can be rewritten.
 struct Played {
     pagewell: Pagewell,
     origin: TcpListener,
@@ -88,7 +88,7 @@ fn refused(pagewell: &Pagewell) -> String {
 fn a_rule_counts_at_once_for_open_connections_and_pages_of_before_are_gone() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
-    // A connection whose requests the front answers, and one that has been the HTTP library's.
+    // A connection whose requests the front answers, and one that the HTTP library has used.
     let (mut plain, mut other) = (Raw::connect(&pagewell), Raw::connect(&pagewell));
     let ask = "GET /page.php HTTP/1.1\r\nHost: a\r\n\r\n";
     let status = |raw: &mut Raw| {
@@ -126,7 +126,7 @@ fn pages_stay_where_they_mean_what_they_did() {
         (&0.into(), &"limits.uri_bytes".into())
     );
     assert!(is_hit(&client.get("/page.php").expect("an answer")));
-    // Connections that come from now on are bound by it.
+    // It applies to new connections.
     let long = format!("/page.php?{}", "x".repeat(100));
     let refused = acceptance::client(&pagewell).get(&long).expect("an answer");
     assert_eq!(refused.status, 414);
@@ -221,7 +221,7 @@ fn a_render_by_the_rules_of_before_is_neither_kept_nor_shared() {
     let (mut held, _) = asked(&played.origin);
     played.rewrite("[cookies]\nignore = [\"other\"]");
     assert_eq!(reloaded(&played.pagewell)["dropped"], 0);
-    // Who asks now waits for it, but does not share it.
+    // A new request waits for it, but does not share it.
     let second = get_meanwhile(&played.pagewell, "/a");
     until("he waits", || counter(&played.pagewell, "followers") == 1);
     held.write_all(response("of before").as_bytes()).expect("sent");
@@ -299,7 +299,8 @@ fn a_snapshot_of_before_is_not_found_by_the_next_process() {
     until("a snapshot", || counter(&played.pagewell, "snapshots_written") > 0);
     played.rewrite(&snapshot(&played.site, "[cookies]\nignore = [\"x\"]"));
     assert_eq!(reloaded(&played.pagewell)["dropped"], 1);
-    // Back in the file, and killed: what was written by either configuration may not be there.
+    // The old configuration is back in the file, and the process is killed: no snapshot of either configuration
+    // may be there.
     let kept = |played: &Played| {
         let all = fs::read_dir(played.site.at("kept")).expect("it is there").flatten();
         all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()

@@ -1,5 +1,5 @@
-//! Pagewell under a service manager of systemd's kind, which the test plays: what it is told, and the
-//! sockets that it hands over. And the units of `contrib/systemd`, as systemd reads them.
+//! Pagewell under a service manager like systemd, which the test plays: the messages to the manager, and the
+//! sockets that it passes. Also the units of `contrib/systemd`, as systemd parses them.
 
 use acceptance::{BOUND, Site, binary};
 use harness::{Client, Pagewell, PrivateDir, Signal, Wait};
@@ -38,7 +38,7 @@ fn the_manager_is_told_when_visitors_are_served_that_it_is_well_and_when_it_stop
     assert_eq!(told(&manager), "READY=1\nSTATUS=Serving");
     assert_eq!(acceptance::client(&pagewell).get("/file.txt").expect("an answer").text(), "a file");
     for _ in 0..5 {
-        // Nothing of php-fpm's, which speaks so as well.
+        // php-fpm, which can send such messages too, sends none.
         assert_eq!(told(&manager), "WATCHDOG=1");
     }
     pagewell.signal(Signal::TERM);
@@ -60,7 +60,7 @@ fn a_manager_with_a_name_that_is_no_files() {
     let more = [("WATCHDOG_USEC", "30000"), ("WATCHDOG_PID", "1")];
     let mut pagewell = managed(&site, &format!("@{name}"), &more);
     assert_eq!(told(&manager), "READY=1\nSTATUS=Serving");
-    // It is somebody else who is to be watched.
+    // The watchdog is meant for another process.
     pagewell.stop();
     assert_eq!(told(&manager), "STOPPING=1\nSTATUS=Stopping");
 }
@@ -89,7 +89,7 @@ fn end(mut child: Child) {
     assert!(child.wait().expect("it ends").success());
 }
 
-/// Waits until it says that it serves.
+/// Waits until the process reports that it serves.
 fn serves(child: &mut Child) -> String {
     let out = child.stdout.take().expect("piped");
     let mut line = String::new();
@@ -113,7 +113,7 @@ fn a_port_that_was_handed_over_outlives_the_process() {
             "a file"
         );
         end(child);
-        // The next one is let in by the next process.
+        // The next process accepts the next connection.
         std::net::TcpStream::connect(at).expect("connections wait");
     }
 }

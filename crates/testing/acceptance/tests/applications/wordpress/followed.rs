@@ -1,6 +1,6 @@
-//! The same blog with its database followed by the rules that `pagewell changes suggest --for wordpress`
-//! prints: SQL at the prompt makes the pages new that show what it changes, and no others where nothing that
-//! visitors see has changed.
+//! The same blog with database-driven invalidation, using the rules that `pagewell changes suggest --for
+//! wordpress` prints. SQL at the prompt refreshes the pages that show the changed data. Changes that no page
+//! shows purge nothing.
 
 use super::{Blog, KEPT};
 use harness::{PrivateDir, Response};

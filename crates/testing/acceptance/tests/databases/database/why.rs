@@ -1,4 +1,4 @@
-//! A page that a row has dropped is explained by the row's table, and by the rules that could drop it.
+//! If a row has purged a page, the explanation names the row's table and the rules that may have matched.
 
 use super::*;
 
