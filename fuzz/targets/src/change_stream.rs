@@ -2,7 +2,7 @@
 //!
 //! The data is a recorded stream: packets preceded by their lengths (two bytes), without checksums, so that
 //! damage reaches the decoders behind them; each event's length is corrected for the same reason. For any
-//! input, nothing panics, memory stays within the limits, every row and value can be read, and positions
+//! input, nothing panics, memory stays within the limits, and every row and value can be read. Positions
 //! survive a conversion to text and back. The same bytes are also decoded as the packets of a connection (the
 //! split makes no difference), a login, a result, a statement and a document.
 

@@ -1,5 +1,5 @@
-//! LiteSpeed's fields and tag fields with arbitrary bytes: the length of a parsed list is bounded, a purge is
-//! parsed completely or not at all, and a page never gets a wider scope than declared.
+//! LiteSpeed's fields and tag fields with arbitrary bytes: the length of a parsed list is bounded, and a purge
+//! is parsed completely or not at all. A page never gets a wider scope than declared.
 //!
 //! The data are the lines of a response's header section; a line without a colon is a purge.
 

@@ -1,5 +1,5 @@
-//! memcached's protocols: nothing panics, the requests are the same however the bytes are split, no more than a
-//! line or a value is buffered, and invalid requests are answered with a known line.
+//! memcached's protocols: nothing panics, and the requests are the same however the bytes are split. No more
+//! than a line or a value is buffered. Invalid requests are answered with a known line.
 //!
 //! The data is the bytes of a client; the first byte defines the split.
 

@@ -1,5 +1,5 @@
-//! Purge requests and their meaning: nothing panics, a valid request selects something and is bounded, a lookup
-//! that replaces an expression selects at least the same pages, and parsing twice gives the same result.
+//! Purge requests and their meaning: nothing panics, and a valid request selects something and is bounded. A
+//! lookup that replaces an expression selects at least the same pages. Parsing twice gives the same result.
 //!
 //! The data is a request line and header lines, as in `PURGE /a HTTP/1.1`, CR LF, `xkey: a b`.
 

@@ -1,5 +1,5 @@
-//! Replies of Valkey or Redis: nothing panics, the replies are the same however the bytes are split, none
-//! exceeds the limits of length or depth, and the change in an entry can be applied.
+//! Replies of Valkey or Redis: nothing panics, and the replies are the same however the bytes are split. None
+//! exceeds the limits of length or depth. The change in an entry can be applied.
 //!
 //! The data is the bytes of a server; the first byte defines the split.
 

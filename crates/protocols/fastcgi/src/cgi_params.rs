@@ -37,8 +37,8 @@ pub struct Script<'a> {
 /// The address and name of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerPlace<'a> {
-    /// `SERVER_NAME`: the name of the site, without a port. Applications may build links from it, so it must be
-    /// a configured name, or the request's host if that is known to belong to the site.
+    /// `SERVER_NAME`: the name of the site, without a port. Applications may build links from it. It must
+    /// therefore be a configured name, or a request's host that is known to belong to the site.
     pub name: &'a [u8],
     /// `SERVER_ADDR`: the address that the client connected to; `None` for a Unix socket.
     pub addr: Option<IpAddr>,

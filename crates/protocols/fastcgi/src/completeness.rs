@@ -159,8 +159,8 @@ impl CloseReason {
 }
 
 impl Reuse {
-    /// Judges a connection by the flag in BEGIN_REQUEST, the part of STDIN that was sent, the reader of the
-    /// response, and the number of bytes left in the read buffer.
+    /// Judges a connection by the flag in BEGIN_REQUEST and the part of STDIN that was sent. Further inputs are
+    /// the reader of the response, and the number of bytes left in the read buffer.
     pub fn of(
         after: AfterRequest,
         stdin: StdinSent,

@@ -1,7 +1,7 @@
 //! Values of every type that occurs in keys: the stream writes them as `SELECT` shows them.
 //!
-//! The server is the reference: each value in the stream is compared with the text that a statement returns in
-//! a session with the same settings, whatever the settings of the database. The recordings for the fuzzer are
+//! The server is the reference: each value in the stream is compared with the text that a statement returns.
+//! The session has the same settings, whatever the settings of the database. The recordings for the fuzzer are
 //! also made here.
 
 mod common;

@@ -2,8 +2,8 @@
 //! (requests composed of unusual parts, then damaged, several per connection, split at any point), on which
 //! both must agree:
 //!
-//! - with and without plain hits answered by the front, the same requests get the same responses, the origin
-//!   receives the same requests, and the connection ends at the same point;
+//! - whether or not the front answers plain hits, the same requests get the same responses, the origin receives
+//!   the same requests, and the connection ends at the same point;
 //! - hyper parses a request that the front forwards as exactly one request with content of the same length.
 //!
 //! The cases are generated from a fixed seed, which a failure reports; `DIFFERENTIAL_SEED` and

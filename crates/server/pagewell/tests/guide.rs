@@ -1,5 +1,5 @@
-//! Checks the guides to rules, proxies and WordPress against the code: every example in them is a valid
-//! configuration, every key of a rule and every option for keys and cookies occurs in one, and the cookies and
+//! Checks the guides to rules, proxies and WordPress against the code. Every example in them is a valid
+//! configuration. Every key of a rule and every option for keys and cookies occurs in one. Cookies and
 //! parameters named as examples are on the built-in lists.
 
 use pagewell::config::raw::File;

@@ -1,7 +1,7 @@
 //! The same for HTTP/2: valid frames with header blocks in every encoding (indexed, with and without indexing,
 //! split into CONTINUATION frames, padded, with priorities), with unusual or wrong fields, and occasionally a
-//! damaged byte. With and without plain hits answered by the front, each stream must end in the same way with
-//! the same response, and the origin must receive the same requests.
+//! damaged byte. Plain hits are answered by the front, or not: each stream must end in the same way with the
+//! same response. The origin must receive the same requests.
 
 use super::{BOUND, LINES, Side, TARGETS, number};
 use harness::Random;

@@ -1,5 +1,5 @@
-//! No page made for one client reaches another. Clients with sessions, with passwords, with their own fields,
-//! or anonymous, request the same few pages concurrently from the real binary, with ranges, conditions and
+//! No page made for one client reaches another. Clients with sessions or passwords, with their own fields, and
+//! anonymous ones request the same few pages concurrently. Their requests include ranges, conditions and
 //! writes. The content of an origin's response names its owner, with random caching fields: public pages,
 //! private ones, `Set-Cookie`, `Vary`, stale responses, errors, truncated responses. The test needs no model of
 //! a cache:

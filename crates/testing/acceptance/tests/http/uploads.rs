@@ -1,6 +1,6 @@
 //! Request content in the real binary. All of it is buffered in memory or on disk before an origin request
-//! starts, so that slow uploads occupy no PHP process and aborted ones are never run. Also: the behaviour when
-//! there is no space.
+//! starts. Slow uploads therefore occupy no PHP process, and aborted ones are never run. Also: the behaviour
+//! when there is no space.
 
 use acceptance::http2::flag::END_HEADERS;
 use acceptance::http2::kind::{DATA, HEADERS};

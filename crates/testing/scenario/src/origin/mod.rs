@@ -3,8 +3,8 @@
 //!
 //! One thread accepts, and one thread serves each connection. They share [`script::Script`], protected by one
 //! mutex with one condition variable. No thread holds the mutex while it reads or writes a socket. While the
-//! origin is down, a socket that is bound but does not listen reserves the port, so that connections are
-//! refused and no other process gets it.
+//! origin is down, a socket that is bound but does not listen reserves the port. Connections are then refused,
+//! and no other process gets the port.
 
 mod answer;
 mod script;

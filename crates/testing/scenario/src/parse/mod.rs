@@ -1,8 +1,8 @@
 //! Parses a file into a [`Story`]: head lines, `origin` blocks, steps; and checks the scenario as a whole
 //! (every released hold exists, every answer is collected).
 //!
-//! The parser is strict: an unknown line is an error with its number and never skipped, because a scenario that
-//! checks less than it seems to is worse than none. The grammar is in `README.md`.
+//! The parser is strict: an unknown line is an error and never skipped. A scenario that checks less than it
+//! seems to is worse than none. The grammar is in `README.md`.
 
 mod expect;
 mod rule;

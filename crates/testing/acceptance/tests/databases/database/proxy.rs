@@ -1,5 +1,5 @@
-//! A TCP proxy between Pagewell and the database that can hold or cut the stream, or hold the answers to the
-//! query for the visible transactions.
+//! A TCP proxy between Pagewell and the database that can hold or cut the stream. It can also hold the answers
+//! to the query for the visible transactions.
 //!
 //! A connection counts as a stream once its client has sent the dump command, and as a snapshot connection once
 //! it has queried a snapshot. Other connections are forwarded unchanged. Threads end with their connections.
