@@ -128,7 +128,7 @@ fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
     served();
     // The unprivileged process also replaces itself, on a signal.
     next.signal(Signal::USR2);
-    // Waiting for a process also ends the rest of its process group, so this comes first.
+    // `wait` would also end the rest of its process group, so the end is observed without it.
     until("it has ended", || !cpu::is_running(next.pid()));
     served();
     let log = next.log();
