@@ -23,7 +23,7 @@ impl Default for Decoder {
 
 /// Whether a literal field is added to the dynamic table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Indexing {
     /// The field is added to the table.
     Indexed,
     /// The field is not added to the table.
@@ -50,7 +50,7 @@ impl Decoder {
                     let (name, value) = self.table.get(rest.integer(7)?)?;
                     visit(name, value);
                 }
-                0x40.. => self.literal(&mut rest, 6, Kept::Indexed, &mut visit)?,
+                0x40.. => self.literal(&mut rest, 6, Indexing::Indexed, &mut visit)?,
                 0x20.. => {
                     let bytes = rest.integer(5)?;
                     if begun || bytes > TABLE_BYTES {
@@ -60,7 +60,7 @@ impl Decoder {
                     continue;
                 }
                 // "Never indexed" (section 6.2.3) concerns only intermediaries that encode the field again.
-                _ => self.literal(&mut rest, 4, Kept::Apart, &mut visit)?,
+                _ => self.literal(&mut rest, 4, Indexing::Apart, &mut visit)?,
             }
             begun = true;
         }
@@ -72,7 +72,7 @@ impl Decoder {
         &mut self,
         rest: &mut Rest<'_>,
         prefix: u32,
-        kept: Kept,
+        kept: Indexing,
         visit: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Error> {
         let Decoder { table, name, value } = self;
@@ -83,7 +83,7 @@ impl Decoder {
         };
         let value = rest.string(value)?;
         visit(known, value);
-        if kept == Kept::Indexed {
+        if kept == Indexing::Indexed {
             // Built before the table is changed: the name may belong to a field that is evicted by this one
             // (section 4.4).
             let (bytes, name) = ([known, value].concat(), known.len());
