@@ -62,7 +62,7 @@ impl std::error::Error for Unreadable {}
 
 /// A list whose elements have not all arrived.
 #[derive(Debug)]
-struct Open {
+struct OpenList {
     so_far: Vec<Reply>,
     missing: usize,
 }
@@ -73,7 +73,7 @@ pub struct Replies {
     buffer: Vec<u8>,
     /// The number of bytes of `buffer` that have been read.
     at: usize,
-    open: Vec<Open>,
+    open: Vec<OpenList>,
     /// The number of bytes still to skip of a string that is too long.
     left_out: Option<usize>,
     /// The number of bytes of the current reply.
@@ -121,7 +121,7 @@ impl Replies {
                     if self.open.len() == DEPTH_MAX {
                         return Err(Unreadable::TooDeep);
                     }
-                    self.open.push(Open { so_far: Vec::new(), missing });
+                    self.open.push(OpenList { so_far: Vec::new(), missing });
                     continue;
                 }
             };
