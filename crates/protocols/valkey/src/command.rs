@@ -114,12 +114,12 @@ pub fn remove_field_if(hash: &str, field: &str, value: &str) -> Vec<u8> {
 
 /// An entry to add: a list of fields. A field name may occur more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Added {
+pub struct NewEntry {
     words: Vec<u8>,
     fields: usize,
 }
 
-impl Added {
+impl NewEntry {
     /// Appends a field.
     pub fn field(&mut self, name: &str, value: &[u8]) {
         word(&mut self.words, name.as_bytes());
@@ -136,7 +136,7 @@ impl Added {
 
 /// `XADD` with an id assigned by the server. The stream is trimmed to about `keep` entries.
 #[must_use]
-pub fn add(stream: &str, keep: u64, added: &Added) -> Vec<u8> {
+pub fn add(stream: &str, keep: u64, added: &NewEntry) -> Vec<u8> {
     let keep = keep.to_string();
     let first: [&[u8]; 6] = [b"XADD", stream.as_bytes(), b"MAXLEN", b"~", keep.as_bytes(), b"*"];
     let mut out = Vec::with_capacity(added.words.len() + 100);
@@ -160,7 +160,7 @@ mod tests {
             waits.starts_with("*8\r\n")
                 && waits.ends_with("$7\r\nSTREAMS\r\n$1\r\ns\r\n$3\r\n7-1\r\n")
         );
-        let mut added = Added::default();
+        let mut added = NewEntry::default();
         added.field("tag", b"a\r\n");
         added.field("tag", b"");
         let added = text(add("s", 10, &added));

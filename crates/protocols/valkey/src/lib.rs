@@ -22,8 +22,8 @@ mod place;
 mod reply;
 
 pub use command::{
-    Added, add, add_nothing, all_fields, ask_extent, authenticate, command, read_after, read_whole,
-    remove_field_if, select, set_field,
+    NewEntry, add, add_nothing, all_fields, ask_extent, authenticate, command, read_after,
+    read_whole, remove_field_if, select, set_field,
 };
 pub use entry::{Entry, entries, fields, whole};
 pub use extent::{Server, extent};

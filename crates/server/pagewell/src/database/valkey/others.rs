@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use valkey::{Added, Id, Reply, add, all_fields, ask_extent};
+use valkey::{Id, NewEntry, Reply, add, all_fields, ask_extent};
 
 /// How much may wait to be told.
 const WAITING_BYTES: usize = 16 << 20;
@@ -74,7 +74,7 @@ struct Queue {
 
 struct Waiting {
     number: u64,
-    added: Added,
+    added: NewEntry,
     since: Instant,
 }
 

@@ -18,7 +18,7 @@ use page_store::{Strength, Target};
 use site_rules::KeyForm;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
-use valkey::{Added, Entry};
+use valkey::{Entry, NewEntry};
 
 /// Names that take more than that to hold are every page: as many entries as are read at once have room in a
 /// reply. Some 6,000 names.
@@ -53,8 +53,8 @@ pub fn own() -> &'static str {
 }
 
 /// A change as an entry.
-pub fn entry(targets: &[Target<'_>], strength: Strength) -> Added {
-    let mut added = Added::default();
+pub fn entry(targets: &[Target<'_>], strength: Strength) -> NewEntry {
+    let mut added = NewEntry::default();
     added.field("from", own().as_bytes());
     if strength == Strength::Mark {
         added.field("soft", b"1");
