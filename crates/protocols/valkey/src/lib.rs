@@ -28,4 +28,4 @@ pub use command::{
 pub use entry::{Entry, entries, fields, whole};
 pub use extent::{Server, extent};
 pub use place::{Id, NoPlace, Place};
-pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable, VALUE_BYTES};
+pub use reply::{DEPTH_MAX, Replies, Reply, ReplyError, VALUE_BYTES};

@@ -34,7 +34,7 @@ pub enum Reply {
 
 /// The reason why bytes are not a valid reply. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum ReplyError {
     /// The type byte is unknown.
     Kind(u8),
     /// A number is invalid, or a line or a string does not end where it must.
@@ -45,20 +45,20 @@ pub enum Unreadable {
     TooDeep,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for ReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::Kind(byte) => {
+            ReplyError::Kind(byte) => {
                 write!(f, "no reply begins with the byte {byte:#04x}: is this Valkey or Redis?")
             }
-            Unreadable::Malformed => f.write_str("the reply is malformed"),
-            Unreadable::TooLong => f.write_str("the reply is longer than is read"),
-            Unreadable::TooDeep => f.write_str("the reply has too many lists in one another"),
+            ReplyError::Malformed => f.write_str("the reply is malformed"),
+            ReplyError::TooLong => f.write_str("the reply is longer than is read"),
+            ReplyError::TooDeep => f.write_str("the reply has too many lists in one another"),
         }
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for ReplyError {}
 
 /// A list whose elements have not all arrived.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Replies {
     ///
     /// # Errors
     /// The bytes are not a valid reply. Nothing more can be read from this connection.
-    pub fn read(&mut self) -> Result<Option<Reply>, Unreadable> {
+    pub fn read(&mut self) -> Result<Option<Reply>, ReplyError> {
         while let Some((piece, length)) = self.piece()? {
             self.at += length;
             self.bytes += length + VALUE_BYTES;
@@ -119,7 +119,7 @@ impl Replies {
                 }
                 Piece::List(missing) => {
                     if self.open.len() == DEPTH_MAX {
-                        return Err(Unreadable::TooDeep);
+                        return Err(ReplyError::TooDeep);
                     }
                     self.open.push(OpenList { so_far: Vec::new(), missing });
                     continue;
@@ -144,7 +144,7 @@ impl Replies {
 
     /// The next value that is not a list, or the beginning of a list, and its length in bytes. `None` if it is
     /// incomplete.
-    fn piece(&mut self) -> Result<Option<(Piece, usize)>, Unreadable> {
+    fn piece(&mut self) -> Result<Option<(Piece, usize)>, ReplyError> {
         if let Some(left) = &mut self.left_out {
             let some = self.buffer.len() - self.at;
             if *left > some {
@@ -157,7 +157,7 @@ impl Replies {
         let rest = &self.buffer[self.at..];
         let Some(kind) = rest.first() else { return Ok(None) };
         if !b"+-:$*".contains(kind) {
-            return Err(Unreadable::Kind(*kind));
+            return Err(ReplyError::Kind(*kind));
         }
         let room = self.bytes_max.saturating_sub(self.bytes);
         let Some(line) = line(&rest[1..], room.min(LINE_BYTES_MAX))? else { return Ok(None) };
@@ -170,12 +170,12 @@ impl Replies {
             _ if line == b"-1" => Piece::Value(Reply::Null),
             b'*' if line == b"0" => Piece::Value(Reply::List(Vec::new())),
             kind => {
-                let count = usize::try_from(number(line)?).map_err(|_| Unreadable::Malformed)?;
+                let count = usize::try_from(number(line)?).map_err(|_| ReplyError::Malformed)?;
                 match kind {
-                    b'*' if count > room => return Err(Unreadable::TooLong),
+                    b'*' if count > room => return Err(ReplyError::TooLong),
                     b'*' => return Ok(Some((Piece::List(count), head))),
                     _ if count > room => {
-                        let all = count.checked_add(2).ok_or(Unreadable::Malformed)?;
+                        let all = count.checked_add(2).ok_or(ReplyError::Malformed)?;
                         return Ok(Some((Piece::LeftOut(all), head)));
                     }
                     _ => {}
@@ -183,7 +183,7 @@ impl Replies {
                 let Some(bytes) = rest[head..].get(..count + 2) else { return Ok(None) };
                 let (bytes, end) = bytes.split_at(count);
                 if end != b"\r\n" {
-                    return Err(Unreadable::Malformed);
+                    return Err(ReplyError::Malformed);
                 }
                 return Ok(Some((Piece::Value(Reply::Bytes(bytes.to_vec())), head + count + 2)));
             }
@@ -203,24 +203,24 @@ enum Piece {
 }
 
 /// The first line, without its line end. `None` if the line is incomplete.
-fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, Unreadable> {
+fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, ReplyError> {
     match bytes.iter().take(max.saturating_add(1)).position(|byte| *byte == b'\r') {
         Some(end) => match bytes.get(end + 1) {
             Some(b'\n') => Ok(Some(&bytes[..end])),
-            Some(_) => Err(Unreadable::Malformed),
+            Some(_) => Err(ReplyError::Malformed),
             None => Ok(None),
         },
-        None if bytes.len() > max => Err(Unreadable::TooLong),
+        None if bytes.len() > max => Err(ReplyError::TooLong),
         None => Ok(None),
     }
 }
 
-fn number(line: &[u8]) -> Result<i64, Unreadable> {
-    let text = str::from_utf8(line).map_err(|_| Unreadable::Malformed)?;
+fn number(line: &[u8]) -> Result<i64, ReplyError> {
+    let text = str::from_utf8(line).map_err(|_| ReplyError::Malformed)?;
     let digits = text.strip_prefix('-').unwrap_or(text);
     match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().map_err(|_| Unreadable::Malformed),
-        false => Err(Unreadable::Malformed),
+        true => text.parse().map_err(|_| ReplyError::Malformed),
+        false => Err(ReplyError::Malformed),
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(bytes: &[u8], step: usize) -> Result<Vec<Reply>, Unreadable> {
+    fn all(bytes: &[u8], step: usize) -> Result<Vec<Reply>, ReplyError> {
         let (mut replies, mut found) = (Replies::new(1_000), Vec::new());
         for some in bytes.chunks(step.max(1)) {
             replies.push(some);
@@ -274,19 +274,19 @@ mod tests {
     #[test]
     fn what_is_none_is_refused() {
         for (bytes, why) in [
-            (&b"HTTP/1.1 400 Bad Request\r\n"[..], Unreadable::Kind(b'H')),
-            (b"$3\r\nabcd\r\n", Unreadable::Malformed),
-            (b":+1\r\n", Unreadable::Malformed),
-            (b"$-2\r\n", Unreadable::Malformed),
-            (b"+a\rb", Unreadable::Malformed),
-            (b"*1001\r\n", Unreadable::TooLong),
-            (b"*99999999999999999999\r\n", Unreadable::Malformed),
-            (&b"*1\r\n".repeat(DEPTH_MAX + 1)[..], Unreadable::TooDeep),
+            (&b"HTTP/1.1 400 Bad Request\r\n"[..], ReplyError::Kind(b'H')),
+            (b"$3\r\nabcd\r\n", ReplyError::Malformed),
+            (b":+1\r\n", ReplyError::Malformed),
+            (b"$-2\r\n", ReplyError::Malformed),
+            (b"+a\rb", ReplyError::Malformed),
+            (b"*1001\r\n", ReplyError::TooLong),
+            (b"*99999999999999999999\r\n", ReplyError::Malformed),
+            (&b"*1\r\n".repeat(DEPTH_MAX + 1)[..], ReplyError::TooDeep),
             (
                 &b"*999\r\n".iter().chain(&b":1\r\n".repeat(400)).copied().collect::<Vec<_>>()[..],
-                Unreadable::TooLong,
+                ReplyError::TooLong,
             ),
-            (&[b'+'; 1_003][..], Unreadable::TooLong),
+            (&[b'+'; 1_003][..], ReplyError::TooLong),
         ] {
             assert_eq!(all(bytes, 7), Err(why), "{}", String::from_utf8_lossy(bytes));
         }
