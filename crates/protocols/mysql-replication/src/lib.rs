@@ -4,7 +4,7 @@
 //! The README shows how to use it.
 //!
 //! Invariants: no input causes a panic. Every length is bounded. Data that cannot be decoded never counts as
-//! "nothing changed" ([`Why`]). Not here: sockets, TLS, time, tags, the tables that a foreign key's cascade
+//! "nothing changed" ([`FallbackReason`]). Not here: sockets, TLS, time, tags, the tables that a foreign key's cascade
 //! reaches (no server logs those rows), and the time when a change becomes visible (servers send it before).
 #![doc = include_str!("../README.md")]
 
@@ -25,7 +25,7 @@ pub use landmark::{Landmark, Proof, Proving};
 pub use refusal::Refusal;
 pub use table::{Column, ColumnKind, Table};
 pub use transactions::{
-    Change, Effect, Ending, Interest, Limits, Step, StreamRefused, TableRows, Transaction,
-    Transactions, Watch, What, Why,
+    Change, Effect, Ending, FallbackReason, Interest, Limits, Step, StreamRefused, TableRows,
+    Transaction, Transactions, Watch, What,
 };
 pub use value::{NoText, Value};

@@ -12,14 +12,16 @@
 //!
 //! Invariants: the position includes a transaction only when it has been returned. Memory stays within
 //! [`Limits`], whatever the size of a transaction. No change is lost: data that cannot be decoded, held or
-//! classified becomes a change of the whole table, or of everything, with a reason ([`Why`]). Not here: the
+//! classified becomes a change of the whole table, or of everything, with a reason ([`FallbackReason`]). Not here: the
 //! effect of a change on pages.
 
 mod group;
 mod outcome;
 mod prepared;
 
-pub use outcome::{Change, Effect, Ending, Step, StreamRefused, TableRows, Transaction, What, Why};
+pub use outcome::{
+    Change, Effect, Ending, FallbackReason, Step, StreamRefused, TableRows, Transaction, What,
+};
 
 use crate::Refusal;
 use crate::event::{
@@ -239,10 +241,10 @@ impl<W: Watch> Transactions<W> {
             }
             EventBody::Payload(payload) => return self.payload(header, &payload),
             EventBody::Incident => {
-                self.add(What::Everything(Why::Incident));
+                self.add(What::Everything(FallbackReason::Incident));
                 self.finish(header, Ending::Committed)
             }
-            EventBody::Unknown => self.everything(header, Why::UnknownEvent),
+            EventBody::Unknown => self.everything(header, FallbackReason::UnknownEvent),
             EventBody::GtidList(_)
             | EventBody::PreviousGtids(_)
             | EventBody::StartEncryption
@@ -272,10 +274,10 @@ impl<W: Watch> Transactions<W> {
             35 | 163 => Ok(Step::Nothing),
             // The commit ends the transaction even if its body is invalid.
             16 => {
-                self.add(What::Everything(Why::Unreadable(refusal)));
+                self.add(What::Everything(FallbackReason::Unreadable(refusal)));
                 Ok(self.finish(header, Ending::Committed))
             }
-            _ => Ok(self.everything(header, Why::Unreadable(refusal))),
+            _ => Ok(self.everything(header, FallbackReason::Unreadable(refusal))),
         }
     }
 
@@ -328,7 +330,7 @@ impl<W: Watch> Transactions<W> {
         const NO_TABLE: u64 = 0xff_ffff;
         let Some(known) = self.known.get(&rows.table_id) else {
             if rows.table_id != NO_TABLE || !rows.is_empty() {
-                self.add(What::Everything(Why::Unreadable(Refusal::UnknownTable)));
+                self.add(What::Everything(FallbackReason::Unreadable(Refusal::UnknownTable)));
             }
             return;
         };
@@ -338,12 +340,12 @@ impl<W: Watch> Transactions<W> {
                 self.open.get_or_insert_with(Group::begun);
                 return;
             }
-            (Interest::Table, _) => whole(&table, Why::Asked),
-            (Interest::Rows, Err(refusal)) => whole(&table, Why::Unreadable(*refusal)),
+            (Interest::Table, _) => whole(&table, FallbackReason::Asked),
+            (Interest::Rows, Err(refusal)) => whole(&table, FallbackReason::Unreadable(*refusal)),
             (Interest::Rows, Ok(_)) => match rows.unpacked(self.limits.event_bytes) {
-                Ok(rows) if rows.is_empty() => whole(&table, Why::NoImage),
+                Ok(rows) if rows.is_empty() => whole(&table, FallbackReason::NoImage),
                 Ok(rows) => What::Rows(TableRows { table, rows: rows.detached() }),
-                Err(refusal) => whole(&table, Why::Unreadable(refusal)),
+                Err(refusal) => whole(&table, FallbackReason::Unreadable(refusal)),
             },
         };
         self.add(what);
@@ -353,8 +355,8 @@ impl<W: Watch> Transactions<W> {
         let known = table_id.and_then(|id| self.known.get(&id));
         let what = match known {
             Some(known) if known.interest == Interest::None => return,
-            Some(known) => whole(&known.table, Why::TooLarge),
-            None => What::Everything(Why::TooLarge),
+            Some(known) => whole(&known.table, FallbackReason::TooLarge),
+            None => What::Everything(FallbackReason::TooLarge),
         };
         self.add(what);
     }
@@ -366,7 +368,7 @@ impl<W: Watch> Transactions<W> {
         group.add(what, &self.limits);
     }
 
-    fn everything(&mut self, header: Header, why: Why) -> Step {
+    fn everything(&mut self, header: Header, why: FallbackReason) -> Step {
         let is_open = self.open.as_ref().is_some_and(Group::goes_on);
         self.add(What::Everything(why));
         if is_open { Step::Nothing } else { self.finish(header, Ending::Committed) }
@@ -397,7 +399,7 @@ impl<W: Watch> Transactions<W> {
                     Some(changes) => {
                         self.open.get_or_insert_with(Group::unnamed).put_changes(changes);
                     }
-                    None => self.add(What::Everything(Why::UnknownXa)),
+                    None => self.add(What::Everything(FallbackReason::UnknownXa)),
                 }
                 return self.finish(header, Ending::Committed);
             }
@@ -408,14 +410,14 @@ impl<W: Watch> Transactions<W> {
                 return self.finish(header, Ending::RolledBack);
             }
             Verb::Nothing => {}
-            Verb::Define(named) => self.named(named, Why::Defined),
-            Verb::Write(named) => self.named(named, Why::Statement),
-            Verb::Unknown => self.add_alone(What::Everything(Why::UnknownStatement)),
+            Verb::Define(named) => self.named(named, FallbackReason::Defined),
+            Verb::Write(named) => self.named(named, FallbackReason::Statement),
+            Verb::Unknown => self.add_alone(What::Everything(FallbackReason::UnknownStatement)),
         }
         if goes_on { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
 
-    fn named(&mut self, named: Named, why: Why) {
+    fn named(&mut self, named: Named, why: FallbackReason) {
         // Known table ids and shapes are no longer valid.
         self.known.clear();
         match named {
@@ -444,7 +446,7 @@ impl<W: Watch> Transactions<W> {
         match self.unpack(outer, payload) {
             // All transactions in a payload event are committed.
             Err(StreamRefused::Event(refusal)) => {
-                self.add(What::Everything(Why::Unreadable(refusal)));
+                self.add(What::Everything(FallbackReason::Unreadable(refusal)));
                 Ok(self.finish(outer, Ending::Committed))
             }
             step => step,
@@ -487,7 +489,7 @@ impl<W: Watch> Transactions<W> {
     }
 }
 
-fn whole(table: &Table, why: Why) -> What {
+fn whole(table: &Table, why: FallbackReason) -> What {
     What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
 }
 

@@ -11,7 +11,9 @@ use mysql_replication::event::Changed;
 use mysql_replication::position::{FilePosition, Start};
 use mysql_replication::wire::login::{Account, LoginRefused};
 use mysql_replication::wire::response::ServerErrorKind;
-use mysql_replication::{Change, Interest, Limits, Refusal, StreamRefused, Transaction, What, Why};
+use mysql_replication::{
+    Change, FallbackReason, Interest, Limits, Refusal, StreamRefused, Transaction, What,
+};
 
 #[test]
 fn images_of_rows() {
@@ -405,5 +407,5 @@ fn a_damaged_event_ends_the_stream() {
         packet.payload = bytes.into();
         assert_eq!(again.read(&packet), Err(StreamRefused::Event(Refusal::BadChecksum)));
     }
-    assert_eq!(Why::TooLarge.as_str(), "too-large");
+    assert_eq!(FallbackReason::TooLarge.as_str(), "too-large");
 }

@@ -4,7 +4,7 @@
 //! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
 //! recorded. No change is lost or marked as undone by these steps.
 
-use super::{Change, Effect, Gtid, Limits, What, Why, whole};
+use super::{Change, Effect, FallbackReason, Gtid, Limits, What, whole};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) struct Group {
     changes: Vec<Change>,
     bytes: usize,
     /// Changes of whole tables that were recorded already and are not undone.
-    tables: HashSet<(Arc<str>, Arc<str>, Why)>,
+    tables: HashSet<(Arc<str>, Arc<str>, FallbackReason)>,
     savepoints: Vec<(String, usize)>,
 }
 
@@ -51,7 +51,7 @@ impl Changes {
         let mut told = HashSet::new();
         self.changes.retain_mut(|change| {
             if let What::Rows(rows) = &change.what {
-                change.what = whole(&rows.table, Why::TooLarge);
+                change.what = whole(&rows.table, FallbackReason::TooLarge);
             }
             match &change.what {
                 What::Table { schema, name, why } => {
@@ -106,7 +106,7 @@ impl Group {
                 }
                 match self.detail {
                     Detail::Rows => What::Rows(rows),
-                    Detail::Tables => whole(&rows.table, Why::TooLarge),
+                    Detail::Tables => whole(&rows.table, FallbackReason::TooLarge),
                 }
             }
             what => what,
@@ -145,7 +145,7 @@ impl Group {
         self.tables.clear();
         for mut change in std::mem::take(&mut self.changes) {
             if let What::Rows(rows) = &change.what {
-                change.what = whole(&rows.table, Why::TooLarge);
+                change.what = whole(&rows.table, FallbackReason::TooLarge);
             }
             match &change.what {
                 What::Table { schema, name, why } => {
@@ -167,7 +167,7 @@ impl Group {
         self.detail = Detail::Tables;
         self.savepoints.clear();
         self.tables.clear();
-        let what = What::Everything(Why::TooLarge);
+        let what = What::Everything(FallbackReason::TooLarge);
         self.changes = vec![Change { what, effect: Effect::Holds }];
     }
 
@@ -195,7 +195,7 @@ impl Group {
     fn undo(&mut self, from: usize) {
         for change in self.changes.get_mut(from..).unwrap_or_default() {
             // Definitions commit the open transaction, and are not rolled back.
-            if !matches!(change.what, What::Table { why: Why::Defined, .. }) {
+            if !matches!(change.what, What::Table { why: FallbackReason::Defined, .. }) {
                 change.effect = Effect::UndoneIfTransactional;
             }
             // Later changes of this table must be recorded again.

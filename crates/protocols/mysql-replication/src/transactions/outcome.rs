@@ -1,6 +1,6 @@
 //! The transactions of a stream, their changes, and the reasons for changes of whole tables.
 //!
-//! Only types. A change never reports less than what may have changed; [`Why`] is the reason if it reports
+//! Only types. A change never reports less than what may have changed; [`FallbackReason`] is the reason if it reports
 //! more. Not here: the assembly of transactions ([`super::Transactions`]).
 
 use crate::Refusal;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The reason why a change concerns a whole table, a database, or everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum FallbackReason {
     /// The reader requested only this ([`super::Interest::Table`]).
     Asked,
     /// The table was created, altered, truncated, renamed or dropped.
@@ -37,21 +37,21 @@ pub enum Why {
     UnknownXa,
 }
 
-impl Why {
+impl FallbackReason {
     /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Why::Asked => "asked",
-            Why::Defined => "defined",
-            Why::Statement => "statement",
-            Why::TooLarge => "too-large",
-            Why::Unreadable(_) => "unreadable",
-            Why::NoImage => "no-image",
-            Why::UnknownStatement => "unknown-statement",
-            Why::UnknownEvent => "unknown-event",
-            Why::Incident => "incident",
-            Why::UnknownXa => "unknown-xa",
+            FallbackReason::Asked => "asked",
+            FallbackReason::Defined => "defined",
+            FallbackReason::Statement => "statement",
+            FallbackReason::TooLarge => "too-large",
+            FallbackReason::Unreadable(_) => "unreadable",
+            FallbackReason::NoImage => "no-image",
+            FallbackReason::UnknownStatement => "unknown-statement",
+            FallbackReason::UnknownEvent => "unknown-event",
+            FallbackReason::Incident => "incident",
+            FallbackReason::UnknownXa => "unknown-xa",
         }
     }
 }
@@ -68,17 +68,17 @@ pub enum What {
         /// The name of the table.
         name: Arc<str>,
         /// The reason why rows are not reported.
-        why: Why,
+        why: FallbackReason,
     },
     /// A change of a database: any of its tables may have changed.
     Schema {
         /// The name of the database.
         schema: Arc<str>,
         /// The reason why tables are not reported.
-        why: Why,
+        why: FallbackReason,
     },
     /// Everything may have changed.
-    Everything(Why),
+    Everything(FallbackReason),
 }
 
 /// Changed rows of a table: [`TableRows::changes`].

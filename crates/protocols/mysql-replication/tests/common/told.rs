@@ -4,7 +4,7 @@
 //! has no text; `db.t: reason` for a whole table.
 
 use mysql_replication::event::{Row, RowChange};
-use mysql_replication::{Change, Effect, Ending, NoText, Transaction, Value, What, Why};
+use mysql_replication::{Change, Effect, Ending, FallbackReason, NoText, Transaction, Value, What};
 
 /// All changes as text: `+t(a,b)`, `-t(a,b)`, `t(a,b)->(a,c)`, with `_` for a column that the image lacks.
 pub fn told(transactions: &[Transaction]) -> Vec<String> {
@@ -46,7 +46,7 @@ fn tell(change: &Change, told: &mut Vec<String>) {
                 });
             }
         }
-        What::Table { schema, name, why: Why::Unreadable(refusal) } => {
+        What::Table { schema, name, why: FallbackReason::Unreadable(refusal) } => {
             told.push(format!("{schema}.{name}: {refusal}"));
         }
         What::Table { schema, name, why } => {

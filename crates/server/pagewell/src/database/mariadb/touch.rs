@@ -8,7 +8,7 @@ use super::schema::Shapes;
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
 use mysql_replication::event::{Changed, Row, RowChange};
 use mysql_replication::schema::TableShape;
-use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, What, Why};
+use mysql_replication::{Change, FallbackReason, Interest, NoText, Table, TableRows, Watch, What};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Tables {
     pub fn touch(&self, change: &Change, touched: &mut Touched) {
         match &change.what {
             What::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
-            What::Table { schema, why: Why::Statement, .. } if self.is_own(schema) => {
+            What::Table { schema, why: FallbackReason::Statement, .. } if self.is_own(schema) => {
                 touched.add_everything();
             }
             What::Table { schema, name, .. } if self.is_own(schema) => {
@@ -75,9 +75,9 @@ impl Tables {
 /// Whether a change concerns what tables there are, and how they look.
 pub fn definitions(change: &Change) -> Definitions {
     match &change.what {
-        What::Table { why: Why::Defined, .. } | What::Schema { .. } | What::Everything(_) => {
-            Definitions::Changed
-        }
+        What::Table { why: FallbackReason::Defined, .. }
+        | What::Schema { .. }
+        | What::Everything(_) => Definitions::Changed,
         What::Table { .. } | What::Rows(_) => Definitions::Same,
     }
 }
