@@ -14,7 +14,7 @@ use mysql_replication::wire::login::{Account, Channel, Login};
 use mysql_replication::wire::packet::{Packet, PacketReader};
 use mysql_replication::wire::query::{Query, QueryLimits};
 use mysql_replication::{
-    Interest, Limits, Step, Transaction, Transactions, Watch, What, statement,
+    ChangeScope, Interest, Limits, Step, Transaction, Transactions, Watch, statement,
 };
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn stream(data: &[u8], start: &Start) {
 fn look_at(transaction: &Transaction) {
     let mut bytes = 0;
     for change in &transaction.changes {
-        let What::Rows(rows) = &change.what else { continue };
+        let ChangeScope::Rows(rows) = &change.what else { continue };
         bytes += rows.rows.len_bytes();
         for change in rows.changes() {
             let Ok(change) = change else { break };

@@ -25,7 +25,7 @@ pub use landmark::{Landmark, Proof, Proving};
 pub use refusal::Refusal;
 pub use table::{Column, ColumnKind, Table};
 pub use transactions::{
-    Change, Effect, Ending, FallbackReason, Interest, Limits, Step, StreamRefused, TableRows,
-    Transaction, Transactions, Watch, What,
+    Change, ChangeScope, Effect, Ending, FallbackReason, Interest, Limits, Step, StreamRefused,
+    TableRows, Transaction, Transactions, Watch,
 };
 pub use value::{NoText, Value};

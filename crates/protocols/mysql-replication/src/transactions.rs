@@ -20,7 +20,8 @@ mod outcome;
 mod prepared;
 
 pub use outcome::{
-    Change, Effect, Ending, FallbackReason, Step, StreamRefused, TableRows, Transaction, What,
+    Change, ChangeScope, Effect, Ending, FallbackReason, Step, StreamRefused, TableRows,
+    Transaction,
 };
 
 use crate::Refusal;
@@ -241,7 +242,7 @@ impl<W: Watch> Transactions<W> {
             }
             EventBody::Payload(payload) => return self.payload(header, &payload),
             EventBody::Incident => {
-                self.add(What::Everything(FallbackReason::Incident));
+                self.add(ChangeScope::Everything(FallbackReason::Incident));
                 self.finish(header, Ending::Committed)
             }
             EventBody::Unknown => self.everything(header, FallbackReason::UnknownEvent),
@@ -274,7 +275,7 @@ impl<W: Watch> Transactions<W> {
             35 | 163 => Ok(Step::Nothing),
             // The commit ends the transaction even if its body is invalid.
             16 => {
-                self.add(What::Everything(FallbackReason::Unreadable(refusal)));
+                self.add(ChangeScope::Everything(FallbackReason::Unreadable(refusal)));
                 Ok(self.finish(header, Ending::Committed))
             }
             _ => Ok(self.everything(header, FallbackReason::Unreadable(refusal))),
@@ -330,7 +331,9 @@ impl<W: Watch> Transactions<W> {
         const NO_TABLE: u64 = 0xff_ffff;
         let Some(known) = self.known.get(&rows.table_id) else {
             if rows.table_id != NO_TABLE || !rows.is_empty() {
-                self.add(What::Everything(FallbackReason::Unreadable(Refusal::UnknownTable)));
+                self.add(ChangeScope::Everything(FallbackReason::Unreadable(
+                    Refusal::UnknownTable,
+                )));
             }
             return;
         };
@@ -344,7 +347,7 @@ impl<W: Watch> Transactions<W> {
             (Interest::Rows, Err(refusal)) => whole(&table, FallbackReason::Unreadable(*refusal)),
             (Interest::Rows, Ok(_)) => match rows.unpacked(self.limits.event_bytes) {
                 Ok(rows) if rows.is_empty() => whole(&table, FallbackReason::NoImage),
-                Ok(rows) => What::Rows(TableRows { table, rows: rows.detached() }),
+                Ok(rows) => ChangeScope::Rows(TableRows { table, rows: rows.detached() }),
                 Err(refusal) => whole(&table, FallbackReason::Unreadable(refusal)),
             },
         };
@@ -356,13 +359,13 @@ impl<W: Watch> Transactions<W> {
         let what = match known {
             Some(known) if known.interest == Interest::None => return,
             Some(known) => whole(&known.table, FallbackReason::TooLarge),
-            None => What::Everything(FallbackReason::TooLarge),
+            None => ChangeScope::Everything(FallbackReason::TooLarge),
         };
         self.add(what);
     }
 
     /// Adds a change to the open transaction. Rows without a transaction open one.
-    fn add(&mut self, what: What) {
+    fn add(&mut self, what: ChangeScope) {
         let group = self.open.get_or_insert_with(Group::begun);
         group.begin();
         group.add(what, &self.limits);
@@ -370,7 +373,7 @@ impl<W: Watch> Transactions<W> {
 
     fn everything(&mut self, header: Header, why: FallbackReason) -> Step {
         let is_open = self.open.as_ref().is_some_and(Group::goes_on);
-        self.add(What::Everything(why));
+        self.add(ChangeScope::Everything(why));
         if is_open { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
 
@@ -399,7 +402,7 @@ impl<W: Watch> Transactions<W> {
                     Some(changes) => {
                         self.open.get_or_insert_with(Group::unnamed).put_changes(changes);
                     }
-                    None => self.add(What::Everything(FallbackReason::UnknownXa)),
+                    None => self.add(ChangeScope::Everything(FallbackReason::UnknownXa)),
                 }
                 return self.finish(header, Ending::Committed);
             }
@@ -412,7 +415,9 @@ impl<W: Watch> Transactions<W> {
             Verb::Nothing => {}
             Verb::Define(named) => self.named(named, FallbackReason::Defined),
             Verb::Write(named) => self.named(named, FallbackReason::Statement),
-            Verb::Unknown => self.add_alone(What::Everything(FallbackReason::UnknownStatement)),
+            Verb::Unknown => {
+                self.add_alone(ChangeScope::Everything(FallbackReason::UnknownStatement))
+            }
         }
         if goes_on { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
@@ -421,16 +426,16 @@ impl<W: Watch> Transactions<W> {
         // Known table ids and shapes are no longer valid.
         self.known.clear();
         match named {
-            Named::Everything => self.add_alone(What::Everything(why)),
+            Named::Everything => self.add_alone(ChangeScope::Everything(why)),
             Named::Schema(schema) => {
-                self.add_alone(What::Schema { schema: schema.as_str().into(), why });
+                self.add_alone(ChangeScope::Schema { schema: schema.as_str().into(), why });
             }
             Named::Tables(tables) => {
                 for table in tables {
                     if self.watch.interest(&table.schema, &table.name) != Interest::None {
                         let (schema, name) = (table.schema.as_str(), table.name.as_str());
                         let (schema, name) = (schema.into(), name.into());
-                        self.add_alone(What::Table { schema, name, why });
+                        self.add_alone(ChangeScope::Table { schema, name, why });
                     }
                 }
             }
@@ -438,7 +443,7 @@ impl<W: Watch> Transactions<W> {
     }
 
     /// Adds a change without opening a transaction that waits for its end.
-    fn add_alone(&mut self, what: What) {
+    fn add_alone(&mut self, what: ChangeScope) {
         self.open.get_or_insert_with(Group::unnamed).add(what, &self.limits);
     }
 
@@ -446,7 +451,7 @@ impl<W: Watch> Transactions<W> {
         match self.unpack(outer, payload) {
             // All transactions in a payload event are committed.
             Err(StreamRefused::Event(refusal)) => {
-                self.add(What::Everything(FallbackReason::Unreadable(refusal)));
+                self.add(ChangeScope::Everything(FallbackReason::Unreadable(refusal)));
                 Ok(self.finish(outer, Ending::Committed))
             }
             step => step,
@@ -489,8 +494,8 @@ impl<W: Watch> Transactions<W> {
     }
 }
 
-fn whole(table: &Table, why: FallbackReason) -> What {
-    What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
+fn whole(table: &Table, why: FallbackReason) -> ChangeScope {
+    ChangeScope::Table { schema: table.schema.clone(), name: table.name.clone(), why }
 }
 
 /// The full offset for its lower 32 bits. Files of more than 4 GiB exist if a transaction is very large.

@@ -12,7 +12,7 @@ use mysql_replication::position::{FilePosition, Start};
 use mysql_replication::wire::login::{Account, LoginRefused};
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    Change, FallbackReason, Interest, Limits, Refusal, StreamRefused, Transaction, What,
+    Change, ChangeScope, FallbackReason, Interest, Limits, Refusal, StreamRefused, Transaction,
 };
 
 #[test]
@@ -79,7 +79,9 @@ fn what_was_written_is_told_from_what_was_not() {
     let mut follower = Follower::now(&server, 7001, Limits::default());
     server.sql_in("news", "UPDATE t SET b=4").expect("a row");
     let read = follower.catch_up(&server);
-    let [Change { what: What::Rows(rows), .. }] = &read[0].changes[..] else { panic!("{read:?}") };
+    let [Change { what: ChangeScope::Rows(rows), .. }] = &read[0].changes[..] else {
+        panic!("{read:?}")
+    };
     let change = rows.changes().next().expect("a row").expect("it can be read");
     let place = |name| rows.table.column(name).expect("a column");
     assert_eq!(change.changed(place("a")), Changed::No);

@@ -4,7 +4,7 @@
 //! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
 //! recorded. No change is lost or marked as undone by these steps.
 
-use super::{Change, Effect, FallbackReason, Gtid, Limits, What, whole};
+use super::{Change, ChangeScope, Effect, FallbackReason, Gtid, Limits, whole};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -50,11 +50,11 @@ impl Changes {
     pub(super) fn without_rows(&mut self) {
         let mut told = HashSet::new();
         self.changes.retain_mut(|change| {
-            if let What::Rows(rows) = &change.what {
+            if let ChangeScope::Rows(rows) = &change.what {
                 change.what = whole(&rows.table, FallbackReason::TooLarge);
             }
             match &change.what {
-                What::Table { schema, name, why } => {
+                ChangeScope::Table { schema, name, why } => {
                     told.insert((schema.clone(), name.clone(), *why, change.effect))
                 }
                 _ => true,
@@ -97,15 +97,15 @@ impl Group {
         self.phase == Phase::Begun
     }
 
-    pub(super) fn add(&mut self, what: What, limits: &Limits) {
+    pub(super) fn add(&mut self, what: ChangeScope, limits: &Limits) {
         let what = match what {
-            What::Rows(rows) => {
+            ChangeScope::Rows(rows) => {
                 self.bytes = self.bytes.saturating_add(rows.rows.len_bytes());
                 if self.detail == Detail::Rows && self.bytes > limits.transaction_bytes {
                     self.degrade(limits);
                 }
                 match self.detail {
-                    Detail::Rows => What::Rows(rows),
+                    Detail::Rows => ChangeScope::Rows(rows),
                     Detail::Tables => whole(&rows.table, FallbackReason::TooLarge),
                 }
             }
@@ -114,8 +114,8 @@ impl Group {
         self.push(what, limits);
     }
 
-    fn push(&mut self, what: What, limits: &Limits) {
-        if let What::Table { schema, name, why } = &what {
+    fn push(&mut self, what: ChangeScope, limits: &Limits) {
+        if let ChangeScope::Table { schema, name, why } = &what {
             if !self.tables.insert((schema.clone(), name.clone(), *why)) {
                 return;
             }
@@ -125,7 +125,7 @@ impl Group {
         }
         // A change of everything is recorded only once.
         let is_told = |change: &Change| change.what == what && change.effect == Effect::Holds;
-        if matches!(what, What::Everything(_) | What::Schema { .. })
+        if matches!(what, ChangeScope::Everything(_) | ChangeScope::Schema { .. })
             && self.changes.iter().rev().take(8).any(is_told)
         {
             return;
@@ -144,11 +144,11 @@ impl Group {
         self.savepoints.clear();
         self.tables.clear();
         for mut change in std::mem::take(&mut self.changes) {
-            if let What::Rows(rows) = &change.what {
+            if let ChangeScope::Rows(rows) = &change.what {
                 change.what = whole(&rows.table, FallbackReason::TooLarge);
             }
             match &change.what {
-                What::Table { schema, name, why } => {
+                ChangeScope::Table { schema, name, why } => {
                     let is_new = self.tables.insert((schema.clone(), name.clone(), *why));
                     if is_new || change.effect != Effect::Holds {
                         self.changes.push(Change { what: change.what, effect: Effect::Holds });
@@ -167,7 +167,7 @@ impl Group {
         self.detail = Detail::Tables;
         self.savepoints.clear();
         self.tables.clear();
-        let what = What::Everything(FallbackReason::TooLarge);
+        let what = ChangeScope::Everything(FallbackReason::TooLarge);
         self.changes = vec![Change { what, effect: Effect::Holds }];
     }
 
@@ -195,11 +195,11 @@ impl Group {
     fn undo(&mut self, from: usize) {
         for change in self.changes.get_mut(from..).unwrap_or_default() {
             // Definitions commit the open transaction, and are not rolled back.
-            if !matches!(change.what, What::Table { why: FallbackReason::Defined, .. }) {
+            if !matches!(change.what, ChangeScope::Table { why: FallbackReason::Defined, .. }) {
                 change.effect = Effect::UndoneIfTransactional;
             }
             // Later changes of this table must be recorded again.
-            if let What::Table { schema, name, why } = &change.what {
+            if let ChangeScope::Table { schema, name, why } = &change.what {
                 self.tables.remove(&(schema.clone(), name.clone(), *why));
             }
         }

@@ -58,7 +58,7 @@ impl FallbackReason {
 
 /// A change in a transaction.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum ChangeScope {
     /// Changed rows of a table.
     Rows(TableRows),
     /// A change of a table: any of its rows may have changed.
@@ -112,7 +112,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The table or rows that changed.
-    pub what: What,
+    pub what: ChangeScope,
     /// Whether the change is in effect.
     pub effect: Effect,
 }

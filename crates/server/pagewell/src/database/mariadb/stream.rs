@@ -17,8 +17,8 @@ use change_feed::schema::Schema;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    FallbackReason, Landmark, Limits, Proof, Proving, Refusal, Step, StreamRefused, Transactions,
-    What,
+    ChangeScope, FallbackReason, Landmark, Limits, Proof, Proving, Refusal, Step, StreamRefused,
+    Transactions,
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -216,8 +216,8 @@ impl Stream {
     /// Says so where a transaction was not held: its rows count as any row of their tables.
     fn say_if_large(&self, transaction: &mysql_replication::Transaction) {
         let large = transaction.changes.iter().filter_map(|change| match &change.what {
-            What::Table { name, why: FallbackReason::TooLarge, .. } => Some(&**name),
-            What::Everything(FallbackReason::TooLarge) => Some(UNKNOWN),
+            ChangeScope::Table { name, why: FallbackReason::TooLarge, .. } => Some(&**name),
+            ChangeScope::Everything(FallbackReason::TooLarge) => Some(UNKNOWN),
             _ => None,
         });
         let tables: Vec<&str> = large.take(NAMED_MAX).collect();

@@ -8,7 +8,9 @@ use super::schema::Shapes;
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
 use mysql_replication::event::{Changed, Row, RowChange};
 use mysql_replication::schema::TableShape;
-use mysql_replication::{Change, FallbackReason, Interest, NoText, Table, TableRows, Watch, What};
+use mysql_replication::{
+    Change, ChangeScope, FallbackReason, Interest, NoText, Table, TableRows, Watch,
+};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -38,16 +40,18 @@ impl Tables {
     /// What a change touches.
     pub fn touch(&self, change: &Change, touched: &mut Touched) {
         match &change.what {
-            What::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
-            What::Table { schema, why: FallbackReason::Statement, .. } if self.is_own(schema) => {
+            ChangeScope::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
+            ChangeScope::Table { schema, why: FallbackReason::Statement, .. }
+                if self.is_own(schema) =>
+            {
                 touched.add_everything();
             }
-            What::Table { schema, name, .. } if self.is_own(schema) => {
+            ChangeScope::Table { schema, name, .. } if self.is_own(schema) => {
                 self.feed.table(name, touched);
             }
-            What::Schema { schema, .. } if self.is_own(schema) => touched.add_everything(),
-            What::Everything(_) => touched.add_everything(),
-            What::Rows(_) | What::Table { .. } | What::Schema { .. } => {}
+            ChangeScope::Schema { schema, .. } if self.is_own(schema) => touched.add_everything(),
+            ChangeScope::Everything(_) => touched.add_everything(),
+            ChangeScope::Rows(_) | ChangeScope::Table { .. } | ChangeScope::Schema { .. } => {}
         }
     }
 
@@ -75,10 +79,10 @@ impl Tables {
 /// Whether a change concerns what tables there are, and how they look.
 pub fn definitions(change: &Change) -> Definitions {
     match &change.what {
-        What::Table { why: FallbackReason::Defined, .. }
-        | What::Schema { .. }
-        | What::Everything(_) => Definitions::Changed,
-        What::Table { .. } | What::Rows(_) => Definitions::Same,
+        ChangeScope::Table { why: FallbackReason::Defined, .. }
+        | ChangeScope::Schema { .. }
+        | ChangeScope::Everything(_) => Definitions::Changed,
+        ChangeScope::Table { .. } | ChangeScope::Rows(_) => Definitions::Same,
     }
 }
 
