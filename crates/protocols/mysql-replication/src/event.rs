@@ -20,7 +20,7 @@ pub use gtid::{GtidEvent, MariaDbGtidFlags};
 pub use payload::Payload;
 pub(crate) use payload::{Inner, next_event};
 pub use query::QueryEvent;
-pub use rows::{Changed, Row, RowChange, RowChanges, RowKind, Rows};
+pub use rows::{ColumnChange, Row, RowChange, RowChanges, RowKind, Rows};
 pub use table_map::TableMap;
 
 use crate::Refusal;

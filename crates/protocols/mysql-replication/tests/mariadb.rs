@@ -7,7 +7,7 @@ mod common;
 use common::told::told;
 use common::{Connection, Follower, account, server};
 use harness::{Address, MariaDb, PrivateDir};
-use mysql_replication::event::Changed;
+use mysql_replication::event::ColumnChange;
 use mysql_replication::position::{FilePosition, Start};
 use mysql_replication::wire::login::{Account, LoginRefused};
 use mysql_replication::wire::response::ServerErrorKind;
@@ -84,8 +84,8 @@ fn what_was_written_is_told_from_what_was_not() {
     };
     let change = rows.changes().next().expect("a row").expect("it can be read");
     let place = |name| rows.table.column(name).expect("a column");
-    assert_eq!(change.changed(place("a")), Changed::No);
-    assert_eq!(change.changed(place("B")), Changed::Yes);
+    assert_eq!(change.changed(place("a")), ColumnChange::No);
+    assert_eq!(change.changed(place("B")), ColumnChange::Yes);
     assert_eq!(rows.table.primary_key.as_deref(), Some(&[0][..]));
 }
 

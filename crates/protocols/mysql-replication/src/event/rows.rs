@@ -169,7 +169,7 @@ impl<'a> Row<'a> {
 
 /// Whether a column's value changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Changed {
+pub enum ColumnChange {
     /// The value changed, or it was written and the old value is unknown.
     Yes,
     /// The value is unchanged.
@@ -190,13 +190,15 @@ impl RowChange<'_> {
     /// Whether the column with this index changed. An insert or a delete changes all columns. A column that is
     /// missing in the after image of an update was not written.
     #[must_use]
-    pub fn changed(&self, column: usize) -> Changed {
-        let (Some(before), Some(after)) = (&self.before, &self.after) else { return Changed::Yes };
+    pub fn changed(&self, column: usize) -> ColumnChange {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else {
+            return ColumnChange::Yes;
+        };
         match (before.get(column), after.get(column)) {
-            (_, None) => Changed::No,
-            (_, Some(Value::JsonInPart)) => Changed::Yes,
-            (Some(before), Some(after)) if before == after => Changed::No,
-            (_, Some(_)) => Changed::Yes,
+            (_, None) => ColumnChange::No,
+            (_, Some(Value::JsonInPart)) => ColumnChange::Yes,
+            (Some(before), Some(after)) if before == after => ColumnChange::No,
+            (_, Some(_)) => ColumnChange::Yes,
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::schema::Shapes;
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
-use mysql_replication::event::{Changed, Row, RowChange};
+use mysql_replication::event::{ColumnChange, Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{
     Change, ChangeScope, FallbackReason, Interest, NoText, Table, TableRows, Watch,
@@ -160,6 +160,6 @@ impl RowImages for Images<'_> {
     }
 
     fn may_have_changed(&self, column: &str) -> bool {
-        self.places.of(column).is_none_or(|place| self.change.changed(place) == Changed::Yes)
+        self.places.of(column).is_none_or(|place| self.change.changed(place) == ColumnChange::Yes)
     }
 }
