@@ -3,7 +3,7 @@
 //!
 //! A log that was replaced (`RESET MASTER`, a restored backup, a crash that lost the end) reaches the same
 //! positions with other transactions. A [`Landmark`] is the last event read: its file, its offset and its first
-//! bytes (time, server id, length, and the number of a commit). [`Proving`] checks that this event is still
+//! bytes (time, server id, length, and the number of a commit). [`LandmarkCheck`] checks that this event is still
 //! there, on a separate stream that starts at it ([`Landmark::start`]).
 //!
 //! [`Track`] updates the landmark while a stream is read. It also detects a skipped file: if the file being
@@ -105,16 +105,16 @@ pub enum Proof {
 
 /// Checks a landmark. It reads the beginning of a stream that was started at [`Landmark::start`].
 #[derive(Debug)]
-pub struct Proving {
+pub struct LandmarkCheck {
     landmark: Landmark,
     events: EventReader,
 }
 
-impl Proving {
+impl LandmarkCheck {
     /// A check of this landmark.
     #[must_use]
-    pub fn new(landmark: Landmark) -> Proving {
-        Proving { landmark, events: EventReader::new(0) }
+    pub fn new(landmark: Landmark) -> LandmarkCheck {
+        LandmarkCheck { landmark, events: EventReader::new(0) }
     }
 
     /// Processes the next packet. Returns `None` if another packet is needed.

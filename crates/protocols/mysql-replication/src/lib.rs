@@ -21,7 +21,7 @@ mod transactions;
 pub mod value;
 pub mod wire;
 
-pub use landmark::{Landmark, Proof, Proving};
+pub use landmark::{Landmark, LandmarkCheck, Proof};
 pub use refusal::Refusal;
 pub use table::{Column, ColumnKind, Table};
 pub use transactions::{

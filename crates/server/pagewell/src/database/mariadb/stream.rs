@@ -17,8 +17,8 @@ use change_feed::schema::Schema;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    ChangeScope, FallbackReason, Landmark, Limits, Proof, Proving, Refusal, Step, StreamRefused,
-    Transactions,
+    ChangeScope, FallbackReason, Landmark, LandmarkCheck, Limits, Proof, Refusal, Step,
+    StreamRefused, Transactions,
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -158,7 +158,7 @@ impl Stream {
     async fn prove(&self, landmark: &Landmark) -> Result<(), Broken> {
         let mut connection = Connection::open(&self.config.server).await?;
         connection.start_stream(own_id(), &landmark.start()).await?;
-        let mut proving = Proving::new(landmark.clone());
+        let mut proving = LandmarkCheck::new(landmark.clone());
         loop {
             let packet = connection.next_event().await?;
             match proving.read(&packet)? {
