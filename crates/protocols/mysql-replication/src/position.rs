@@ -30,7 +30,7 @@ impl std::error::Error for NoPosition {}
 
 /// The relation of two positions of the same server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum PositionOrder {
     /// The positions are equal.
     Same,
     /// The first position includes the second, and more.
@@ -41,14 +41,14 @@ pub enum Standing {
     Apart,
 }
 
-impl Standing {
+impl PositionOrder {
     /// The relation, from whether each position includes the other.
-    fn of(first_has_second: bool, second_has_first: bool) -> Standing {
+    fn of(first_has_second: bool, second_has_first: bool) -> PositionOrder {
         match (first_has_second, second_has_first) {
-            (true, true) => Standing::Same,
-            (true, false) => Standing::Ahead,
-            (false, true) => Standing::Behind,
-            (false, false) => Standing::Apart,
+            (true, true) => PositionOrder::Same,
+            (true, false) => PositionOrder::Ahead,
+            (false, true) => PositionOrder::Behind,
+            (false, false) => PositionOrder::Apart,
         }
     }
 }
@@ -65,17 +65,17 @@ pub struct FilePosition {
 impl FilePosition {
     /// The relation to `other`. The files of one log are numbered after their last dot.
     #[must_use]
-    pub fn compare(&self, other: &FilePosition) -> Standing {
+    pub fn compare(&self, other: &FilePosition) -> PositionOrder {
         let key = |position: &FilePosition| {
             let (base, number) = position.file.rsplit_once('.')?;
             Some((base.to_owned(), number.parse::<u64>().ok()?, position.offset))
         };
         match (key(self), key(other)) {
             (Some(first), Some(second)) if first.0 == second.0 => {
-                Standing::of(first >= second, second >= first)
+                PositionOrder::of(first >= second, second >= first)
             }
-            _ if self == other => Standing::Same,
-            _ => Standing::Apart,
+            _ if self == other => PositionOrder::Same,
+            _ => PositionOrder::Apart,
         }
     }
 }
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn files_are_compared_by_their_numbers() {
         let place = |text: &str| text.parse::<FilePosition>().expect("a position");
-        assert_eq!(place("bin.999999:7").compare(&place("bin.1000000:4")), Standing::Behind);
-        assert_eq!(place("bin.2:7").compare(&place("bin.2:4")), Standing::Ahead);
-        assert_eq!(place("bin.2:7").compare(&place("bin.2:7")), Standing::Same);
-        assert_eq!(place("bin.2:7").compare(&place("log.2:7")), Standing::Apart);
+        assert_eq!(place("bin.999999:7").compare(&place("bin.1000000:4")), PositionOrder::Behind);
+        assert_eq!(place("bin.2:7").compare(&place("bin.2:4")), PositionOrder::Ahead);
+        assert_eq!(place("bin.2:7").compare(&place("bin.2:7")), PositionOrder::Same);
+        assert_eq!(place("bin.2:7").compare(&place("log.2:7")), PositionOrder::Apart);
         assert_eq!(place("bin.2:7").to_string(), "bin.2:7");
         assert!("bin.2".parse::<FilePosition>().is_err());
     }

@@ -4,7 +4,7 @@
 //! stream. The server of origin may change; the newer entry then replaces the older. The number of domains is
 //! bounded.
 
-use super::{NoPosition, Standing};
+use super::{NoPosition, PositionOrder};
 use std::fmt;
 use std::str::FromStr;
 
@@ -70,10 +70,10 @@ impl GtidList {
 
     /// The relation to `other`, by the sequence numbers of each domain.
     #[must_use]
-    pub fn compare(&self, other: &GtidList) -> Standing {
+    pub fn compare(&self, other: &GtidList) -> PositionOrder {
         let has_all =
             |first: &GtidList, second: &GtidList| second.last.iter().all(|gtid| first.has(*gtid));
-        Standing::of(has_all(self, other), has_all(other, self))
+        PositionOrder::of(has_all(self, other), has_all(other, self))
     }
 }
 
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn lists_are_compared_domain_by_domain() {
-        assert_eq!(list("0-1-5").compare(&list("0-1-5")), Standing::Same);
-        assert_eq!(list("0-1-6,1-1-1").compare(&list("0-1-5")), Standing::Ahead);
-        assert_eq!(list("").compare(&list("0-1-5")), Standing::Behind);
-        assert_eq!(list("0-1-6").compare(&list("0-1-5,1-1-1")), Standing::Apart);
+        assert_eq!(list("0-1-5").compare(&list("0-1-5")), PositionOrder::Same);
+        assert_eq!(list("0-1-6,1-1-1").compare(&list("0-1-5")), PositionOrder::Ahead);
+        assert_eq!(list("").compare(&list("0-1-5")), PositionOrder::Behind);
+        assert_eq!(list("0-1-6").compare(&list("0-1-5,1-1-1")), PositionOrder::Apart);
     }
 }

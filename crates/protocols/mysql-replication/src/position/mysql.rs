@@ -4,7 +4,7 @@
 //! "GTID Format and Storage" and "GTID Sets"; for the encoding, `Gtid_set::encode`. The number of ranges is
 //! bounded; a larger set is refused.
 
-use super::{NoPosition, Standing};
+use super::{NoPosition, PositionOrder};
 use crate::Refusal;
 use crate::reader::Reader;
 use std::collections::BTreeMap;
@@ -75,8 +75,8 @@ impl GtidSet {
 
     /// The relation to `other`.
     #[must_use]
-    pub fn compare(&self, other: &GtidSet) -> Standing {
-        Standing::of(self.has_all(other), other.has_all(self))
+    pub fn compare(&self, other: &GtidSet) -> PositionOrder {
+        PositionOrder::of(self.has_all(other), other.has_all(self))
     }
 
     fn has_all(&self, other: &GtidSet) -> bool {
@@ -291,10 +291,10 @@ mod tests {
     fn sets_are_compared() {
         let small = set(&format!("{A}:1-5"));
         let large = set(&format!("{A}:1-7,{B}:1"));
-        assert_eq!(large.compare(&small), Standing::Ahead);
-        assert_eq!(small.compare(&large), Standing::Behind);
-        assert_eq!(small.compare(&small), Standing::Same);
-        assert_eq!(set(&format!("{B}:2")).compare(&small), Standing::Apart);
+        assert_eq!(large.compare(&small), PositionOrder::Ahead);
+        assert_eq!(small.compare(&large), PositionOrder::Behind);
+        assert_eq!(small.compare(&small), PositionOrder::Same);
+        assert_eq!(set(&format!("{B}:2")).compare(&small), PositionOrder::Apart);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use ::valkey::Place;
 use change_feed::schema::Schema;
 use change_feed::{CheckError, Touched};
 use mysql_replication::Landmark;
-use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Standing};
+use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, PositionOrder};
 use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
 use postgres_replication::wire::login::Purpose;
@@ -51,9 +51,9 @@ impl Position {
             (Position::Place(own), Position::Place(other)) => own.compare(other),
             (Position::Postgres(own), Position::Postgres(other)) => return own >= other,
             (Position::Stream(own), Position::Stream(other)) => return own.has_all(other),
-            _ => Standing::Apart,
+            _ => PositionOrder::Apart,
         };
-        matches!(standing, Standing::Same | Standing::Ahead)
+        matches!(standing, PositionOrder::Same | PositionOrder::Ahead)
     }
 
     /// How many bytes of a log lie between `before` and this place; none where nobody can say.
@@ -225,7 +225,7 @@ impl Seen {
     /// Whether a transaction, or all that a mark stands for, is visible.
     #[must_use]
     pub fn shows(&self, mark: &Mark) -> bool {
-        let has = |standing| matches!(standing, Standing::Same | Standing::Ahead);
+        let has = |standing| matches!(standing, PositionOrder::Same | PositionOrder::Ahead);
         match (self, mark) {
             (Seen::Place(seen) | Seen::Gtids(seen, _), Mark::Place(mark)) => {
                 has(seen.compare(mark))
