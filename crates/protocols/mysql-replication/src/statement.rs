@@ -2,7 +2,7 @@
 //!
 //! This is not a parser: words are examined only as far as needed to recognise transaction boundaries,
 //! definitions (`ALTER`, `RENAME`, `TRUNCATE`, `DROP`, `CREATE`) and writes in statement format. If the tables
-//! cannot be determined, the result is [`Named::Everything`]: never less than what may have changed.
+//! cannot be determined, the result is [`NamedTables::Everything`]: never less than what may have changed.
 //!
 //! A write in statement format names tables, but its triggers and functions may change others
 //! ([`Verb::Write`]); row format does not have this problem. Names that differ only in case are the same table
@@ -37,16 +37,16 @@ pub enum Verb {
     /// A prepared XA transaction is rolled back.
     XaRollback(Option<XaId>),
     /// Tables or views are created, altered, truncated, renamed or dropped.
-    Define(Named),
+    Define(NamedTables),
     /// Rows are written in statement format: of these tables, and of those that their triggers write.
-    Write(Named),
+    Write(NamedTables),
     /// The effect is unknown.
     Unknown,
 }
 
 /// The tables that a statement names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedTables {
     /// These tables.
     Tables(Vec<TableName>),
     /// All tables of a database.
@@ -192,7 +192,7 @@ impl Statement<'_> {
 
     /// The altered table, its new name, and a table that exchanges rows with a partition.
     fn altered(&mut self) -> Verb {
-        let Some(own) = self.table() else { return Verb::Define(Named::Everything) };
+        let Some(own) = self.table() else { return Verb::Define(NamedTables::Everything) };
         let mut tables = vec![own];
         while let Some(word) = self.words.next() {
             let is = |wanted: &str| word.is(wanted);
@@ -210,7 +210,7 @@ impl Statement<'_> {
             self.words.skip_any(&["TABLE"]);
             match self.table() {
                 Some(other) if tables.len() < TABLES_MAX => tables.push(other),
-                _ => return Verb::Define(Named::Everything),
+                _ => return Verb::Define(NamedTables::Everything),
             }
         }
         Verb::Define(self.named(tables))
@@ -224,7 +224,7 @@ impl Statement<'_> {
                 loop {
                     match self.table() {
                         Some(table) if tables.len() < TABLES_MAX => tables.push(table),
-                        _ => return Verb::Define(Named::Everything),
+                        _ => return Verb::Define(NamedTables::Everything),
                     }
                     match self.words.next() {
                         Some(Word::Mark(b',')) => {}
@@ -235,7 +235,7 @@ impl Statement<'_> {
             "DATABASE" | "SCHEMA" => {
                 self.words.skip_any(&["IF", "EXISTS"]);
                 let schema = self.words.name();
-                Verb::Define(schema.map_or(Named::Everything, Named::Schema))
+                Verb::Define(schema.map_or(NamedTables::Everything, NamedTables::Schema))
             }
             "" => Verb::Unknown,
             _ => Verb::Nothing,
@@ -253,7 +253,7 @@ impl Statement<'_> {
         loop {
             match self.table() {
                 Some(table) if tables.len() < TABLES_MAX => tables.push(table),
-                _ => return Verb::Define(Named::Everything),
+                _ => return Verb::Define(NamedTables::Everything),
             }
             // WAIT n and NOWAIT may come before TO.
             loop {
@@ -270,13 +270,13 @@ impl Statement<'_> {
     fn one_table(&mut self) -> Verb {
         match self.table() {
             Some(table) => Verb::Define(self.named(vec![table])),
-            None => Verb::Define(Named::Everything),
+            None => Verb::Define(NamedTables::Everything),
         }
     }
 
     fn insert(&mut self) -> Verb {
         self.words.skip_any(&["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "INTO"]);
-        let Some(table) = self.table() else { return Verb::Write(Named::Everything) };
+        let Some(table) = self.table() else { return Verb::Write(NamedTables::Everything) };
         Verb::Write(self.named(vec![table]))
     }
 
@@ -284,7 +284,7 @@ impl Statement<'_> {
         while let Some(word) = self.words.next() {
             if word.is("TABLE") {
                 let table = self.table();
-                let named = table.map_or(Named::Everything, |table| self.named(vec![table]));
+                let named = table.map_or(NamedTables::Everything, |table| self.named(vec![table]));
                 return Verb::Write(named);
             }
         }
@@ -293,7 +293,7 @@ impl Statement<'_> {
 
     /// Collects every name that may be a table, up to one of these words. It may include tables that are not
     /// written, but never misses one.
-    fn tables_until(&mut self, ends: &[&str]) -> Named {
+    fn tables_until(&mut self, ends: &[&str]) -> NamedTables {
         const SKIPPED: [&str; 5] = ["LOW_PRIORITY", "QUICK", "IGNORE", "FROM", "HISTORY"];
         self.words.skip_any(&SKIPPED);
         let mut tables = Vec::new();
@@ -307,14 +307,14 @@ impl Statement<'_> {
                 Word::Mark(b',') => expected = true,
                 word if at_top && ends.iter().any(|end| word.is(end)) => break,
                 // A subquery: its tables are only read, and its words are not names.
-                word if word.is("SELECT") => return Named::Everything,
+                word if word.is("SELECT") => return NamedTables::Everything,
                 word if ["JOIN", "STRAIGHT_JOIN", "FROM", "USING"].iter().any(|it| word.is(it)) => {
                     expected = true;
                 }
                 Word::Plain(_) | Word::Quoted(_) if expected => {
                     match self.table() {
                         Some(table) if tables.len() < TABLES_MAX => tables.push(table),
-                        _ => return Named::Everything,
+                        _ => return NamedTables::Everything,
                     }
                     expected = false;
                     continue;
@@ -340,13 +340,13 @@ impl Statement<'_> {
         Some(TableName { schema: first, name: self.words.name()? })
     }
 
-    fn named(&self, tables: Vec<TableName>) -> Named {
+    fn named(&self, tables: Vec<TableName>) -> NamedTables {
         let is_whole =
             tables.iter().all(|table| !table.schema.is_empty() && !table.name.is_empty());
         if tables.is_empty() || !is_whole || self.words.is_damaged() {
-            Named::Everything
+            NamedTables::Everything
         } else {
-            Named::Tables(tables)
+            NamedTables::Tables(tables)
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::event::{
 use crate::landmark::{Landmark, Track};
 use crate::position::{FilePosition, Gtid, Position, Start};
 use crate::schema::TableShape;
-use crate::statement::{self, Named, Verb};
+use crate::statement::{self, NamedTables, Verb};
 use crate::table::Table;
 use crate::wire::packet::Packet;
 use bytes::Bytes;
@@ -422,15 +422,15 @@ impl<W: Watch> Transactions<W> {
         if goes_on { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
 
-    fn named(&mut self, named: Named, why: FallbackReason) {
+    fn named(&mut self, named: NamedTables, why: FallbackReason) {
         // Known table ids and shapes are no longer valid.
         self.known.clear();
         match named {
-            Named::Everything => self.add_alone(ChangeScope::Everything(why)),
-            Named::Schema(schema) => {
+            NamedTables::Everything => self.add_alone(ChangeScope::Everything(why)),
+            NamedTables::Schema(schema) => {
                 self.add_alone(ChangeScope::Schema { schema: schema.as_str().into(), why });
             }
-            Named::Tables(tables) => {
+            NamedTables::Tables(tables) => {
                 for table in tables {
                     if self.watch.interest(&table.schema, &table.name) != Interest::None {
                         let (schema, name) = (table.schema.as_str(), table.name.as_str());

@@ -5,12 +5,12 @@
 
 use super::*;
 
-fn tables(names: &str) -> Named {
+fn tables(names: &str) -> NamedTables {
     let tables = names.split(' ').map(|name| {
         let (schema, name) = name.split_once('.').unwrap_or(("db", name));
         TableName { schema: schema.into(), name: name.into() }
     });
-    Named::Tables(tables.collect())
+    NamedTables::Tables(tables.collect())
 }
 
 fn verb(sql: &str) -> Verb {
@@ -73,9 +73,9 @@ fn definitions() {
     ] {
         assert_eq!(verb(sql), Verb::Define(tables(names)), "{sql}");
     }
-    assert_eq!(verb("DROP DATABASE IF EXISTS x"), Verb::Define(Named::Schema("x".into())));
-    assert_eq!(read(b"DROP TABLE t", ""), Verb::Define(Named::Everything));
-    assert_eq!(verb("DROP TABLE `t"), Verb::Define(Named::Everything));
+    assert_eq!(verb("DROP DATABASE IF EXISTS x"), Verb::Define(NamedTables::Schema("x".into())));
+    assert_eq!(read(b"DROP TABLE t", ""), Verb::Define(NamedTables::Everything));
+    assert_eq!(verb("DROP TABLE `t"), Verb::Define(NamedTables::Everything));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn writes() {
     ] {
         assert_eq!(verb(sql), Verb::Write(tables(names)), "{sql}");
     }
-    assert_eq!(verb("UPDATE (SELECT 1) d SET a=1"), Verb::Write(Named::Everything));
+    assert_eq!(verb("UPDATE (SELECT 1) d SET a=1"), Verb::Write(NamedTables::Everything));
 }
 
 #[test]
