@@ -77,7 +77,7 @@ fn inflate(bytes: &[u8], len: u64, with_header: bool) -> Result<Vec<u8>, Refusal
 
 /// The events of a compressed transaction, decompressed one after the other. It needs memory for one event and
 /// for the decompression window.
-pub(crate) struct Unpacked<'a> {
+pub(crate) struct DecompressedEvents<'a> {
     source: Source<'a>,
 }
 
@@ -86,21 +86,21 @@ enum Source<'a> {
     Zstd(Box<zstd::stream::read::Decoder<'a, &'a [u8]>>),
 }
 
-impl<'a> Unpacked<'a> {
+impl<'a> DecompressedEvents<'a> {
     /// Events that are stored uncompressed.
-    pub(crate) fn plain(bytes: &'a [u8]) -> Unpacked<'a> {
-        Unpacked { source: Source::Plain(bytes) }
+    pub(crate) fn plain(bytes: &'a [u8]) -> DecompressedEvents<'a> {
+        DecompressedEvents { source: Source::Plain(bytes) }
     }
 
     /// Events compressed with zstd.
     ///
     /// # Errors
     /// `BadCompression`.
-    pub(crate) fn zstd(bytes: &'a [u8]) -> Result<Unpacked<'a>, Refusal> {
+    pub(crate) fn zstd(bytes: &'a [u8]) -> Result<DecompressedEvents<'a>, Refusal> {
         let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
         let mut decoder = decoder.map_err(|_| Refusal::BadCompression)?;
         decoder.window_log_max(WINDOW_LOG_MAX).map_err(|_| Refusal::BadCompression)?;
-        Ok(Unpacked { source: Source::Zstd(Box::new(decoder)) })
+        Ok(DecompressedEvents { source: Source::Zstd(Box::new(decoder)) })
     }
 
     /// The next `count` bytes; fewer only at the end.
@@ -176,11 +176,11 @@ mod tests {
     #[test]
     fn a_transaction_is_read_in_pieces() {
         let packed = zstd::bulk::compress(&[7; 100_000], 3).expect("memory");
-        let mut unpacked = Unpacked::zstd(&packed).expect("a stream");
+        let mut unpacked = DecompressedEvents::zstd(&packed).expect("a stream");
         assert_eq!(unpacked.take(10), Ok(vec![7; 10]));
         assert_eq!(unpacked.skip(99_980), Ok(()));
         assert_eq!(unpacked.take(100), Ok(vec![7; 10]));
         assert_eq!(unpacked.skip(1), Err(Refusal::Truncated));
-        assert_eq!(Unpacked::plain(b"abc").take(2), Ok(b"ab".to_vec()));
+        assert_eq!(DecompressedEvents::plain(b"abc").take(2), Ok(b"ab".to_vec()));
     }
 }

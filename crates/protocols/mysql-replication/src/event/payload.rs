@@ -6,7 +6,7 @@
 
 use super::{HEADER_LEN, Header};
 use crate::Refusal;
-use crate::compressed::Unpacked;
+use crate::compressed::DecompressedEvents;
 use crate::reader::Reader;
 use bytes::Bytes;
 
@@ -55,10 +55,10 @@ impl Payload {
     ///
     /// # Errors
     /// `BadCompression`.
-    pub(crate) fn open(&self) -> Result<Unpacked<'_>, Refusal> {
+    pub(crate) fn open(&self) -> Result<DecompressedEvents<'_>, Refusal> {
         match self.compression {
-            ZSTD => Unpacked::zstd(&self.events),
-            _ => Ok(Unpacked::plain(&self.events)),
+            ZSTD => DecompressedEvents::zstd(&self.events),
+            _ => Ok(DecompressedEvents::plain(&self.events)),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Payload {
 /// # Errors
 /// `Truncated`, `BadLength`, `BadCompression`.
 pub(crate) fn next_event(
-    events: &mut Unpacked<'_>,
+    events: &mut DecompressedEvents<'_>,
     event_bytes: usize,
 ) -> Result<Option<Inner>, Refusal> {
     const HEAD_LEN: usize = 256;
