@@ -37,7 +37,7 @@ use crate::table::Table;
 use crate::wire::packet::Packet;
 use bytes::Bytes;
 use group::Group;
-use prepared::Prepared;
+use prepared::PreparedTransactions;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ pub struct Transactions<W> {
     events: EventReader,
     known: HashMap<u64, Known>,
     open: Option<Group>,
-    prepared: Prepared,
+    prepared: PreparedTransactions,
     position: Position,
     track: Track,
 }
@@ -123,7 +123,7 @@ impl<W: Watch> Transactions<W> {
             events: EventReader::new(limits.event_bytes),
             known: HashMap::new(),
             open: None,
-            prepared: Prepared::new(limits.prepared_bytes),
+            prepared: PreparedTransactions::new(limits.prepared_bytes),
             position: Position::at(start),
             track: Track::default(),
         }

@@ -11,15 +11,15 @@ use std::collections::HashMap;
 const COUNT_MAX: usize = 1000;
 
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedTransactions {
     bytes_max: usize,
     bytes: usize,
     waiting: HashMap<XaId, Changes>,
 }
 
-impl Prepared {
-    pub(super) fn new(bytes_max: usize) -> Prepared {
-        Prepared { bytes_max, bytes: 0, waiting: HashMap::new() }
+impl PreparedTransactions {
+    pub(super) fn new(bytes_max: usize) -> PreparedTransactions {
+        PreparedTransactions { bytes_max, bytes: 0, waiting: HashMap::new() }
     }
 
     pub(super) fn keep(&mut self, id: XaId, mut changes: Changes) {
