@@ -93,7 +93,7 @@ const KNOWN_MAX: usize = 4096;
 const KNOWN_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug)]
-struct Known {
+struct KnownTable {
     map: Bytes,
     table: Arc<Table>,
     interest: Interest,
@@ -105,7 +105,7 @@ pub struct Transactions<W> {
     watch: W,
     limits: Limits,
     events: EventReader,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownTable>,
     open: Option<Group>,
     prepared: PreparedTransactions,
     position: Position,
@@ -323,7 +323,7 @@ impl<W: Watch> Transactions<W> {
         let table = Arc::new(table.of(shape.as_deref()));
         // In its own allocation, because the receive buffer is freed earlier.
         let map = Bytes::copy_from_slice(map.bytes());
-        self.known.insert(id, Known { map, table, interest });
+        self.known.insert(id, KnownTable { map, table, interest });
     }
 
     fn rows(&mut self, rows: Rows) {
