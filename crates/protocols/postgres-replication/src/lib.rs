@@ -4,7 +4,7 @@
 //! The README shows how to use it.
 //!
 //! Invariants: no input causes a panic. Every length is bounded. Data that cannot be decoded never counts as
-//! "nothing changed" ([`Why`]). Not here: sockets, TLS, time, tags, and the query whether a change is visible
+//! "nothing changed" ([`FallbackReason`]). Not here: sockets, TLS, time, tags, and the query whether a change is visible
 //! to readers ([`snapshot::Snapshot`] evaluates its result).
 #![doc = include_str!("../README.md")]
 
@@ -20,5 +20,6 @@ pub mod wire;
 pub use refusal::Refusal;
 pub use row::{Cell, Changed, Row, RowChange};
 pub use transactions::{
-    DEFINED_PREFIX, Interest, Limits, Step, TableRows, Transaction, Transactions, Watch, What, Why,
+    DEFINED_PREFIX, FallbackReason, Interest, Limits, Step, TableRows, Transaction, Transactions,
+    Watch, What,
 };

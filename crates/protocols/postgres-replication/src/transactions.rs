@@ -11,13 +11,13 @@
 //! The server never sends changes that were rolled back, also to a savepoint. A prepared transaction arrives
 //! with its `COMMIT PREPARED`. Invariants: the position includes a transaction only when it has been returned.
 //! Memory stays within [`Limits`], whatever the size of a transaction. No change is lost: data that cannot be
-//! decoded or held becomes a change of the whole table, or of everything, with a reason ([`Why`]). Not here:
+//! decoded or held becomes a change of the whole table, or of everything, with a reason ([`FallbackReason`]). Not here:
 //! the effect of a change on pages.
 
 mod group;
 mod outcome;
 
-pub use outcome::{Step, TableRows, Transaction, What, Why};
+pub use outcome::{FallbackReason, Step, TableRows, Transaction, What};
 
 use crate::Refusal;
 use crate::message::{self, Message, Table};
@@ -145,7 +145,7 @@ impl<W: Watch> Transactions<W> {
             Ok(Message::Row(oid)) => self.row(oid, bytes)?,
             Ok(Message::Truncate(oids)) => {
                 for oid in oids {
-                    self.whole(oid, Why::Emptied)?;
+                    self.whole(oid, FallbackReason::Emptied)?;
                 }
             }
             Ok(Message::Emitted(DEFINED_PREFIX)) => {
@@ -164,7 +164,7 @@ impl<W: Watch> Transactions<W> {
         match bytes.first() {
             // Without these messages the position, or the columns of a table, would be unknown.
             Some(b'B' | b'C' | b'R') | None => return Err(refusal),
-            Some(_) => self.add(What::Everything(Why::Unreadable(refusal)))?,
+            Some(_) => self.add(What::Everything(FallbackReason::Unreadable(refusal)))?,
         }
         Ok(Step::Nothing)
     }
@@ -172,7 +172,7 @@ impl<W: Watch> Transactions<W> {
     /// Processes a message that exceeds its limit. Of a row only the beginning is needed.
     fn too_long(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         match message::read(bytes) {
-            Ok(Message::Row(oid)) => self.whole(oid, Why::TooLarge)?,
+            Ok(Message::Row(oid)) => self.whole(oid, FallbackReason::TooLarge)?,
             Ok(Message::Emitted(prefix)) if prefix != DEFINED_PREFIX => {}
             _ => return Err(Refusal::TooLong),
         }
@@ -189,7 +189,7 @@ impl<W: Watch> Transactions<W> {
             if before.table != table {
                 for (table, interest) in [(before.table, before.interest), (table, interest)] {
                     if interest != Interest::None {
-                        self.add(outcome::whole(&table, Why::Defined))?;
+                        self.add(outcome::whole(&table, FallbackReason::Defined))?;
                     }
                 }
             }
@@ -207,16 +207,16 @@ impl<W: Watch> Transactions<W> {
                 group.add_row(&known.table, bytes, &self.limits);
                 Ok(())
             }
-            _ => self.whole(oid, Why::Asked),
+            _ => self.whole(oid, FallbackReason::Asked),
         }
     }
 
     /// Adds a change of a whole table, unless the table is ignored.
-    fn whole(&mut self, oid: u32, why: Why) -> Result<(), Refusal> {
+    fn whole(&mut self, oid: u32, why: FallbackReason) -> Result<(), Refusal> {
         let what = match self.known.get(&oid) {
             Some(known) if known.interest == Interest::None => return Ok(()),
             Some(known) => outcome::whole(&known.table, why),
-            None => What::Everything(Why::Unreadable(Refusal::UnknownTable)),
+            None => What::Everything(FallbackReason::Unreadable(Refusal::UnknownTable)),
         };
         self.add(what)
     }

@@ -4,7 +4,7 @@
 //! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
 //! recorded. No change is lost in these steps.
 
-use super::outcome::{self, ROW_EXTRA_BYTES, TableRows, Transaction, What, Why};
+use super::outcome::{self, FallbackReason, ROW_EXTRA_BYTES, TableRows, Transaction, What};
 use super::{Limits, Table};
 use crate::message::{Begin, Commit};
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ pub(super) struct Group {
     changes: Vec<What>,
     bytes: usize,
     /// The whole-table changes that were recorded already.
-    tables: HashSet<(Arc<str>, Arc<str>, Why)>,
+    tables: HashSet<(Arc<str>, Arc<str>, FallbackReason)>,
 }
 
 impl Group {
@@ -46,7 +46,7 @@ impl Group {
             }
         }
         if self.detail != Detail::Rows {
-            return self.add(outcome::whole(table, Why::TooLarge), limits);
+            return self.add(outcome::whole(table, FallbackReason::TooLarge), limits);
         }
         match self.changes.last_mut() {
             Some(What::Rows(rows)) if Arc::ptr_eq(&rows.table, table) => rows.push(message),
@@ -87,7 +87,9 @@ impl Group {
         self.tables.clear();
         for what in std::mem::take(&mut self.changes) {
             match what {
-                What::Rows(rows) => self.add(outcome::whole(&rows.table, Why::TooLarge), limits),
+                What::Rows(rows) => {
+                    self.add(outcome::whole(&rows.table, FallbackReason::TooLarge), limits)
+                }
                 what => self.add(what, limits),
             }
         }
@@ -99,7 +101,7 @@ impl Group {
         self.detail = Detail::Everything;
         self.tables.clear();
         let defined = self.changes.iter().any(is_defined);
-        self.changes = vec![What::Everything(Why::TooLarge)];
+        self.changes = vec![What::Everything(FallbackReason::TooLarge)];
         if defined {
             self.changes.push(What::Definitions);
         }
@@ -113,5 +115,5 @@ impl Group {
 }
 
 fn is_defined(what: &What) -> bool {
-    matches!(what, What::Definitions | What::Table { why: Why::Defined, .. })
+    matches!(what, What::Definitions | What::Table { why: FallbackReason::Defined, .. })
 }

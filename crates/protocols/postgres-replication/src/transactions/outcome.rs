@@ -1,6 +1,6 @@
 //! The transactions of a stream, their changes, and the reasons for changes of whole tables.
 //!
-//! A change never reports less than what may have changed; [`Why`] is the reason if it reports more. Rows are
+//! A change never reports less than what may have changed; [`FallbackReason`] is the reason if it reports more. Rows are
 //! kept as the server sent them, concatenated in one buffer. Not here: the assembly of transactions
 //! ([`super::Transactions`]).
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The reason why a change concerns a whole table, or everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum FallbackReason {
     /// The reader requested only this ([`super::Interest::Table`]).
     Asked,
     /// The table was truncated.
@@ -26,16 +26,16 @@ pub enum Why {
     Unreadable(Refusal),
 }
 
-impl Why {
+impl FallbackReason {
     /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Why::Asked => "asked",
-            Why::Emptied => "emptied",
-            Why::Defined => "defined",
-            Why::TooLarge => "too-large",
-            Why::Unreadable(_) => "unreadable",
+            FallbackReason::Asked => "asked",
+            FallbackReason::Emptied => "emptied",
+            FallbackReason::Defined => "defined",
+            FallbackReason::TooLarge => "too-large",
+            FallbackReason::Unreadable(_) => "unreadable",
         }
     }
 }
@@ -52,16 +52,16 @@ pub enum What {
         /// The name of the table.
         name: Arc<str>,
         /// The reason why rows are not reported.
-        why: Why,
+        why: FallbackReason,
     },
     /// Table definitions may have changed: an event trigger sent a message with [`super::DEFINED_PREFIX`]. The
     /// catalogue has the new definitions.
     Definitions,
     /// Everything may have changed.
-    Everything(Why),
+    Everything(FallbackReason),
 }
 
-pub(super) fn whole(table: &Table, why: Why) -> What {
+pub(super) fn whole(table: &Table, why: FallbackReason) -> What {
     What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
 }
 

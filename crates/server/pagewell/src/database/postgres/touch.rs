@@ -41,7 +41,7 @@ impl Tables {
         let is_known = |what: &What| match what {
             What::Rows(rows) => self.catalogue.at(&rows.table.schema, &rows.table.name).is_some(),
             What::Table { schema, name, why } => {
-                *why != postgres_replication::Why::Defined
+                *why != postgres_replication::FallbackReason::Defined
                     && self.catalogue.at(schema, name).is_some()
             }
             What::Definitions => false,
