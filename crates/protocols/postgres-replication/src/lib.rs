@@ -20,6 +20,6 @@ pub mod wire;
 pub use refusal::Refusal;
 pub use row::{Cell, Changed, Row, RowChange};
 pub use transactions::{
-    DEFINED_PREFIX, FallbackReason, Interest, Limits, Step, TableRows, Transaction, Transactions,
-    Watch, What,
+    ChangeScope, DEFINED_PREFIX, FallbackReason, Interest, Limits, Step, TableRows, Transaction,
+    Transactions, Watch,
 };

@@ -17,7 +17,7 @@
 mod group;
 mod outcome;
 
-pub use outcome::{FallbackReason, Step, TableRows, Transaction, What};
+pub use outcome::{ChangeScope, FallbackReason, Step, TableRows, Transaction};
 
 use crate::Refusal;
 use crate::message::{self, Message, Table};
@@ -151,7 +151,7 @@ impl<W: Watch> Transactions<W> {
             Ok(Message::Emitted(DEFINED_PREFIX)) => {
                 // A message outside a transaction is sent at once, so it announces no committed change.
                 if self.open.is_some() {
-                    self.add(What::Definitions)?;
+                    self.add(ChangeScope::Definitions)?;
                 }
             }
             Ok(Message::Emitted(_) | Message::Nothing) => {}
@@ -164,7 +164,7 @@ impl<W: Watch> Transactions<W> {
         match bytes.first() {
             // Without these messages the position, or the columns of a table, would be unknown.
             Some(b'B' | b'C' | b'R') | None => return Err(refusal),
-            Some(_) => self.add(What::Everything(FallbackReason::Unreadable(refusal)))?,
+            Some(_) => self.add(ChangeScope::Everything(FallbackReason::Unreadable(refusal)))?,
         }
         Ok(Step::Nothing)
     }
@@ -216,12 +216,12 @@ impl<W: Watch> Transactions<W> {
         let what = match self.known.get(&oid) {
             Some(known) if known.interest == Interest::None => return Ok(()),
             Some(known) => outcome::whole(&known.table, why),
-            None => What::Everything(FallbackReason::Unreadable(Refusal::UnknownTable)),
+            None => ChangeScope::Everything(FallbackReason::Unreadable(Refusal::UnknownTable)),
         };
         self.add(what)
     }
 
-    fn add(&mut self, what: What) -> Result<(), Refusal> {
+    fn add(&mut self, what: ChangeScope) -> Result<(), Refusal> {
         let group = self.open.as_mut().ok_or(Refusal::UnexpectedMessage)?;
         group.add(what, &self.limits);
         Ok(())

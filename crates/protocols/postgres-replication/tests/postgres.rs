@@ -13,7 +13,7 @@ use postgres_replication::wire::error::ServerErrorKind;
 use postgres_replication::wire::login::Purpose;
 use postgres_replication::wire::query::QueryRefused;
 use postgres_replication::wire::stream::{self, Reply};
-use postgres_replication::{Limits, What};
+use postgres_replication::{ChangeScope, Limits};
 use std::collections::BTreeSet;
 
 const TABLES: &str = "
@@ -313,7 +313,7 @@ fn large_transactions_and_rows_stay_within_bounds() {
     stream.connection.hold_at_most(10_000);
     paper.sql("INSERT INTO news SELECT i, 'x' FROM generate_series(1, 1000) i");
     let transaction = stream.next();
-    let [What::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
+    let [ChangeScope::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
     assert!(rows.bytes() <= limits.transaction_bytes && rows.changes().count() == 1000);
     paper.sql(
         "BEGIN; INSERT INTO asked VALUES (1); UPDATE news SET id = id + 100000;

@@ -4,7 +4,7 @@
 //! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
 //! recorded. No change is lost in these steps.
 
-use super::outcome::{self, FallbackReason, ROW_EXTRA_BYTES, TableRows, Transaction, What};
+use super::outcome::{self, ChangeScope, FallbackReason, ROW_EXTRA_BYTES, TableRows, Transaction};
 use super::{Limits, Table};
 use crate::message::{Begin, Commit};
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ enum Detail {
 pub(super) struct Group {
     begin: Begin,
     detail: Detail,
-    changes: Vec<What>,
+    changes: Vec<ChangeScope>,
     bytes: usize,
     /// The whole-table changes that were recorded already.
     tables: HashSet<(Arc<str>, Arc<str>, FallbackReason)>,
@@ -49,22 +49,22 @@ impl Group {
             return self.add(outcome::whole(table, FallbackReason::TooLarge), limits);
         }
         match self.changes.last_mut() {
-            Some(What::Rows(rows)) if Arc::ptr_eq(&rows.table, table) => rows.push(message),
+            Some(ChangeScope::Rows(rows)) if Arc::ptr_eq(&rows.table, table) => rows.push(message),
             _ => {
                 let mut rows = TableRows::new(table.clone());
                 rows.push(message);
-                self.changes.push(What::Rows(rows));
+                self.changes.push(ChangeScope::Rows(rows));
             }
         }
     }
 
     /// Adds a change other than a row, unless it was added already.
-    pub(super) fn add(&mut self, what: What, limits: &Limits) {
+    pub(super) fn add(&mut self, what: ChangeScope, limits: &Limits) {
         if self.detail == Detail::Everything && !is_defined(&what) {
             return;
         }
         match &what {
-            What::Table { schema, name, why } => {
+            ChangeScope::Table { schema, name, why } => {
                 if !self.tables.insert((schema.clone(), name.clone(), *why)) {
                     return;
                 }
@@ -87,7 +87,7 @@ impl Group {
         self.tables.clear();
         for what in std::mem::take(&mut self.changes) {
             match what {
-                What::Rows(rows) => {
+                ChangeScope::Rows(rows) => {
                     self.add(outcome::whole(&rows.table, FallbackReason::TooLarge), limits)
                 }
                 what => self.add(what, limits),
@@ -101,9 +101,9 @@ impl Group {
         self.detail = Detail::Everything;
         self.tables.clear();
         let defined = self.changes.iter().any(is_defined);
-        self.changes = vec![What::Everything(FallbackReason::TooLarge)];
+        self.changes = vec![ChangeScope::Everything(FallbackReason::TooLarge)];
         if defined {
-            self.changes.push(What::Definitions);
+            self.changes.push(ChangeScope::Definitions);
         }
     }
 
@@ -114,6 +114,9 @@ impl Group {
     }
 }
 
-fn is_defined(what: &What) -> bool {
-    matches!(what, What::Definitions | What::Table { why: FallbackReason::Defined, .. })
+fn is_defined(what: &ChangeScope) -> bool {
+    matches!(
+        what,
+        ChangeScope::Definitions | ChangeScope::Table { why: FallbackReason::Defined, .. }
+    )
 }

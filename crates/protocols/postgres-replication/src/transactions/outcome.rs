@@ -42,7 +42,7 @@ impl FallbackReason {
 
 /// A change in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum ChangeScope {
     /// Changed rows of a table.
     Rows(TableRows),
     /// A change of a table: any of its rows may have changed.
@@ -61,8 +61,8 @@ pub enum What {
     Everything(FallbackReason),
 }
 
-pub(super) fn whole(table: &Table, why: FallbackReason) -> What {
-    What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
+pub(super) fn whole(table: &Table, why: FallbackReason) -> ChangeScope {
+    ChangeScope::Table { schema: table.schema.clone(), name: table.name.clone(), why }
 }
 
 /// Changed rows of a table.
@@ -119,7 +119,7 @@ pub struct Transaction {
     /// The time of the commit: microseconds since 2000-01-01 00:00 UTC by the server's clock.
     pub micros: i64,
     /// Its changes, in order, without those of ignored tables.
-    pub changes: Vec<What>,
+    pub changes: Vec<ChangeScope>,
 }
 
 /// The result of processing a frame.

@@ -16,7 +16,7 @@ use postgres_replication::wire::login::{
 use postgres_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use postgres_replication::wire::stream::{self, Reply, Subscription};
 use postgres_replication::{
-    Cell, Changed, Interest, Limits, RowChange, Step, Transaction, Transactions, Watch, What,
+    Cell, Changed, ChangeScope, Interest, Limits, RowChange, Step, Transaction, Transactions, Watch,
 };
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -259,7 +259,7 @@ pub fn told(transaction: &Transaction) -> Vec<String> {
     let mut lines = Vec::new();
     for change in &transaction.changes {
         match change {
-            What::Rows(rows) => {
+            ChangeScope::Rows(rows) => {
                 for row in rows.changes() {
                     lines.push(match row {
                         Ok(row) => format!("{} {}", row_kind(&row), row_told(&row, rows)),
@@ -267,11 +267,11 @@ pub fn told(transaction: &Transaction) -> Vec<String> {
                     });
                 }
             }
-            What::Table { schema, name, why } => {
+            ChangeScope::Table { schema, name, why } => {
                 lines.push(format!("table {schema}.{name} {}", why.as_str()));
             }
-            What::Definitions => lines.push("definitions".into()),
-            What::Everything(why) => lines.push(format!("everything {}", why.as_str())),
+            ChangeScope::Definitions => lines.push("definitions".into()),
+            ChangeScope::Everything(why) => lines.push(format!("everything {}", why.as_str())),
         }
     }
     lines

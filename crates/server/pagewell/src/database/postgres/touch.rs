@@ -6,7 +6,7 @@
 
 use super::catalogue::{Catalogue, Kind};
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
-use postgres_replication::{Changed, Interest, RowChange, TableRows, Watch, What};
+use postgres_replication::{Changed, ChangeScope, Interest, RowChange, TableRows, Watch};
 use std::borrow::Cow;
 
 /// What is followed of a database: the rules held against its catalogue.
@@ -37,30 +37,32 @@ impl Tables {
     }
 
     /// Whether what a transaction touches can be said.
-    pub fn definitions(&self, changes: &[What]) -> Definitions {
-        let is_known = |what: &What| match what {
-            What::Rows(rows) => self.catalogue.at(&rows.table.schema, &rows.table.name).is_some(),
-            What::Table { schema, name, why } => {
+    pub fn definitions(&self, changes: &[ChangeScope]) -> Definitions {
+        let is_known = |what: &ChangeScope| match what {
+            ChangeScope::Rows(rows) => {
+                self.catalogue.at(&rows.table.schema, &rows.table.name).is_some()
+            }
+            ChangeScope::Table { schema, name, why } => {
                 *why != postgres_replication::FallbackReason::Defined
                     && self.catalogue.at(schema, name).is_some()
             }
-            What::Definitions => false,
-            What::Everything(_) => true,
+            ChangeScope::Definitions => false,
+            ChangeScope::Everything(_) => true,
         };
         if changes.iter().all(is_known) { Definitions::Same } else { Definitions::Changed }
     }
 
     /// What a change touches.
-    pub fn touch(&self, what: &What, touched: &mut Touched) {
+    pub fn touch(&self, what: &ChangeScope, touched: &mut Touched) {
         match what {
-            What::Rows(rows) => self.rows(rows, touched),
-            What::Table { schema, name, .. } => match self.catalogue.at(schema, name) {
+            ChangeScope::Rows(rows) => self.rows(rows, touched),
+            ChangeScope::Table { schema, name, .. } => match self.catalogue.at(schema, name) {
                 Some(table) => self.any_row(&table.names, touched),
                 // It was there for a moment only.
                 None => touched.add_everything(),
             },
-            What::Definitions => {}
-            What::Everything(_) => touched.add_everything(),
+            ChangeScope::Definitions => {}
+            ChangeScope::Everything(_) => touched.add_everything(),
         }
     }
 
