@@ -30,7 +30,7 @@ pub enum Cell<'a> {
 
 /// Whether an update may have changed a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
+pub enum ColumnChange {
     /// The column has changed, or may have changed.
     Yes,
     /// The column has not changed.
@@ -143,18 +143,18 @@ impl<'a> RowChange<'a> {
 
     /// Whether the column with this index may have changed.
     #[must_use]
-    pub fn changed(&self, place: usize) -> Changed {
-        let Some(row) = &self.after else { return Changed::Yes };
+    pub fn changed(&self, place: usize) -> ColumnChange {
+        let Some(row) = &self.after else { return ColumnChange::Yes };
         if self.is_insert() {
-            return Changed::Yes;
+            return ColumnChange::Yes;
         }
         if row.values.get(place) == Some(&Sent::Unchanged) {
-            return Changed::No;
+            return ColumnChange::No;
         }
         match (self.before(place), self.after(place)) {
-            (Cell::Unknown, _) | (_, Cell::Unknown) => Changed::Yes,
-            (before, after) if before == after => Changed::No,
-            _ => Changed::Yes,
+            (Cell::Unknown, _) | (_, Cell::Unknown) => ColumnChange::Yes,
+            (before, after) if before == after => ColumnChange::No,
+            _ => ColumnChange::Yes,
         }
     }
 
@@ -240,7 +240,10 @@ mod tests {
         assert_eq!((row.before(1), row.after(1)), (Cell::Unknown, Cell::Text("x")));
         assert_eq!((row.before(2), row.after(2)), (Cell::Unknown, Cell::Unknown));
         let changed = [0, 1, 2, 9].map(|place| row.changed(place));
-        assert_eq!(changed, [Changed::No, Changed::Yes, Changed::No, Changed::Yes]);
+        assert_eq!(
+            changed,
+            [ColumnChange::No, ColumnChange::Yes, ColumnChange::No, ColumnChange::Yes]
+        );
     }
 
     #[test]
@@ -261,7 +264,7 @@ mod tests {
         let bytes = message(b'U', &[(b'O', ["7", "x", "\\x00ff"]), (b'N', ["7", "x", "TOAST"])]);
         let row = RowChange::read(&bytes, &table).expect("a row");
         assert_eq!([row.before(2), row.after(2)], [Cell::Text("00ff"); 2]);
-        assert_eq!([0, 1, 2].map(|place| row.changed(place)), [Changed::No; 3]);
+        assert_eq!([0, 1, 2].map(|place| row.changed(place)), [ColumnChange::No; 3]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::catalogue::{Catalogue, Kind};
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
-use postgres_replication::{Changed, ChangeScope, Interest, RowChange, TableRows, Watch};
+use postgres_replication::{ChangeScope, ColumnChange, Interest, RowChange, TableRows, Watch};
 use std::borrow::Cow;
 
 /// What is followed of a database: the rules held against its catalogue.
@@ -162,6 +162,6 @@ impl RowImages for Images<'_> {
 
     fn may_have_changed(&self, column: &str) -> bool {
         let place = self.rows.table.column(column);
-        place.is_none_or(|place| self.change.changed(place) == Changed::Yes)
+        place.is_none_or(|place| self.change.changed(place) == ColumnChange::Yes)
     }
 }
