@@ -68,7 +68,7 @@ pub trait Watch {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownTable {
     table: Arc<Table>,
     interest: Interest,
 }
@@ -78,7 +78,7 @@ struct Known {
 pub struct Transactions<W> {
     watch: W,
     limits: Limits,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, KnownTable>,
     known_bytes: usize,
     open: Option<Group>,
     position: Lsn,
@@ -183,7 +183,7 @@ impl<W: Watch> Transactions<W> {
         let interest = self.watch.interest(&table.schema, &table.name);
         let table = Arc::new(table);
         self.known_bytes += table.bytes();
-        let before = self.known.insert(table.oid, Known { table: table.clone(), interest });
+        let before = self.known.insert(table.oid, KnownTable { table: table.clone(), interest });
         if let Some(before) = before {
             self.known_bytes -= before.table.bytes();
             if before.table != table {
