@@ -39,7 +39,7 @@ pub enum ColumnChange {
 
 /// A value as the server sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent<'a> {
+enum WireValue<'a> {
     Text(&'a [u8]),
     Null,
     Unchanged,
@@ -49,7 +49,7 @@ enum Sent<'a> {
 /// A row as the server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'a> {
-    values: Vec<Sent<'a>>,
+    values: Vec<WireValue<'a>>,
 }
 
 /// The old row as the server sends it.
@@ -135,7 +135,7 @@ impl<'a> RowChange<'a> {
     #[must_use]
     pub fn after(&self, place: usize) -> Cell<'a> {
         match &self.after {
-            Some(row) if row.values.get(place) == Some(&Sent::Unchanged) => self.before(place),
+            Some(row) if row.values.get(place) == Some(&WireValue::Unchanged) => self.before(place),
             Some(row) => self.cell(row, place),
             None => Cell::Unknown,
         }
@@ -148,7 +148,7 @@ impl<'a> RowChange<'a> {
         if self.is_insert() {
             return ColumnChange::Yes;
         }
-        if row.values.get(place) == Some(&Sent::Unchanged) {
+        if row.values.get(place) == Some(&WireValue::Unchanged) {
             return ColumnChange::No;
         }
         match (self.before(place), self.after(place)) {
@@ -160,12 +160,12 @@ impl<'a> RowChange<'a> {
 
     fn cell(&self, row: &Row<'a>, place: usize) -> Cell<'a> {
         match row.values.get(place) {
-            Some(Sent::Null) => Cell::Null,
-            Some(Sent::Text(bytes)) => match std::str::from_utf8(bytes) {
+            Some(WireValue::Null) => Cell::Null,
+            Some(WireValue::Text(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(text) => Cell::Text(self.plain(text, place)),
                 Err(_) => Cell::Unknown,
             },
-            Some(Sent::Unchanged | Sent::Binary) | None => Cell::Unknown,
+            Some(WireValue::Unchanged | WireValue::Binary) | None => Cell::Unknown,
         }
     }
 
@@ -183,12 +183,12 @@ impl<'a> Row<'a> {
         let mut values = Vec::with_capacity(columns);
         for _ in 0..columns {
             values.push(match reader.u8()? {
-                b'n' => Sent::Null,
-                b'u' => Sent::Unchanged,
-                b't' => Sent::Text(reader.counted()?),
+                b'n' => WireValue::Null,
+                b'u' => WireValue::Unchanged,
+                b't' => WireValue::Text(reader.counted()?),
                 b'b' => {
                     reader.counted()?;
-                    Sent::Binary
+                    WireValue::Binary
                 }
                 _ => return Err(Refusal::BadValue),
             });
