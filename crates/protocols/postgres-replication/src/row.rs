@@ -54,7 +54,7 @@ pub struct Row<'a> {
 
 /// The old row as the server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Before<'a> {
+enum OldRow<'a> {
     /// There is no old row.
     None,
     /// The old row is not sent: it has the same key as the new one.
@@ -69,7 +69,7 @@ enum Before<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowChange<'a> {
     table: &'a Table,
-    before: Before<'a>,
+    before: OldRow<'a>,
     after: Option<Row<'a>>,
 }
 
@@ -82,22 +82,22 @@ impl<'a> RowChange<'a> {
         let mut reader = Reader::new(bytes);
         let kind = reader.u8()?;
         reader.u32()?;
-        let (mut before, mut after) = (Before::None, None);
+        let (mut before, mut after) = (OldRow::None, None);
         if kind == b'U' {
-            before = Before::SameKey;
+            before = OldRow::SameKey;
         }
         while !reader.is_empty() {
             let (part, row) = (reader.u8()?, Row::read(&mut reader, table.columns.len())?);
             match part {
-                b'K' if kind != b'I' && after.is_none() => before = Before::Key(row),
-                b'O' if kind != b'I' && after.is_none() => before = Before::Full(row),
+                b'K' if kind != b'I' && after.is_none() => before = OldRow::Key(row),
+                b'O' if kind != b'I' && after.is_none() => before = OldRow::Full(row),
                 b'N' if kind != b'D' && after.is_none() => after = Some(row),
                 _ => return Err(Refusal::BadValue),
             }
         }
         match (kind, &before, &after) {
-            (b'I', Before::None, Some(_)) | (b'U', _, Some(_)) => {}
-            (b'D', Before::Key(_) | Before::Full(_), None) => {}
+            (b'I', OldRow::None, Some(_)) | (b'U', _, Some(_)) => {}
+            (b'D', OldRow::Key(_) | OldRow::Full(_), None) => {}
             _ => return Err(Refusal::Truncated),
         }
         Ok(RowChange { table, before, after })
@@ -106,7 +106,7 @@ impl<'a> RowChange<'a> {
     /// Whether the row was inserted.
     #[must_use]
     pub fn is_insert(&self) -> bool {
-        self.before == Before::None
+        self.before == OldRow::None
     }
 
     /// Whether the row was deleted.
@@ -123,10 +123,10 @@ impl<'a> RowChange<'a> {
             told_by_key && self.table.columns.get(place).is_some_and(|column| column.is_identity)
         };
         match (&self.before, &self.after) {
-            (Before::Full(row), _) => self.cell(row, place),
+            (OldRow::Full(row), _) => self.cell(row, place),
             // The server sends NULL for all columns outside the key, whatever their value.
-            (Before::Key(row), _) if is_key() => self.cell(row, place),
-            (Before::SameKey, Some(row)) if is_key() => self.cell(row, place),
+            (OldRow::Key(row), _) if is_key() => self.cell(row, place),
+            (OldRow::SameKey, Some(row)) if is_key() => self.cell(row, place),
             _ => Cell::Unknown,
         }
     }
