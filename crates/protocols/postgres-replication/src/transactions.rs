@@ -23,7 +23,7 @@ use crate::Refusal;
 use crate::message::{self, Message, Table};
 use crate::position::Lsn;
 use crate::wire::frame::Frame;
-use crate::wire::stream::{self, Copied};
+use crate::wire::stream::{self, StreamMessage};
 use group::Group;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -117,16 +117,16 @@ impl<W: Watch> Transactions<W> {
     /// The frame is invalid, and nothing more can be read from the stream.
     pub fn read(&mut self, frame: &Frame) -> Result<Step, Refusal> {
         match stream::read(frame)? {
-            Copied::Keepalive(keepalive) => {
+            StreamMessage::Keepalive(keepalive) => {
                 // Within a transaction the server's position is ahead of the transactions returned.
                 if self.open.is_none() {
                     self.position = self.position.max(keepalive.end);
                 }
                 Ok(Step::Keepalive(keepalive.reply))
             }
-            Copied::Message(bytes) if frame.is_whole() => self.message(bytes),
-            Copied::Message(bytes) => self.too_long(bytes),
-            Copied::Ended => Ok(Step::Ended),
+            StreamMessage::Message(bytes) if frame.is_whole() => self.message(bytes),
+            StreamMessage::Message(bytes) => self.too_long(bytes),
+            StreamMessage::Ended => Ok(Step::Ended),
         }
     }
 

@@ -77,7 +77,7 @@ pub struct Keepalive {
 
 /// The content of a frame of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Copied<'a> {
+pub enum StreamMessage<'a> {
     /// A message of the plugin, or the beginning of a message that is too long.
     Message(&'a [u8]),
     /// A keepalive message.
@@ -90,24 +90,24 @@ pub enum Copied<'a> {
 ///
 /// # Errors
 /// The frame is invalid. Errors of the server are decoded by [`error`].
-pub fn read(frame: &Frame) -> Result<Copied<'_>, Refusal> {
+pub fn read(frame: &Frame) -> Result<StreamMessage<'_>, Refusal> {
     match frame.tag {
         b'd' => {}
-        b'c' | b'C' => return Ok(Copied::Ended),
+        b'c' | b'C' => return Ok(StreamMessage::Ended),
         _ => return Err(Refusal::UnexpectedMessage),
     }
     let mut reader = Reader::new(&frame.payload);
     match reader.u8()? {
         b'w' => {
             reader.take(HEAD_BYTES)?;
-            Ok(Copied::Message(reader.rest()))
+            Ok(StreamMessage::Message(reader.rest()))
         }
         b'k' => {
             let end = Lsn(reader.u64()?);
             reader.u64()?;
             let reply = if reader.u8()? == 0 { Reply::NotNeeded } else { Reply::Wanted };
             reader.end()?;
-            Ok(Copied::Keepalive(Keepalive { end, reply }))
+            Ok(StreamMessage::Keepalive(Keepalive { end, reply }))
         }
         _ => Err(Refusal::UnknownMessage),
     }
