@@ -52,15 +52,15 @@ impl Expiry {
 
 /// Whether and when an item was last read. The copies of an item share it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct LastRead {
     fetched: AtomicBool,
     at: AtomicU64,
 }
 
-impl Seen {
+impl LastRead {
     /// The state of an item that was stored at `now` and has not been read.
-    pub fn new(now: Moment) -> Arc<Seen> {
-        Arc::new(Seen { fetched: AtomicBool::new(false), at: AtomicU64::new(now.0) })
+    pub fn new(now: Moment) -> Arc<LastRead> {
+        Arc::new(LastRead { fetched: AtomicBool::new(false), at: AtomicU64::new(now.0) })
     }
 
     pub(crate) fn fetched(&self) -> bool {
@@ -103,13 +103,13 @@ pub struct Item {
     /// Whether the key was sent in base64.
     pub binary_key: bool,
     /// Whether and when the item was last read.
-    pub seen: Arc<Seen>,
+    pub seen: Arc<LastRead>,
 }
 
 impl Item {
     /// A new item, which has no `cas` number yet.
     pub(crate) fn new(value: Bytes, flags: u32, ends: Option<Moment>, now: Moment) -> Item {
-        let (cas, stale, won, binary_key, seen) = (0, false, false, false, Seen::new(now));
+        let (cas, stale, won, binary_key, seen) = (0, false, false, false, LastRead::new(now));
         Item { value, flags, cas, ends, stored: now, stale, won, binary_key, seen }
     }
 

@@ -24,7 +24,7 @@ use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What an item keeps beside itself: whether it was asked for.
-const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
+const SEEN_BYTES: usize = size_of::<memcache::LastRead>() + 2 * size_of::<usize>();
 
 /// What a page in the store knows of itself. What is sent of it stands behind this and its key in the same
 /// allocation: [`ReadPage`] reads both.

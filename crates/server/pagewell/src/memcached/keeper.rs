@@ -14,7 +14,7 @@ use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
-use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
+use memcache::{Edit, Edited, Item, Items, LastRead, Moment, NewCas, NotKept, Page};
 use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -222,7 +222,7 @@ impl Keeper {
             stale: false,
             won: false,
             binary_key: false,
-            seen: Seen::new(now),
+            seen: LastRead::new(now),
         }
     }
 }
@@ -327,7 +327,7 @@ mod tests {
             stale: false,
             won: false,
             binary_key: false,
-            seen: Seen::new(Moment(stored)),
+            seen: LastRead::new(Moment(stored)),
         }
     }
 
