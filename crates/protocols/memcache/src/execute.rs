@@ -7,7 +7,7 @@
 use crate::answer::Answer;
 use crate::classic::KEY_BYTES_MAX;
 use crate::decoder::Limits;
-use crate::item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, NotKept};
+use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, NotKept};
 use crate::line;
 use crate::meta_execute;
 use crate::request::{
@@ -221,13 +221,13 @@ pub(crate) fn store(
         })
     });
     match edited {
-        Edited::Done(Some(item)) => Stored::Yes(item.cas),
-        Edited::Done(None) => said,
-        Edited::Not(NotKept::Changed) if set.mode == Mode::Cas => Stored::Exists,
-        Edited::Not(NotKept::Changed) => Stored::No,
-        Edited::Not(NotKept::NoRoom) => Stored::Refused(Refusal::NoRoom),
-        Edited::Not(NotKept::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
-        Edited::Not(NotKept::Encoded) => Stored::Refused(Refusal::EncodedPage),
+        EditResult::Done(Some(item)) => Stored::Yes(item.cas),
+        EditResult::Done(None) => said,
+        EditResult::Not(NotKept::Changed) if set.mode == Mode::Cas => Stored::Exists,
+        EditResult::Not(NotKept::Changed) => Stored::No,
+        EditResult::Not(NotKept::NoRoom) => Stored::Refused(Refusal::NoRoom),
+        EditResult::Not(NotKept::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
+        EditResult::Not(NotKept::Encoded) => Stored::Refused(Refusal::EncodedPage),
     }
 }
 
@@ -310,9 +310,9 @@ pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: 
         }
     });
     match edited {
-        Edited::Done(Some(item)) => Counted::Item(item, number),
-        Edited::Done(None) => counted,
-        Edited::Not(_) => Counted::NotFound,
+        EditResult::Done(Some(item)) => Counted::Item(item, number),
+        EditResult::Done(None) => counted,
+        EditResult::Not(_) => Counted::NotFound,
     }
 }
 

@@ -165,7 +165,7 @@ pub enum NewCas {
 
 /// The result of an edit.
 #[derive(Debug)]
-pub enum Edited {
+pub enum EditResult {
     /// The edit was applied. The item as it is now, if there is one.
     Done(Option<Item>),
     /// The edit was rejected. The previous item, if there was one, has been removed.
@@ -209,7 +209,7 @@ pub trait Items {
         key: &[u8],
         now: Moment,
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
-    ) -> Edited;
+    ) -> EditResult;
 
     /// `flush_all`: items stored up to the time `at` are removed from that time on.
     fn flush(&self, at: Moment, now: Moment);

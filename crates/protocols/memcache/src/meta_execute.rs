@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::base64;
 use crate::decoder::Limits;
 use crate::execute::{Counted, Older, Stored, count, store};
-use crate::item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, Page};
+use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, Page};
 use crate::meta::OPAQUE_BYTES_MAX;
 use crate::request::{
     Arithmetic, Flag, Meta, MetaArithmetic, MetaDelete, MetaGet, MetaSet, Refusal,
@@ -102,12 +102,12 @@ fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
         }
     });
     match edited {
-        Edited::Done(Some(item)) => met.map(|mut met| {
+        EditResult::Done(Some(item)) => met.map(|mut met| {
             met.item.cas = item.cas;
             met
         }),
-        Edited::Done(None) => met,
-        Edited::Not(_) => None,
+        EditResult::Done(None) => met,
+        EditResult::Not(_) => None,
     }
 }
 
@@ -363,9 +363,9 @@ fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option
         None => Edit::Put(Item::new(value.clone(), 0, ends, now), NOTHING_SAID),
     });
     match edited {
-        Edited::Done(Some(item)) => Some(item),
-        Edited::Done(None) => there,
-        Edited::Not(_) => None,
+        EditResult::Done(Some(item)) => Some(item),
+        EditResult::Done(None) => there,
+        EditResult::Not(_) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
-use memcache::{Edit, Edited, Item, Items, LastRead, Moment, NewCas, NotKept, Page};
+use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, NotKept, Page};
 use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,7 +126,7 @@ impl Keeper {
         mut item: Item,
         beside: &Page,
         now: Moment,
-    ) -> Edited {
+    ) -> EditResult {
         let said = match page_line::read(&item.value, beside) {
             Ok(said) => said,
             Err(page_line::Unreadable) => return self.refused(old, NotKept::Unreadable),
@@ -165,49 +165,49 @@ impl Keeper {
         item: Item,
         dependencies: &Dependencies,
         lease: &Lease,
-    ) -> Edited {
+    ) -> EditResult {
         let store = &self.site.store;
         let key = [NAMESPACE, key].concat();
         let page = NewPage::of_item(item.clone());
         match page.put(|new| store.insert(store.key(&key), 0, dependencies, lease, new)) {
             Ok(_) => {
                 self.site.counters.memcached_stored.add();
-                Edited::Done(Some(item))
+                EditResult::Done(Some(item))
             }
             Err(refused) => self.refused(old, reason(refused.reason)),
         }
     }
 
-    fn refused(&self, old: Option<&SharedPage>, why: NotKept) -> Edited {
+    fn refused(&self, old: Option<&SharedPage>, why: NotKept) -> EditResult {
         if let Some(old) = old {
             self.site.store.remove(old);
         }
         self.site.counters.memcached_refused.add();
         tracing::debug!(event = "memcached-refused", reason = why.as_str());
-        Edited::Not(why)
+        EditResult::Not(why)
     }
 
-    fn change(&self, page: &SharedPage, mut item: Item, new: NewCas) -> Edited {
+    fn change(&self, page: &SharedPage, mut item: Item, new: NewCas) -> EditResult {
         if new == NewCas::Yes {
             item.cas = self.next_cas();
         }
         let new = NewPage::of_item(item.clone());
         match new.put(|new| self.site.store.replace_payload(page, new)) {
-            Ok(_) => Edited::Done(Some(item)),
+            Ok(_) => EditResult::Done(Some(item)),
             Err(NotReplaced::TooLarge) => self.refused(Some(page), NotKept::NoRoom),
-            Err(NotReplaced::NotStored | NotReplaced::Marked) => Edited::Not(NotKept::Changed),
+            Err(NotReplaced::NotStored | NotReplaced::Marked) => EditResult::Not(NotKept::Changed),
         }
     }
 
     /// Takes an item out; of a page that is a change, so that no render that began before is stored.
-    fn remove(&self, key: &[u8], page: Option<&SharedPage>) -> Edited {
+    fn remove(&self, key: &[u8], page: Option<&SharedPage>) -> EditResult {
         if let Some(page) = page {
             self.site.store.remove(page);
         }
         if let Some(url) = self.url(key) {
             self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, Cause::Memcached);
         }
-        Edited::Done(None)
+        EditResult::Done(None)
     }
 
     /// A lease, as an item.
@@ -265,9 +265,9 @@ impl Items for Keeper {
         key: &[u8],
         now: Moment,
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
-    ) -> Edited {
+    ) -> EditResult {
         if key == LEASE_KEY {
-            return Edited::Not(NotKept::Changed);
+            return EditResult::Not(NotKept::Changed);
         }
         let _alone = self.stripe(key);
         let page = self.stored(key);
@@ -278,9 +278,9 @@ impl Items for Keeper {
             (Edit::Remove, page) => self.remove(key, page),
             (Edit::Discard, Some(page)) => {
                 self.site.store.remove(page);
-                Edited::Done(None)
+                EditResult::Done(None)
             }
-            (Edit::Keep | Edit::Change(..) | Edit::Discard, _) => Edited::Done(None),
+            (Edit::Keep | Edit::Change(..) | Edit::Discard, _) => EditResult::Done(None),
         }
     }
 
