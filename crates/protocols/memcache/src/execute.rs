@@ -7,7 +7,7 @@
 use crate::answer::Answer;
 use crate::classic::KEY_BYTES_MAX;
 use crate::decoder::Limits;
-use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, NotKept};
+use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, StoreRefusal};
 use crate::line;
 use crate::meta_execute;
 use crate::request::{
@@ -223,11 +223,11 @@ pub(crate) fn store(
     match edited {
         EditResult::Done(Some(item)) => Stored::Yes(item.cas),
         EditResult::Done(None) => said,
-        EditResult::Not(NotKept::Changed) if set.mode == Mode::Cas => Stored::Exists,
-        EditResult::Not(NotKept::Changed) => Stored::No,
-        EditResult::Not(NotKept::NoRoom) => Stored::Refused(Refusal::NoRoom),
-        EditResult::Not(NotKept::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
-        EditResult::Not(NotKept::Encoded) => Stored::Refused(Refusal::EncodedPage),
+        EditResult::Not(StoreRefusal::Changed) if set.mode == Mode::Cas => Stored::Exists,
+        EditResult::Not(StoreRefusal::Changed) => Stored::No,
+        EditResult::Not(StoreRefusal::NoRoom) => Stored::Refused(Refusal::NoRoom),
+        EditResult::Not(StoreRefusal::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
+        EditResult::Not(StoreRefusal::Encoded) => Stored::Refused(Refusal::EncodedPage),
     }
 }
 

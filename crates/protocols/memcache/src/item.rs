@@ -169,12 +169,12 @@ pub enum EditResult {
     /// The edit was applied. The item as it is now, if there is one.
     Done(Option<Item>),
     /// The edit was rejected. The previous item, if there was one, has been removed.
-    Not(NotKept),
+    Not(StoreRefusal),
 }
 
 /// The reason why an item is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotKept {
+pub enum StoreRefusal {
     /// The data that the page depends on has changed since its lease, or may have.
     Changed,
     /// There is no memory for it.
@@ -185,14 +185,14 @@ pub enum NotKept {
     Encoded,
 }
 
-impl NotKept {
+impl StoreRefusal {
     /// The name of the reason, for the log.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotKept::Changed => "changed",
-            NotKept::NoRoom => "no-room",
-            NotKept::Unreadable => "unreadable",
-            NotKept::Encoded => "encoded",
+            StoreRefusal::Changed => "changed",
+            StoreRefusal::NoRoom => "no-room",
+            StoreRefusal::Unreadable => "unreadable",
+            StoreRefusal::Encoded => "encoded",
         }
     }
 }

@@ -27,7 +27,9 @@ mod request;
 pub use answer::Answer;
 pub use decoder::{Decoder, LINE_BYTES_MAX, Limits, NotSpoken, Step};
 pub use execute::{Next, execute};
-pub use item::{Edit, EditResult, Expiry, Item, Items, LastRead, Moment, NewCas, NotKept, Page};
+pub use item::{
+    Edit, EditResult, Expiry, Item, Items, LastRead, Moment, NewCas, Page, StoreRefusal,
+};
 pub use request::{
     Arithmetic, Command, Delete, Direction, Flag, Get, Meta, MetaArithmetic, MetaDelete, MetaGet,
     MetaSet, Mode, Oversized, Refusal, Request, Set, Touch,

@@ -14,7 +14,7 @@ use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
-use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, NotKept, Page};
+use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, Page, StoreRefusal};
 use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -129,20 +129,20 @@ impl Keeper {
     ) -> EditResult {
         let said = match page_line::read(&item.value, beside) {
             Ok(said) => said,
-            Err(page_line::Unreadable) => return self.refused(old, NotKept::Unreadable),
+            Err(page_line::Unreadable) => return self.refused(old, StoreRefusal::Unreadable),
         };
         let url = self.url(key);
         if url.is_some() && item.flags != 0 {
             // Nobody but its own client could make a page of it, and what it says about itself is not to be seen.
             tracing::warn!(event = "memcached-encoded", key = %String::from_utf8_lossy(key), flags = item.flags);
-            return self.refused(old, NotKept::Encoded);
+            return self.refused(old, StoreRefusal::Encoded);
         }
         let lease = match said.lease {
             Some(token) => self.leases.handed(token, now.0),
             None if url.is_some() || !said.tags.is_empty() => Some(self.leases.assumed(now.0)),
             None => Some(Arc::new(self.site.store.lease())),
         };
-        let Some(lease) = lease else { return self.refused(old, NotKept::Changed) };
+        let Some(lease) = lease else { return self.refused(old, StoreRefusal::Changed) };
         let name = url.as_deref().map_or(key, str::as_bytes);
         let mut dependencies = self.site.store.dependencies(self.site.name, name);
         for tag in &said.tags {
@@ -178,7 +178,7 @@ impl Keeper {
         }
     }
 
-    fn refused(&self, old: Option<&SharedPage>, why: NotKept) -> EditResult {
+    fn refused(&self, old: Option<&SharedPage>, why: StoreRefusal) -> EditResult {
         if let Some(old) = old {
             self.site.store.remove(old);
         }
@@ -194,8 +194,10 @@ impl Keeper {
         let new = NewPage::of_item(item.clone());
         match new.put(|new| self.site.store.replace_payload(page, new)) {
             Ok(_) => EditResult::Done(Some(item)),
-            Err(NotReplaced::TooLarge) => self.refused(Some(page), NotKept::NoRoom),
-            Err(NotReplaced::NotStored | NotReplaced::Marked) => EditResult::Not(NotKept::Changed),
+            Err(NotReplaced::TooLarge) => self.refused(Some(page), StoreRefusal::NoRoom),
+            Err(NotReplaced::NotStored | NotReplaced::Marked) => {
+                EditResult::Not(StoreRefusal::Changed)
+            }
         }
     }
 
@@ -237,11 +239,13 @@ fn as_text(key: &[u8]) -> Cow<'_, str> {
     Cow::Owned(each.collect())
 }
 
-fn reason(refused: Refused) -> NotKept {
+fn reason(refused: Refused) -> StoreRefusal {
     match refused {
-        Refused::TooLarge => NotKept::NoRoom,
-        Refused::TooManyTags | Refused::TagTooLong | Refused::OwnerUnclear => NotKept::Unreadable,
-        _ => NotKept::Changed,
+        Refused::TooLarge => StoreRefusal::NoRoom,
+        Refused::TooManyTags | Refused::TagTooLong | Refused::OwnerUnclear => {
+            StoreRefusal::Unreadable
+        }
+        _ => StoreRefusal::Changed,
     }
 }
 
@@ -267,7 +271,7 @@ impl Items for Keeper {
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
     ) -> EditResult {
         if key == LEASE_KEY {
-            return EditResult::Not(NotKept::Changed);
+            return EditResult::Not(StoreRefusal::Changed);
         }
         let _alone = self.stripe(key);
         let page = self.stored(key);
