@@ -58,12 +58,12 @@ pub enum Step {
     /// A complete request.
     Request(Request),
     /// The connection must be closed without an answer.
-    Close(NotSpoken),
+    Close(ConnectionRefusal),
 }
 
 /// The reason why a connection is closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotSpoken {
+pub enum ConnectionRefusal {
     /// A line is longer than allowed.
     TooLong,
     /// The connection uses memcached's binary protocol.
@@ -74,13 +74,13 @@ pub enum NotSpoken {
     Http,
 }
 
-impl NotSpoken {
+impl ConnectionRefusal {
     /// The name of the reason, for the log.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotSpoken::TooLong => "line-too-long",
-            NotSpoken::Binary => "binary-protocol",
-            NotSpoken::Http => "http",
+            ConnectionRefusal::TooLong => "line-too-long",
+            ConnectionRefusal::Binary => "binary-protocol",
+            ConnectionRefusal::Http => "http",
         }
     }
 }
@@ -118,7 +118,7 @@ pub(crate) enum Line {
     /// A rejected request whose value follows and must be skipped: so many bytes.
     Spoiled(Request, usize),
     /// Another protocol, or a line that is too long: the connection is closed.
-    Foreign(NotSpoken),
+    Foreign(ConnectionRefusal),
 }
 
 impl Line {
@@ -145,7 +145,7 @@ impl Line {
     /// The result for a line that is not a known command.
     pub(crate) fn unknown(tokens: &Tokens<'_>) -> Line {
         match tokens.last().starts_with(b"HTTP/") {
-            true => Line::Foreign(NotSpoken::Http),
+            true => Line::Foreign(ConnectionRefusal::Http),
             false => Line::refused(Refusal::Unknown),
         }
     }
@@ -173,7 +173,7 @@ impl Decoder {
         }
         if let (true, Some(first)) = (self.is_new, input.first()) {
             if *first == BINARY {
-                return Step::Close(NotSpoken::Binary);
+                return Step::Close(ConnectionRefusal::Binary);
             }
             self.is_new = false;
         }
@@ -244,11 +244,11 @@ fn spoilt(pending: Pending) -> Request {
 }
 
 /// Removes a line from the front of `input`, and returns it without its end. `None` if no line is complete.
-fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, NotSpoken> {
+fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, ConnectionRefusal> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
         let fits =
             input.len() <= OTHER_LINE_BYTES_MAX || (is_get(input) && input.len() <= LINE_BYTES_MAX);
-        return if fits { Ok(None) } else { Err(NotSpoken::TooLong) };
+        return if fits { Ok(None) } else { Err(ConnectionRefusal::TooLong) };
     };
     let mut line = input.split_to(end + 1);
     line.truncate(end);
@@ -257,7 +257,7 @@ fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, NotSpoken> {
         line.truncate(end - 1);
     }
     if line.len() > LINE_BYTES_MAX {
-        return Err(NotSpoken::TooLong);
+        return Err(ConnectionRefusal::TooLong);
     }
     Ok(Some(line.freeze()))
 }

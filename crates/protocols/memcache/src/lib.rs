@@ -25,7 +25,7 @@ mod meta_execute;
 mod request;
 
 pub use answer::Answer;
-pub use decoder::{Decoder, LINE_BYTES_MAX, Limits, NotSpoken, Step};
+pub use decoder::{ConnectionRefusal, Decoder, LINE_BYTES_MAX, Limits, Step};
 pub use execute::{Next, execute};
 pub use item::{
     Edit, EditResult, Expiry, Item, Items, LastRead, Moment, NewCas, Page, StoreRefusal,
