@@ -65,8 +65,8 @@ fn classic(
     let line = match command {
         Command::Set(set) => store(set, Older::Refuse, false, items, limits, now).as_line(),
         Command::Delete(delete) => match remove(&delete.key, items, now) {
-            Found::Yes => "DELETED",
-            Found::No => "NOT_FOUND",
+            ItemPresence::Yes => "DELETED",
+            ItemPresence::No => "NOT_FOUND",
         },
         Command::Touch(touch) => self::touch(touch, items, now),
         Command::Arithmetic(arithmetic) => match count(arithmetic, 0, items, now) {
@@ -139,16 +139,16 @@ fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Optio
 }
 
 /// Whether there was an item.
-pub(crate) enum Found {
+pub(crate) enum ItemPresence {
     Yes,
     No,
 }
 
-fn remove(key: &[u8], items: &impl Items, now: Moment) -> Found {
-    let mut found = Found::No;
+fn remove(key: &[u8], items: &impl Items, now: Moment) -> ItemPresence {
+    let mut found = ItemPresence::No;
     items.edit(key, now, &mut |item| {
         if item.is_some() {
-            found = Found::Yes;
+            found = ItemPresence::Yes;
         }
         Edit::Remove
     });
