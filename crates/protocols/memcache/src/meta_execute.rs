@@ -282,11 +282,11 @@ pub(crate) fn arithmetic(
             if quiet {
                 return;
             }
-            (item, number, Made::Before)
+            (item, number, ItemCreation::Before)
         }
         Counted::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
             // The flags set the expiry, in their order.
-            Some(item) => (Item { ends: None, ..item }, own.initial, Made::Now),
+            Some(item) => (Item { ends: None, ..item }, own.initial, ItemCreation::Now),
             None => return answer.line(Refusal::NoRoom.as_str()).done(),
         },
         Counted::NotFound => return without_item("NF", meta, answer),
@@ -313,13 +313,19 @@ fn without_item(code: &str, meta: &Meta<MetaArithmetic>, answer: &mut Answer) {
 }
 
 /// Writes the return flags of `ma`. `T`, and `N` of a new item, affect only the flags after them.
-fn told(meta: &Meta<MetaArithmetic>, item: &Item, made: Made, now: Moment, answer: &mut Answer) {
+fn told(
+    meta: &Meta<MetaArithmetic>,
+    item: &Item,
+    made: ItemCreation,
+    now: Moment,
+    answer: &mut Answer,
+) {
     let mut item = item.clone();
     for flag in &meta.flags {
         match flag {
             Flag::Key => key(&meta.key, meta.binary_key, answer),
             Flag::Touch(expiry) => item.ends = expiry.end(now),
-            Flag::Vivify(expiry) if made == Made::Now => item.ends = expiry.end(now),
+            Flag::Vivify(expiry) if made == ItemCreation::Now => item.ends = expiry.end(now),
             flag => plain(flag, &item, now, answer),
         }
     }
@@ -327,7 +333,7 @@ fn told(meta: &Meta<MetaArithmetic>, item: &Item, made: Made, now: Moment, answe
 
 /// Whether this command created the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum ItemCreation {
     Now,
     Before,
 }
