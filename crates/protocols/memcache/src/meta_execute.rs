@@ -27,7 +27,7 @@ pub(crate) fn get(
     let plain = if meta.flags.iter().any(edits) { None } else { items.get(&meta.key, now) };
     // The first client that reads a stale item wins the recache token, which changes the item.
     let found = match plain {
-        Some(item) if !item.stale || item.won => Some(Met::as_it_is(item)),
+        Some(item) if !item.stale || item.won => Some(FoundItem::as_it_is(item)),
         None if !meta.flags.iter().any(edits) => None,
         _ => met(meta, items, now),
     };
@@ -56,7 +56,7 @@ pub(crate) fn get(
 }
 
 /// An item that `mg` has found or created.
-struct Met {
+struct FoundItem {
     /// The item before the flags took effect, and the time at which it ended then.
     item: Item,
     ended: Option<Moment>,
@@ -64,15 +64,15 @@ struct Met {
     won: bool,
 }
 
-impl Met {
-    fn as_it_is(item: Item) -> Met {
-        Met { ended: item.ends, item, made: false, won: false }
+impl FoundItem {
+    fn as_it_is(item: Item) -> FoundItem {
+        FoundItem { ended: item.ends, item, made: false, won: false }
     }
 }
 
 /// Reads the item and applies the flags to it in one atomic edit.
-fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
-    let mut met: Option<Met> = None;
+fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<FoundItem> {
+    let mut met: Option<FoundItem> = None;
     let vivifies = meta.flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)));
     let edited = items.edit(&meta.key, now, &mut |item| {
         let (item, made) = match item {
@@ -95,7 +95,7 @@ fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
         }
         won |= item.stale && !item.won;
         changed.won |= won;
-        met = Some(Met { ended: item.ends, item, made, won });
+        met = Some(FoundItem { ended: item.ends, item, made, won });
         match made {
             true => Edit::Put(changed, NOTHING_SAID),
             false => Edit::Change(changed, NewCas::No),
@@ -120,7 +120,7 @@ fn recache(expiry: Expiry, now: Moment) -> Option<Moment> {
 }
 
 /// Writes the return flags of a hit, in the order of the request.
-fn describe(meta: &Meta<MetaGet>, met: &Met, now: Moment, answer: &mut Answer) {
+fn describe(meta: &Meta<MetaGet>, met: &FoundItem, now: Moment, answer: &mut Answer) {
     let mut item = Item { ends: met.ended, ..met.item.clone() };
     for flag in &meta.flags {
         match flag {
