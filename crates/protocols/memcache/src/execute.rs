@@ -70,9 +70,9 @@ fn classic(
         },
         Command::Touch(touch) => self::touch(touch, items, now),
         Command::Arithmetic(arithmetic) => match count(arithmetic, 0, items, now) {
-            Counted::Item(_, number) => return answer.number(number).text(b"\r\n").done(),
-            Counted::NotFound | Counted::Exists => "NOT_FOUND",
-            Counted::Refused(refusal) => refusal.as_str(),
+            ArithmeticResult::Item(_, number) => return answer.number(number).text(b"\r\n").done(),
+            ArithmeticResult::NotFound | ArithmeticResult::Exists => "NOT_FOUND",
+            ArithmeticResult::Refused(refusal) => refusal.as_str(),
         },
         Command::Flush(expiry) => {
             let at = match expiry {
@@ -278,7 +278,7 @@ fn joined<'s>(
 }
 
 /// The result of `incr`, `decr` and `ma`.
-pub(crate) enum Counted {
+pub(crate) enum ArithmeticResult {
     /// The item, and its new number.
     Item(Item, u64),
     /// There is no item.
@@ -290,12 +290,17 @@ pub(crate) enum Counted {
 }
 
 /// Adds to a number or subtracts from it. `cas` is the number that the item must have; 0 for any.
-pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: Moment) -> Counted {
-    let (mut counted, mut number) = (Counted::NotFound, 0);
+pub(crate) fn count(
+    arithmetic: &Arithmetic,
+    cas: u64,
+    items: &impl Items,
+    now: Moment,
+) -> ArithmeticResult {
+    let (mut counted, mut number) = (ArithmeticResult::NotFound, 0);
     let edited = items.edit(&arithmetic.key, now, &mut |item| {
         let Some(item) = item else { return Edit::Keep };
         if cas != 0 && item.cas != cas && !item.value.is_empty() {
-            counted = Counted::Exists;
+            counted = ArithmeticResult::Exists;
             return Edit::Keep;
         }
         match changed(item, arithmetic, now) {
@@ -304,15 +309,15 @@ pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: 
                 Edit::Change(changed, NewCas::Yes)
             }
             None => {
-                counted = Counted::Refused(Refusal::NotANumber);
+                counted = ArithmeticResult::Refused(Refusal::NotANumber);
                 Edit::Keep
             }
         }
     });
     match edited {
-        EditResult::Done(Some(item)) => Counted::Item(item, number),
+        EditResult::Done(Some(item)) => ArithmeticResult::Item(item, number),
         EditResult::Done(None) => counted,
-        EditResult::Not(_) => Counted::NotFound,
+        EditResult::Not(_) => ArithmeticResult::NotFound,
     }
 }
 

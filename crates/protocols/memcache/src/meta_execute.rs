@@ -7,7 +7,7 @@
 use crate::answer::Answer;
 use crate::base64;
 use crate::decoder::Limits;
-use crate::execute::{Counted, Older, Stored, count, store};
+use crate::execute::{ArithmeticResult, Older, Stored, count, store};
 use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, Page};
 use crate::meta::OPAQUE_BYTES_MAX;
 use crate::request::{
@@ -272,26 +272,26 @@ pub(crate) fn arithmetic(
         |flag: &Flag| matches!(flag, Flag::Opaque(opaque) if opaque.len() > OPAQUE_BYTES_MAX);
     let (item, number, made) = match counted {
         // memcached has already changed the number when it detects this error.
-        Counted::Item(..) | Counted::NotFound | Counted::Exists
+        ArithmeticResult::Item(..) | ArithmeticResult::NotFound | ArithmeticResult::Exists
             if meta.flags.iter().any(is_long) =>
         {
             return answer.line(Refusal::OpaqueTooLong.as_str()).done();
         }
-        Counted::Item(item, number) => {
+        ArithmeticResult::Item(item, number) => {
             let item = retouched(meta, item, items, now);
             if quiet {
                 return;
             }
             (item, number, ItemCreation::Before)
         }
-        Counted::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
+        ArithmeticResult::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
             // The flags set the expiry, in their order.
             Some(item) => (Item { ends: None, ..item }, own.initial, ItemCreation::Now),
             None => return answer.line(Refusal::NoRoom.as_str()).done(),
         },
-        Counted::NotFound => return without_item("NF", meta, answer),
-        Counted::Exists => return without_item("EX", meta, answer),
-        Counted::Refused(refusal) => return answer.line(refusal.as_str()).done(),
+        ArithmeticResult::NotFound => return without_item("NF", meta, answer),
+        ArithmeticResult::Exists => return without_item("EX", meta, answer),
+        ArithmeticResult::Refused(refusal) => return answer.line(refusal.as_str()).done(),
     };
     let digits = number.to_string();
     if own.value {
