@@ -164,7 +164,7 @@ pub(crate) fn discard(oversized: &Oversized, items: &impl Items, now: Moment) ->
 
 /// The result of storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StoreResult {
     /// The value is stored, with this `cas` number.
     Yes(u64),
     /// The item has another `cas` number.
@@ -177,14 +177,14 @@ pub(crate) enum Stored {
     Refused(Refusal),
 }
 
-impl Stored {
+impl StoreResult {
     fn as_line(self) -> &'static str {
         match self {
-            Stored::Yes(_) => "STORED",
-            Stored::Exists => "EXISTS",
-            Stored::NotFound => "NOT_FOUND",
-            Stored::No => "NOT_STORED",
-            Stored::Refused(refusal) => refusal.as_str(),
+            StoreResult::Yes(_) => "STORED",
+            StoreResult::Exists => "EXISTS",
+            StoreResult::NotFound => "NOT_FOUND",
+            StoreResult::No => "NOT_STORED",
+            StoreResult::Refused(refusal) => refusal.as_str(),
         }
     }
 }
@@ -206,8 +206,8 @@ pub(crate) fn store(
     items: &impl Items,
     limits: Limits,
     now: Moment,
-) -> Stored {
-    let mut said = Stored::No;
+) -> StoreResult {
+    let mut said = StoreResult::No;
     let edited = items.edit(&set.key, now, &mut |old| {
         let mut item = Item::new(set.value.clone(), set.flags, set.expiry.end(now), now);
         item.binary_key = binary_key;
@@ -221,21 +221,21 @@ pub(crate) fn store(
         })
     });
     match edited {
-        EditResult::Done(Some(item)) => Stored::Yes(item.cas),
+        EditResult::Done(Some(item)) => StoreResult::Yes(item.cas),
         EditResult::Done(None) => said,
-        EditResult::Not(StoreRefusal::Changed) if set.mode == Mode::Cas => Stored::Exists,
-        EditResult::Not(StoreRefusal::Changed) => Stored::No,
-        EditResult::Not(StoreRefusal::NoRoom) => Stored::Refused(Refusal::NoRoom),
-        EditResult::Not(StoreRefusal::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
-        EditResult::Not(StoreRefusal::Encoded) => Stored::Refused(Refusal::EncodedPage),
+        EditResult::Not(StoreRefusal::Changed) if set.mode == Mode::Cas => StoreResult::Exists,
+        EditResult::Not(StoreRefusal::Changed) => StoreResult::No,
+        EditResult::Not(StoreRefusal::NoRoom) => StoreResult::Refused(Refusal::NoRoom),
+        EditResult::Not(StoreRefusal::Unreadable) => StoreResult::Refused(Refusal::UnreadablePage),
+        EditResult::Not(StoreRefusal::Encoded) => StoreResult::Refused(Refusal::EncodedPage),
     }
 }
 
-fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, Stored> {
+fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, StoreResult> {
     match set.mode {
         Mode::Set | Mode::Add => Ok(Edit::Put(item, &set.page)),
-        Mode::Cas => Err(Stored::NotFound),
-        Mode::Replace | Mode::Append | Mode::Prepend => Err(Stored::No),
+        Mode::Cas => Err(StoreResult::NotFound),
+        Mode::Replace | Mode::Append | Mode::Prepend => Err(StoreResult::No),
     }
 }
 
@@ -246,17 +246,19 @@ fn with_old<'s>(
     mut item: Item,
     limits: Limits,
     now: Moment,
-) -> Result<Edit<'s>, Stored> {
+) -> Result<Edit<'s>, StoreResult> {
     match set.mode {
         Mode::Set | Mode::Replace => Ok(Edit::Put(item, &set.page)),
-        Mode::Add => Err(Stored::No),
+        Mode::Add => Err(StoreResult::No),
         Mode::Cas if set.cas != 0 && set.cas == old.cas => Ok(Edit::Put(item, &set.page)),
         Mode::Cas if set.cas < old.cas && set.cas != 0 && older == Older::Accept => {
             (item.ends, item.stale, item.won) = (old.ends, true, old.won);
             Ok(Edit::Put(item, &set.page))
         }
-        Mode::Cas => Err(Stored::Exists),
-        Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => Err(Stored::Exists),
+        Mode::Cas => Err(StoreResult::Exists),
+        Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => {
+            Err(StoreResult::Exists)
+        }
         Mode::Append => joined(old, &old.value, &set.value, &set.key, limits, now),
         Mode::Prepend => joined(old, &set.value, &old.value, &set.key, limits, now),
     }
@@ -269,9 +271,9 @@ fn joined<'s>(
     key: &[u8],
     limits: Limits,
     now: Moment,
-) -> Result<Edit<'s>, Stored> {
+) -> Result<Edit<'s>, StoreResult> {
     if !limits.allow(key.len(), old.flags, first.len() + second.len()) {
-        return Err(Stored::No);
+        return Err(StoreResult::No);
     }
     let value = Bytes::from([first, second].concat());
     Ok(Edit::Change(old.remade(value, now), NewCas::Yes))

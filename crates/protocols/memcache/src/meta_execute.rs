@@ -7,7 +7,7 @@
 use crate::answer::Answer;
 use crate::base64;
 use crate::decoder::Limits;
-use crate::execute::{ArithmeticResult, Older, Stored, count, store};
+use crate::execute::{ArithmeticResult, Older, StoreResult, count, store};
 use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, Page};
 use crate::meta::OPAQUE_BYTES_MAX;
 use crate::request::{
@@ -189,12 +189,12 @@ pub(crate) fn set(
     let older = if meta.own.invalidate { Older::Accept } else { Older::Refuse };
     let stored = store(&meta.own.set, older, meta.binary_key, items, limits, now);
     let (code, cas) = match stored {
-        Stored::Yes(_) if quiet => return,
-        Stored::Yes(cas) => ("HD", cas),
-        Stored::Exists => ("EX", 0),
-        Stored::NotFound => ("NF", 0),
-        Stored::No => ("NS", 0),
-        Stored::Refused(refusal) => return answer.line(refusal.as_str()).done(),
+        StoreResult::Yes(_) if quiet => return,
+        StoreResult::Yes(cas) => ("HD", cas),
+        StoreResult::Exists => ("EX", 0),
+        StoreResult::NotFound => ("NF", 0),
+        StoreResult::No => ("NS", 0),
+        StoreResult::Refused(refusal) => return answer.line(refusal.as_str()).done(),
     };
     answer.text(code.as_bytes());
     for flag in &meta.flags {
