@@ -63,7 +63,7 @@ fn classic(
     answer: &mut Answer,
 ) {
     let line = match command {
-        Command::Set(set) => store(set, Older::Refuse, false, items, limits, now).as_line(),
+        Command::Set(set) => store(set, OlderCas::Refuse, false, items, limits, now).as_line(),
         Command::Delete(delete) => match remove(&delete.key, items, now) {
             ItemPresence::Yes => "DELETED",
             ItemPresence::No => "NOT_FOUND",
@@ -191,7 +191,7 @@ impl StoreResult {
 
 /// How to treat a `cas` number that is older than the item's (`ms` with `I`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Older {
+pub(crate) enum OlderCas {
     /// Store the value, and mark it as stale.
     Accept,
     /// Do not store the value.
@@ -201,7 +201,7 @@ pub(crate) enum Older {
 /// Stores a value according to its mode.
 pub(crate) fn store(
     set: &Set,
-    older: Older,
+    older: OlderCas,
     binary_key: bool,
     items: &impl Items,
     limits: Limits,
@@ -241,7 +241,7 @@ fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, StoreResult> {
 
 fn with_old<'s>(
     set: &'s Set,
-    older: Older,
+    older: OlderCas,
     old: &Item,
     mut item: Item,
     limits: Limits,
@@ -251,7 +251,7 @@ fn with_old<'s>(
         Mode::Set | Mode::Replace => Ok(Edit::Put(item, &set.page)),
         Mode::Add => Err(StoreResult::No),
         Mode::Cas if set.cas != 0 && set.cas == old.cas => Ok(Edit::Put(item, &set.page)),
-        Mode::Cas if set.cas < old.cas && set.cas != 0 && older == Older::Accept => {
+        Mode::Cas if set.cas < old.cas && set.cas != 0 && older == OlderCas::Accept => {
             (item.ends, item.stale, item.won) = (old.ends, true, old.won);
             Ok(Edit::Put(item, &set.page))
         }

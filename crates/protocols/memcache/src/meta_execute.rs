@@ -7,7 +7,7 @@
 use crate::answer::Answer;
 use crate::base64;
 use crate::decoder::Limits;
-use crate::execute::{ArithmeticResult, Older, StoreResult, count, store};
+use crate::execute::{ArithmeticResult, OlderCas, StoreResult, count, store};
 use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, Page};
 use crate::meta::OPAQUE_BYTES_MAX;
 use crate::request::{
@@ -186,7 +186,7 @@ pub(crate) fn set(
     now: Moment,
     answer: &mut Answer,
 ) {
-    let older = if meta.own.invalidate { Older::Accept } else { Older::Refuse };
+    let older = if meta.own.invalidate { OlderCas::Accept } else { OlderCas::Refuse };
     let stored = store(&meta.own.set, older, meta.binary_key, items, limits, now);
     let (code, cas) = match stored {
         StoreResult::Yes(_) if quiet => return,
