@@ -36,7 +36,7 @@ pub(crate) fn read(command: u8, tokens: &Tokens<'_>, limits: Limits) -> Line {
 
 /// All flags of a command.
 #[derive(Default)]
-struct Read {
+struct MetaFlags {
     flags: Vec<Flag>,
     /// The decoded key, if the key was sent in base64.
     binary_key: Option<Bytes>,
@@ -61,10 +61,10 @@ enum Opaque {
     TooLong,
 }
 
-impl Read {
+impl MetaFlags {
     /// Parses the tokens from index `start` on.
-    fn of(tokens: &Tokens<'_>, start: usize) -> Result<Read, Refusal> {
-        let (mut read, mut seen, mut mistake) = (Read::default(), 0_u128, None);
+    fn of(tokens: &Tokens<'_>, start: usize) -> Result<MetaFlags, Refusal> {
+        let (mut read, mut seen, mut mistake) = (MetaFlags::default(), 0_u128, None);
         for token in tokens.from(start) {
             let (letter, rest) = (token[0], &token[1..]);
             if letter >= 127 || seen & (1 << letter) != 0 {
@@ -171,7 +171,7 @@ fn read_get(tokens: &Tokens<'_>) -> Result<Line, Refusal> {
     if tokens.count() > WORDS_MAX {
         return Err(Refusal::TooManyOptions);
     }
-    let read = Read::of(tokens, 2)?;
+    let read = MetaFlags::of(tokens, 2)?;
     if read.opaque == Opaque::TooLong {
         return Err(Refusal::OpaqueTooLong);
     }
@@ -192,7 +192,7 @@ fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
         Err(refusal) => return Line::refused(refusal),
     };
     let swallow = |command| Line::Spoiled(Request { command, quiet: false }, value_bytes + 2);
-    let read = match Read::of(tokens, 3) {
+    let read = match MetaFlags::of(tokens, 3) {
         Ok(read) => read,
         Err(refusal) => return swallow(Command::Refused(refusal)),
     };
@@ -208,7 +208,7 @@ fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
     Line::Begun(Pending { request, value_bytes })
 }
 
-fn to_set(mut read: Read, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
+fn to_set(mut read: MetaFlags, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
     let mode = match read.mode {
         None | Some(b'S') => Mode::Set,
         Some(b'E') => Mode::Add,
@@ -271,9 +271,9 @@ fn read_arithmetic(tokens: &Tokens<'_>) -> Result<Line, Refusal> {
 }
 
 /// Parses the flags of `md` and `ma`, which report a duplicate and an unknown flag with the same error.
-fn read_named(tokens: &Tokens<'_>) -> Result<Read, Refusal> {
+fn read_named(tokens: &Tokens<'_>) -> Result<MetaFlags, Refusal> {
     if tokens.count() > WORDS_MAX {
         return Err(Refusal::TooManyFlags);
     }
-    Read::of(tokens, 2).map_err(|_| Refusal::UnknownOrDuplicateFlag)
+    MetaFlags::of(tokens, 2).map_err(|_| Refusal::UnknownOrDuplicateFlag)
 }
