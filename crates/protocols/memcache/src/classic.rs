@@ -4,7 +4,7 @@
 //! If a line has several errors, the one that memcached 1.6 reports is reported, and none for a command with
 //! `noreply`. Clients depend on both.
 
-use crate::decoder::{Limits, Line, Pending, rest_of};
+use crate::decoder::{Limits, Line, PendingRequest, rest_of};
 use crate::item::{Expiry, Page};
 use crate::line::{self, Tokens};
 use crate::request::{
@@ -90,7 +90,7 @@ fn read_set(tokens: &Tokens<'_>, mode: Mode, limits: Limits) -> Line {
     }
     let (expiry, value, page) = (Expiry::of(expiry), Bytes::new(), Page::default());
     let command = Command::Set(Set { key, mode, flags, expiry, cas, value, page });
-    Line::Begun(Pending { request: Request { command, quiet: false }, value_bytes })
+    Line::Begun(PendingRequest { request: Request { command, quiet: false }, value_bytes })
 }
 
 fn read_arithmetic(tokens: &Tokens<'_>, direction: Direction) -> Line {

@@ -98,13 +98,13 @@ pub struct Decoder {
 enum State {
     Line,
     /// Waits for the value of the request.
-    Value(Pending),
+    Value(PendingRequest),
     Swallow(usize),
 }
 
 /// A request whose value has not arrived yet, and the length of the value in bytes without its line end.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRequest {
     pub(crate) request: Request,
     pub(crate) value_bytes: usize,
 }
@@ -114,7 +114,7 @@ pub(crate) enum Line {
     /// A complete request.
     Whole(Request),
     /// A request whose value follows.
-    Begun(Pending),
+    Begun(PendingRequest),
     /// A rejected request whose value follows and must be skipped: so many bytes.
     Spoiled(Request, usize),
     /// Another protocol, or a line that is too long: the connection is closed.
@@ -134,8 +134,8 @@ impl Line {
     pub(crate) fn quiet(self, quiet: bool) -> Line {
         match self {
             Line::Whole(request) => Line::Whole(Request { quiet, ..request }),
-            Line::Begun(Pending { request, value_bytes }) => {
-                Line::Begun(Pending { request: Request { quiet, ..request }, value_bytes })
+            Line::Begun(PendingRequest { request, value_bytes }) => {
+                Line::Begun(PendingRequest { request: Request { quiet, ..request }, value_bytes })
             }
             Line::Spoiled(request, bytes) => Line::Spoiled(Request { quiet, ..request }, bytes),
             Line::Foreign(what) => Line::Foreign(what),
@@ -238,7 +238,7 @@ fn filled(mut request: Request, value: Bytes) -> Request {
 }
 
 /// Meta commands report errors even with `q`.
-fn spoilt(pending: Pending) -> Request {
+fn spoilt(pending: PendingRequest) -> Request {
     let quiet = pending.request.quiet && matches!(pending.request.command, Command::Set(_));
     Request { command: Command::Refused(Refusal::BadValue), quiet }
 }

@@ -6,7 +6,7 @@
 
 use crate::base64;
 use crate::classic::{KEY_BYTES_MAX, VALUE_BYTES_MAX, owned};
-use crate::decoder::{Limits, Line, Pending};
+use crate::decoder::{Limits, Line, PendingRequest};
 use crate::item::{Expiry, Page};
 use crate::line::{self, Tokens};
 use crate::request::{
@@ -205,7 +205,7 @@ fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
         return swallow(Command::Oversized(Oversized { key: set.key, discards: true }));
     }
     let request = Request { command: Command::MetaSet(set), quiet };
-    Line::Begun(Pending { request, value_bytes })
+    Line::Begun(PendingRequest { request, value_bytes })
 }
 
 fn to_set(mut read: MetaFlags, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
