@@ -37,7 +37,7 @@ pub struct Purge {
     /// Whether the selection is limited to one host.
     pub scope: Scope,
     /// Whether more pages were selected than the request names.
-    pub taken: Taken,
+    pub taken: Coverage,
 }
 
 /// Which pages of a site a purge concerns, if the site answers for any host.
@@ -52,7 +52,7 @@ pub enum Scope {
 
 /// Whether the selection is exactly what the request names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Taken {
+pub enum Coverage {
     /// The selection is what the request names.
     #[default]
     AsNamed,
@@ -60,12 +60,12 @@ pub enum Taken {
     Everything,
 }
 
-impl Taken {
+impl Coverage {
     /// The name that the response reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Taken::AsNamed => "as-named",
-            Taken::Everything => "everything",
+            Coverage::AsNamed => "as-named",
+            Coverage::Everything => "everything",
         }
     }
 }

@@ -20,7 +20,7 @@
 use crate::pattern::{Conditions, Pattern};
 use crate::tag_pattern::{TagPattern, read_tag_pattern};
 use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
-use crate::{Purge, Scope, Selected, TAGS_MAX, Taken, Unread};
+use crate::{Coverage, Purge, Scope, Selected, TAGS_MAX, Unread};
 use http::{HeaderMap, HeaderValue};
 
 /// The methods that purge. Methods are case-sensitive (RFC 9110 section 9.1).
@@ -280,14 +280,14 @@ enum AnyTag {
 struct Found {
     tags: Vec<Vec<u8>>,
     any_tag: AnyTag,
-    taken: Taken,
+    taken: Coverage,
     /// Whether fields that are normally lists of tags are expressions in this request.
     as_expressions: bool,
 }
 
 impl Found {
     fn is_empty(&self) -> bool {
-        self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Taken::AsNamed
+        self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Coverage::AsNamed
     }
 
     fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), Unread> {
@@ -313,14 +313,14 @@ impl Found {
             match read_tag_pattern(text) {
                 TagPattern::Tags(tags) => self.tags.extend(tags),
                 TagPattern::Any => self.any_tag = AnyTag::Yes,
-                TagPattern::Unknown => self.taken = Taken::Everything,
+                TagPattern::Unknown => self.taken = Coverage::Everything,
             }
         }
         Ok(())
     }
 
     fn selected(self) -> Vec<Selected> {
-        if self.any_tag == AnyTag::Yes || self.taken == Taken::Everything {
+        if self.any_tag == AnyTag::Yes || self.taken == Coverage::Everything {
             return vec![Selected::Everything];
         }
         self.tags.into_iter().map(Selected::Tag).collect()

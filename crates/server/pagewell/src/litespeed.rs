@@ -19,7 +19,7 @@ use http_cache::litespeed::{
 };
 use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
 use page_store::{Strength, Target as Changed};
-use purge_requests::{Purge as PurgeRequest, Selected, Taken};
+use purge_requests::{Coverage, Purge as PurgeRequest, Selected};
 use site_rules::Plan;
 
 /// Request fields by which plugins find that there is a cache.
@@ -119,7 +119,7 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
     }
     let Ok(purges) = read_purges(headers) else {
         let hard = vec![Selected::Everything];
-        return Some(PurgeRequest { hard, taken: Taken::Everything, ..PurgeRequest::default() });
+        return Some(PurgeRequest { hard, taken: Coverage::Everything, ..PurgeRequest::default() });
     };
     if purges.is_empty() {
         return None;

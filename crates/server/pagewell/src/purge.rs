@@ -25,7 +25,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{Keys, Page, Strength, Target as Changed, Touches};
-use purge_requests::{Conditions, Described, Purge, Scope, Selected, Taken, Unread};
+use purge_requests::{Conditions, Coverage, Described, Purge, Scope, Selected, Unread};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -102,7 +102,7 @@ pub async fn answer(
         Err(unread) => return misunderstood(&unread),
     };
     site.counters.purges.add();
-    if purge.taken == Taken::Everything {
+    if purge.taken == Coverage::Everything {
         tracing::warn!(event = "purge-widened", method = method.as_str(), host = target.host);
     }
     let taken = purge.taken;
@@ -370,7 +370,7 @@ fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
 }
 
 /// What senders look at is the status. The rest is for whoever reads along.
-fn told(method: &Method, done: Done, taken: Taken, others: Waited) -> Response<ResponseBody> {
+fn told(method: &Method, done: Done, taken: Coverage, others: Waited) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
     // Nginx Helper tells pages that were not there by the status; everybody else takes it for a fault.
     let code = match method == Method::GET && none {
