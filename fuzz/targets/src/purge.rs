@@ -5,7 +5,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use purge_requests::{
-    Conditions, Described, Pattern, Purge, Selected, TAGS_MAX, TagPattern, Unread, UrlPattern,
+    Conditions, Described, Pattern, Purge, Selection, TAGS_MAX, TagPattern, Unread, UrlPattern,
     read, read_get, read_tag_pattern, read_url_pattern,
 };
 
@@ -50,13 +50,13 @@ fn judge(found: Result<Purge, Unread>, address: &str) {
     }
 }
 
-fn selected(one: &Selected, address: &str) {
+fn selected(one: &Selection, address: &str) {
     match one {
-        Selected::Tag(tag) => assert!(!tag.is_empty()),
-        Selected::Url(url) | Selected::Path(url) => assert!(url.starts_with('/')),
-        Selected::Below(path) => assert!(path.starts_with('/') && path.ends_with('/')),
-        Selected::Where(conditions) => drop(holds(conditions, address)),
-        Selected::Everything => {}
+        Selection::Tag(tag) => assert!(!tag.is_empty()),
+        Selection::Url(url) | Selection::Path(url) => assert!(url.starts_with('/')),
+        Selection::Below(path) => assert!(path.starts_with('/') && path.ends_with('/')),
+        Selection::Where(conditions) => drop(holds(conditions, address)),
+        Selection::Everything => {}
     }
 }
 

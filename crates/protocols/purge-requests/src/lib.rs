@@ -29,9 +29,9 @@ pub const TAGS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Purge {
     /// Pages to remove from the cache.
-    pub hard: Vec<Selected>,
+    pub hard: Vec<Selection>,
     /// Pages to mark as stale.
-    pub soft: Vec<Selected>,
+    pub soft: Vec<Selection>,
     /// An expression for the hosts (`X-Host`). Without it, the host of the request counts.
     pub hosts: Option<Pattern>,
     /// Whether the selection is limited to one host.
@@ -72,7 +72,7 @@ impl Coverage {
 
 /// One selection of a purge request. URLs are as received; the site normalises them.
 #[derive(Debug)]
-pub enum Selected {
+pub enum Selection {
     /// All pages with this tag.
     Tag(Vec<u8>),
     /// One page: its path and query.

@@ -20,7 +20,7 @@
 use crate::pattern::{Conditions, Pattern};
 use crate::tag_pattern::{TagPattern, read_tag_pattern};
 use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
-use crate::{Coverage, Purge, Scope, Selected, TAGS_MAX, Unread};
+use crate::{Coverage, Purge, Scope, Selection, TAGS_MAX, Unread};
 use http::{HeaderMap, HeaderValue};
 
 /// The methods that purge. Methods are case-sensitive (RFC 9110 section 9.1).
@@ -71,7 +71,7 @@ pub fn read(
         "PURGE" => purge(path_and_query, fields),
         "REFRESH" => address(path_and_query, fields).map(soft).map(of_named_host),
         "BAN" => by_expression(path_and_query, fields),
-        "URIBAN" => Ok(of_named_host(hard(vec![Selected::Url(path_and_query.to_owned())]))),
+        "URIBAN" => Ok(of_named_host(hard(vec![Selection::Url(path_and_query.to_owned())]))),
         "PURGEKEYS" => purge_keys(fields),
         "PURGETAGS" => tags_wanted(fields).map(hard),
         _ => return None,
@@ -93,11 +93,11 @@ pub fn read_get(
     rest.starts_with('/').then(|| by_address().map(of_named_host))
 }
 
-fn hard(hard: Vec<Selected>) -> Purge {
+fn hard(hard: Vec<Selection>) -> Purge {
     Purge { hard, ..Purge::default() }
 }
 
-fn soft(soft: Vec<Selected>) -> Purge {
+fn soft(soft: Vec<Selection>) -> Purge {
     Purge { soft, ..Purge::default() }
 }
 
@@ -106,7 +106,7 @@ fn of_named_host(purge: Purge) -> Purge {
 }
 
 /// Selects softly if the request has Fastly's field `Fastly-Soft-Purge`, otherwise hard.
-fn by_strength(selected: Vec<Selected>, fields: &HeaderMap) -> Purge {
+fn by_strength(selected: Vec<Selection>, fields: &HeaderMap) -> Purge {
     let flag = fields.get("fastly-soft-purge").map(HeaderValue::as_bytes).map(<[u8]>::trim_ascii);
     match flag {
         Some(flag) if !matches!(flag, b"" | b"0" | b"false") => soft(selected),
@@ -127,7 +127,7 @@ fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
     }
     let taken = found.taken;
     let mut purge = by_strength(found.selected(), fields);
-    purge.soft.extend(softly.into_iter().map(Selected::Tag));
+    purge.soft.extend(softly.into_iter().map(Selection::Tag));
     Ok(Purge { taken, ..purge })
 }
 
@@ -137,11 +137,11 @@ fn purge_keys(fields: &HeaderMap) -> Result<Purge, Unread> {
     if hard.is_empty() && soft.is_empty() {
         return Err(Unread::TagsMissing);
     }
-    let selected = |tags: Vec<Vec<u8>>| tags.into_iter().map(Selected::Tag).collect();
+    let selected = |tags: Vec<Vec<u8>>| tags.into_iter().map(Selection::Tag).collect();
     Ok(Purge { hard: selected(hard), soft: selected(soft), ..Purge::default() })
 }
 
-fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
+fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selection>, Unread> {
     let mut found = Found::default();
     found.fields(fields, &[])?;
     match found.is_empty() {
@@ -151,10 +151,10 @@ fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
 }
 
 /// The pages that a URL selects, depending on wildcards at its end and on `X-Purge-Method`.
-fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
+fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selection>, Unread> {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if EVERYTHING.contains(&path) {
-        return Ok(vec![Selected::Everything]);
+        return Ok(vec![Selection::Everything]);
     }
     if let Some(pattern) = text(fields, &["x-ban-regex"])? {
         return Ok(vec![searched(read_url_pattern(pattern)?)]);
@@ -163,24 +163,24 @@ fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Un
     let is = |word: &str| way.eq_ignore_ascii_case(word);
     let address = path_and_query.to_owned();
     if is("exact") {
-        return Ok(vec![Selected::Url(address)]);
+        return Ok(vec![Selection::Url(address)]);
     }
     let start = address.strip_suffix(".*").or_else(|| address.strip_suffix('*'));
     match start {
         Some(start) if !has_expression(start) => Ok(vec![beginning(start)]),
         // The literal URL is also selected: it may be a URL that only looks like an expression.
         Some(_) => {
-            Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selected::Url(address)])
+            Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selection::Url(address)])
         }
         None if is("regex") => {
             let found = match has_expression(&address) {
                 true => searched(read_url_pattern(&format!("^{address}"))?),
                 false => beginning(&address),
             };
-            Ok(vec![found, Selected::Url(address)])
+            Ok(vec![found, Selection::Url(address)])
         }
-        None if is("default") => Ok(vec![Selected::Path(path.to_owned())]),
-        None => Ok(vec![Selected::Url(address)]),
+        None if is("default") => Ok(vec![Selection::Path(path.to_owned())]),
+        None => Ok(vec![Selection::Url(address)]),
     }
 }
 
@@ -191,24 +191,24 @@ fn has_expression(address: &str) -> bool {
 }
 
 /// Selects all URLs with this prefix.
-fn beginning(start: &str) -> Selected {
+fn beginning(start: &str) -> Selection {
     match start {
-        "" | "/" => Selected::Everything,
-        path if is_directory(path) => Selected::Below(path.to_owned()),
+        "" | "/" => Selection::Everything,
+        path if is_directory(path) => Selection::Below(path.to_owned()),
         start => {
             let url = Some(Pattern::starts_with(start));
-            Selected::Where(Conditions { url, ..Conditions::default() })
+            Selection::Where(Conditions { url, ..Conditions::default() })
         }
     }
 }
 
-fn searched(pattern: UrlPattern) -> Selected {
+fn searched(pattern: UrlPattern) -> Selection {
     match pattern {
-        UrlPattern::Any => Selected::Everything,
-        UrlPattern::Exact(url) => Selected::Url(url),
-        UrlPattern::Below(path) => Selected::Below(path),
+        UrlPattern::Any => Selection::Everything,
+        UrlPattern::Exact(url) => Selection::Url(url),
+        UrlPattern::Below(path) => Selection::Below(path),
         UrlPattern::Search(pattern) => {
-            Selected::Where(Conditions { url: Some(pattern), ..Conditions::default() })
+            Selection::Where(Conditions { url: Some(pattern), ..Conditions::default() })
         }
     }
 }
@@ -237,10 +237,10 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
         (Some(url), _) => vec![searched(read_url_pattern(url)?)],
         (None, AnyTag::No) if !is_described => {
             // Selected as an expression, and as the literal URL that it may be.
-            let as_written = Selected::Url(path_and_query.to_owned());
+            let as_written = Selection::Url(path_and_query.to_owned());
             vec![searched(read_url_pattern(path_and_query)?), as_written]
         }
-        (None, _) => vec![Selected::Everything],
+        (None, _) => vec![Selection::Everything],
     };
     if hosts.is_some() || content_type.is_some() {
         selected = selected.into_iter().map(|one| narrowed(one, &hosts, &content_type)).collect();
@@ -251,16 +251,16 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
 /// Restricts a selection to pages whose host and media type match. A single URL and a path stay unrestricted:
 /// this selects more, but needs no search.
 fn narrowed(
-    selected: Selected,
+    selected: Selection,
     host: &Option<Pattern>,
     content_type: &Option<Pattern>,
-) -> Selected {
+) -> Selection {
     let conditions = match selected {
-        Selected::Where(conditions) => conditions,
-        Selected::Everything => Conditions::default(),
+        Selection::Where(conditions) => conditions,
+        Selection::Everything => Conditions::default(),
         looked_up => return looked_up,
     };
-    Selected::Where(Conditions {
+    Selection::Where(Conditions {
         host: host.clone(),
         content_type: content_type.clone(),
         ..conditions
@@ -319,11 +319,11 @@ impl Found {
         Ok(())
     }
 
-    fn selected(self) -> Vec<Selected> {
+    fn selected(self) -> Vec<Selection> {
         if self.any_tag == AnyTag::Yes || self.taken == Coverage::Everything {
-            return vec![Selected::Everything];
+            return vec![Selection::Everything];
         }
-        self.tags.into_iter().map(Selected::Tag).collect()
+        self.tags.into_iter().map(Selection::Tag).collect()
     }
 }
 

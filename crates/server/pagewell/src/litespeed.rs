@@ -19,7 +19,7 @@ use http_cache::litespeed::{
 };
 use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
 use page_store::{Strength, Target as Changed};
-use purge_requests::{Coverage, Purge as PurgeRequest, Selected};
+use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
 use site_rules::Plan;
 
 /// Request fields by which plugins find that there is a cache.
@@ -118,7 +118,7 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
         return None;
     }
     let Ok(purges) = read_purges(headers) else {
-        let hard = vec![Selected::Everything];
+        let hard = vec![Selection::Everything];
         return Some(PurgeRequest { hard, taken: Coverage::Everything, ..PurgeRequest::default() });
     };
     if purges.is_empty() {
@@ -127,9 +127,9 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
     let mut named = PurgeRequest::default();
     for purge in purges.into_iter().filter(|purge| purge.scope == Scope::Public) {
         let what = match purge.what {
-            Purged::Tag(tag) => Selected::Tag(tag),
-            Purged::Url(url) => Selected::Url(url),
-            Purged::Everything => Selected::Everything,
+            Purged::Tag(tag) => Selection::Tag(tag),
+            Purged::Url(url) => Selection::Url(url),
+            Purged::Everything => Selection::Everything,
         };
         match purge.staleness {
             Staleness::Gone => named.hard.push(what),

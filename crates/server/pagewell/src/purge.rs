@@ -25,7 +25,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{Keys, Page, Strength, Target as Changed, Touches};
-use purge_requests::{Conditions, Coverage, Described, Purge, Scope, Selected, Unread};
+use purge_requests::{Conditions, Coverage, Described, Purge, Scope, Selection, Unread};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -204,7 +204,7 @@ impl Done {
 /// Takes a purge in, at one site. All that has a name is one change.
 fn apply(
     site: &Arc<Site>,
-    selected: &[Selected],
+    selected: &[Selection],
     within: &Arc<Pages>,
     strength: Strength,
     by: &Cause,
@@ -215,7 +215,8 @@ fn apply(
     let mut targets: Vec<Changed<'_>> = Vec::new();
     // However they were written: pages are stored by their normal form.
     for one in selected {
-        if let Selected::Url(written) | Selected::Path(written) | Selected::Below(written) = one {
+        if let Selection::Url(written) | Selection::Path(written) | Selection::Below(written) = one
+        {
             pages.push(form.normal(written).page);
         }
     }
@@ -223,12 +224,12 @@ fn apply(
     for one in selected {
         let mut page = || pages.next().map(|page| page.as_bytes()).unwrap_or_default();
         match one {
-            Selected::Tag(tag) => targets.push(Changed::Tag(tag)),
-            Selected::Url(_) => targets.push(Changed::Url(page())),
-            Selected::Path(_) => targets.push(Changed::Path(page())),
-            Selected::Below(_) => targets.push(Changed::Prefix(page())),
-            Selected::Everything => targets.push(Changed::Everything),
-            Selected::Where(conditions) => match settled(&site.config.hosts, conditions) {
+            Selection::Tag(tag) => targets.push(Changed::Tag(tag)),
+            Selection::Url(_) => targets.push(Changed::Url(page())),
+            Selection::Path(_) => targets.push(Changed::Path(page())),
+            Selection::Below(_) => targets.push(Changed::Prefix(page())),
+            Selection::Everything => targets.push(Changed::Everything),
+            Selection::Where(conditions) => match settled(&site.config.hosts, conditions) {
                 Settled::Nothing => {}
                 Settled::Everything => targets.push(Changed::Everything),
                 Settled::Search(conditions) => {
@@ -247,8 +248,8 @@ fn apply(
     done
 }
 
-fn needs_search(site: &Site, selected: &Selected) -> bool {
-    let Selected::Where(conditions) = selected else { return false };
+fn needs_search(site: &Site, selected: &Selection) -> bool {
+    let Selection::Where(conditions) = selected else { return false };
     matches!(settled(&site.config.hosts, conditions), Settled::Search(_))
 }
 
