@@ -5,8 +5,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use purge_requests::{
-    Conditions, Described, Pattern, Purge, Selection, TAGS_MAX, TagPattern, Unread, UrlPattern,
-    read, read_get, read_tag_pattern, read_url_pattern,
+    Conditions, Described, Pattern, Purge, PurgeRefusal, Selection, TAGS_MAX, TagPattern,
+    UrlPattern, read, read_get, read_tag_pattern, read_url_pattern,
 };
 
 /// A URL on which expressions are tried, in addition to the request's own.
@@ -39,7 +39,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn judge(found: Result<Purge, Unread>, address: &str) {
+fn judge(found: Result<Purge, PurgeRefusal>, address: &str) {
     match found {
         Ok(purge) => {
             assert!(!purge.hard.is_empty() || !purge.soft.is_empty());

@@ -89,7 +89,7 @@ pub enum Selection {
 
 /// The reason why a purge request is invalid. No part of it was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum PurgeRefusal {
     /// The method needs a field with tags, which is missing or empty.
     TagsMissing,
     /// The request has more than [`TAGS_MAX`] tags.
@@ -102,28 +102,30 @@ pub enum Unread {
     PoolUnsupported,
 }
 
-impl Unread {
+impl PurgeRefusal {
     /// The name that the response reports.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Unread::TagsMissing => "tags-missing",
-            Unread::TooManyTags => "purge-too-many-tags",
-            Unread::PatternTooLong => "pattern-too-long",
-            Unread::PatternUnusable(_) => "pattern-unusable",
-            Unread::PoolUnsupported => "pool-unsupported",
+            PurgeRefusal::TagsMissing => "tags-missing",
+            PurgeRefusal::TooManyTags => "purge-too-many-tags",
+            PurgeRefusal::PatternTooLong => "pattern-too-long",
+            PurgeRefusal::PatternUnusable(_) => "pattern-unusable",
+            PurgeRefusal::PoolUnsupported => "pool-unsupported",
         }
     }
 
     /// A sentence that explains the error to the author of the request.
     pub fn explain(&self) -> String {
         match self {
-            Unread::TagsMissing => "this method needs a field with tags, such as xkey-purge".into(),
-            Unread::TooManyTags => format!("at most {TAGS_MAX} tags in one request"),
-            Unread::PatternTooLong => {
+            PurgeRefusal::TagsMissing => {
+                "this method needs a field with tags, such as xkey-purge".into()
+            }
+            PurgeRefusal::TooManyTags => format!("at most {TAGS_MAX} tags in one request"),
+            PurgeRefusal::PatternTooLong => {
                 format!("an expression has at most {PATTERN_BYTES_MAX} bytes")
             }
-            Unread::PatternUnusable(what) => format!("the expression cannot be used: {what}"),
-            Unread::PoolUnsupported => {
+            PurgeRefusal::PatternUnusable(what) => format!("the expression cannot be used: {what}"),
+            PurgeRefusal::PoolUnsupported => {
                 "pages are not kept by pool; send X-Magento-Tags-Pattern".into()
             }
         }

@@ -4,7 +4,7 @@
 //! expression and the size of its compiled form are bounded. Look-around and back-references, which other
 //! engines support, are rejected with a reason.
 
-use crate::Unread;
+use crate::PurgeRefusal;
 use regex::bytes::{Regex, RegexBuilder};
 use std::sync::Arc;
 
@@ -35,9 +35,9 @@ impl Pattern {
     ///
     /// # Errors
     /// The expression is too long, or is not a valid regular expression.
-    pub fn read(text: &str) -> Result<Pattern, Unread> {
+    pub fn read(text: &str) -> Result<Pattern, PurgeRefusal> {
         if text.len() > PATTERN_BYTES_MAX {
-            return Err(Unread::PatternTooLong);
+            return Err(PurgeRefusal::PatternTooLong);
         }
         let made = RegexBuilder::new(text)
             .unicode(false)
@@ -47,7 +47,7 @@ impl Pattern {
             .build();
         match made {
             Ok(regex) => Ok(Pattern(Kind::Matches(Arc::new(regex)))),
-            Err(error) => Err(Unread::PatternUnusable(in_a_line(&error.to_string()))),
+            Err(error) => Err(PurgeRefusal::PatternUnusable(in_a_line(&error.to_string()))),
         }
     }
 
@@ -123,12 +123,12 @@ mod tests {
         for wrong in ["(", "a(?=b)", "(a)\\1", "*", "[z-a]", "(a{1000}){1000}"] {
             let error = Pattern::read(wrong).unwrap_err();
             assert!(
-                matches!(&error, Unread::PatternUnusable(why) if !why.is_empty()),
+                matches!(&error, PurgeRefusal::PatternUnusable(why) if !why.is_empty()),
                 "{wrong}: {error:?}"
             );
         }
         assert!(Pattern::read(&"(".repeat(40)).is_err());
-        assert_eq!(Pattern::read(&"a".repeat(2_049)).unwrap_err(), Unread::PatternTooLong);
+        assert_eq!(Pattern::read(&"a".repeat(2_049)).unwrap_err(), PurgeRefusal::PatternTooLong);
     }
 
     #[test]

@@ -20,7 +20,7 @@
 use crate::pattern::{Conditions, Pattern};
 use crate::tag_pattern::{TagPattern, read_tag_pattern};
 use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
-use crate::{Coverage, Purge, Scope, Selection, TAGS_MAX, Unread};
+use crate::{Coverage, Purge, PurgeRefusal, Scope, Selection, TAGS_MAX};
 use http::{HeaderMap, HeaderValue};
 
 /// The methods that purge. Methods are case-sensitive (RFC 9110 section 9.1).
@@ -66,7 +66,7 @@ pub fn read(
     method: &str,
     path_and_query: &str,
     fields: &HeaderMap,
-) -> Option<Result<Purge, Unread>> {
+) -> Option<Result<Purge, PurgeRefusal>> {
     Some(match method {
         "PURGE" => purge(path_and_query, fields),
         "REFRESH" => address(path_and_query, fields).map(soft).map(of_named_host),
@@ -87,7 +87,7 @@ pub fn read_get(
     below: &str,
     path_and_query: &str,
     fields: &HeaderMap,
-) -> Option<Result<Purge, Unread>> {
+) -> Option<Result<Purge, PurgeRefusal>> {
     let rest = path_and_query.strip_prefix(below.trim_end_matches('/'))?;
     let by_address = || address(rest, fields).map(|found| by_strength(found, fields));
     rest.starts_with('/').then(|| by_address().map(of_named_host))
@@ -114,14 +114,14 @@ fn by_strength(selected: Vec<Selection>, fields: &HeaderMap) -> Purge {
     }
 }
 
-fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
+fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
     let mut found = Found::default();
     found.fields(fields, &["xkey-softpurge"])?;
     let softly = listed(fields, "xkey-softpurge", Separator::Space)?;
     if found.is_empty() && softly.is_empty() {
         // Purges by pool are not supported, so a success status would be wrong.
         if fields.contains_key("x-pool") {
-            return Err(Unread::PoolUnsupported);
+            return Err(PurgeRefusal::PoolUnsupported);
         }
         return Ok(of_named_host(by_strength(address(path_and_query, fields)?, fields)));
     }
@@ -131,27 +131,27 @@ fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
     Ok(Purge { taken, ..purge })
 }
 
-fn purge_keys(fields: &HeaderMap) -> Result<Purge, Unread> {
+fn purge_keys(fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
     let read = |name: &str| listed(fields, name, Separator::Space);
     let (hard, soft) = (read("xkey-purge")?, read("xkey-softpurge")?);
     if hard.is_empty() && soft.is_empty() {
-        return Err(Unread::TagsMissing);
+        return Err(PurgeRefusal::TagsMissing);
     }
     let selected = |tags: Vec<Vec<u8>>| tags.into_iter().map(Selection::Tag).collect();
     Ok(Purge { hard: selected(hard), soft: selected(soft), ..Purge::default() })
 }
 
-fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selection>, Unread> {
+fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selection>, PurgeRefusal> {
     let mut found = Found::default();
     found.fields(fields, &[])?;
     match found.is_empty() {
-        true => Err(Unread::TagsMissing),
+        true => Err(PurgeRefusal::TagsMissing),
         false => Ok(found.selected()),
     }
 }
 
 /// The pages that a URL selects, depending on wildcards at its end and on `X-Purge-Method`.
-fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selection>, Unread> {
+fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selection>, PurgeRefusal> {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if EVERYTHING.contains(&path) {
         return Ok(vec![Selection::Everything]);
@@ -213,7 +213,7 @@ fn searched(pattern: UrlPattern) -> Selection {
     }
 }
 
-fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
+fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
     let mut found = Found { as_expressions: true, ..Found::default() };
     found.fields(fields, &[])?;
     let any = |pattern: &&str| !matches!(*pattern, ".*" | "" | "^.*$" | "^.*");
@@ -290,7 +290,7 @@ impl Found {
         self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Coverage::AsNamed
     }
 
-    fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), Unread> {
+    fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), PurgeRefusal> {
         for (name, separator) in TAG_FIELDS {
             if but.contains(&name) || !fields.contains_key(name) {
                 continue;
@@ -301,13 +301,13 @@ impl Found {
                 separator => self.tags.extend(listed(fields, name, separator)?),
             }
             if self.tags.len() > TAGS_MAX {
-                return Err(Unread::TooManyTags);
+                return Err(PurgeRefusal::TooManyTags);
             }
         }
         Ok(())
     }
 
-    fn patterns(&mut self, fields: &HeaderMap, name: &str) -> Result<(), Unread> {
+    fn patterns(&mut self, fields: &HeaderMap, name: &str) -> Result<(), PurgeRefusal> {
         for line in fields.get_all(name) {
             let text = std::str::from_utf8(line.as_bytes()).unwrap_or_default();
             match read_tag_pattern(text) {
@@ -328,7 +328,11 @@ impl Found {
 }
 
 /// The tags listed in all lines of a field.
-fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Vec<u8>>, Unread> {
+fn listed(
+    fields: &HeaderMap,
+    name: &str,
+    separator: Separator,
+) -> Result<Vec<Vec<u8>>, PurgeRefusal> {
     let mut tags: Vec<Vec<u8>> = Vec::new();
     let mut add = |piece: &[u8]| {
         let piece = piece.trim_ascii();
@@ -351,15 +355,15 @@ fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Ve
         }
     }
     match tags.len() > TAGS_MAX {
-        true => Err(Unread::TooManyTags),
+        true => Err(PurgeRefusal::TooManyTags),
         false => Ok(tags),
     }
 }
 
 /// The first line of the first field in `names` that the request has.
-fn text<'a>(fields: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Unread> {
+fn text<'a>(fields: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, PurgeRefusal> {
     let Some(value) = names.iter().find_map(|name| fields.get(*name)) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes());
-    let text = text.map_err(|error| Unread::PatternUnusable(error.to_string()))?;
+    let text = text.map_err(|error| PurgeRefusal::PatternUnusable(error.to_string()))?;
     Ok(Some(text.trim()))
 }

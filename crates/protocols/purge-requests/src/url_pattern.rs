@@ -3,7 +3,7 @@
 //!
 //! Expressions are compared with path and query of a page, as VCL code compares them with `req.url`.
 
-use crate::Unread;
+use crate::PurgeRefusal;
 use crate::pattern::Pattern;
 
 /// The pages that an expression over URLs selects.
@@ -23,7 +23,7 @@ pub enum UrlPattern {
 ///
 /// # Errors
 /// The expression is too long, or is not a valid regular expression.
-pub fn read_url_pattern(text: &str) -> Result<UrlPattern, Unread> {
+pub fn read_url_pattern(text: &str) -> Result<UrlPattern, PurgeRefusal> {
     let anchored = text.strip_prefix('^');
     let rest = anchored.unwrap_or(text);
     let (middle, open) =

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{Keys, Page, Strength, Target as Changed, Touches};
-use purge_requests::{Conditions, Coverage, Described, Purge, Scope, Selection, Unread};
+use purge_requests::{Conditions, Coverage, Described, Purge, PurgeRefusal, Scope, Selection};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -136,7 +136,7 @@ fn read(
     method: &Method,
     target: &Target,
     headers: &HeaderMap,
-) -> Result<Purge, Unread> {
+) -> Result<Purge, PurgeRefusal> {
     // LiteSpeed's plugins name what they purge in a field of their own, and any address of the site.
     let named =
         (method.as_str() == "PURGE").then(|| litespeed::named(&door.config.dialects, headers));
@@ -366,7 +366,7 @@ fn refused(method: &Method) -> Response<ResponseBody> {
     response
 }
 
-fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
+fn misunderstood(unread: &PurgeRefusal) -> Response<ResponseBody> {
     error(StatusCode::BAD_REQUEST, unread.as_str(), &unread.explain())
 }
 
