@@ -5,7 +5,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use purge_requests::{
-    Conditions, Described, Pattern, Purge, PurgeRefusal, Selection, TAGS_MAX, TagPattern,
+    Conditions, PageProperties, Pattern, Purge, PurgeRefusal, Selection, TAGS_MAX, TagPattern,
     UrlPattern, read, read_get, read_tag_pattern, read_url_pattern,
 };
 
@@ -63,7 +63,12 @@ fn selected(one: &Selection, address: &str) {
 fn holds(conditions: &Conditions, address: &str) -> bool {
     let aliases = ["b.test".to_owned()];
     let (host, url) = ("a.test", address.as_bytes());
-    conditions.hold(&Described { host, aliases: &aliases, url, content_type: Some(b"text/html") })
+    conditions.hold(&PageProperties {
+        host,
+        aliases: &aliases,
+        url,
+        content_type: Some(b"text/html"),
+    })
 }
 
 fn expression(text: &str, address: &str) {

@@ -16,7 +16,7 @@ mod read;
 mod tag_pattern;
 mod url_pattern;
 
-pub use pattern::{Conditions, Described, PATTERN_BYTES_MAX, Pattern};
+pub use pattern::{Conditions, PATTERN_BYTES_MAX, PageProperties, Pattern};
 pub use read::{is_purge_method, read, read_get};
 pub use tag_pattern::{TagPattern, read_tag_pattern};
 pub use url_pattern::{UrlPattern, read_url_pattern};

@@ -80,7 +80,7 @@ pub struct Conditions {
 
 /// The properties of a page that conditions are compared with.
 #[derive(Clone, Copy, Debug)]
-pub struct Described<'a> {
+pub struct PageProperties<'a> {
     /// The host of the page.
     pub host: &'a str,
     /// The other names of the same host.
@@ -93,7 +93,7 @@ pub struct Described<'a> {
 
 impl Conditions {
     /// Whether the conditions hold for a page.
-    pub fn hold(&self, page: &Described<'_>) -> bool {
+    pub fn hold(&self, page: &PageProperties<'_>) -> bool {
         let host = |pattern: &Pattern| {
             let mut aliases = page.aliases.iter();
             pattern.is_in(page.host.as_bytes())
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn all_conditions_have_to_hold() {
         let aliases = ["b.test".to_owned()];
-        let page = Described {
+        let page = PageProperties {
             host: "a.test",
             aliases: &aliases,
             url: b"/x?y",
@@ -146,6 +146,6 @@ mod tests {
         assert!(!Conditions { host: pattern("^c"), ..both.clone() }.hold(&page));
         assert!(!Conditions { content_type: pattern("image"), ..both.clone() }.hold(&page));
         let typed = Conditions { content_type: pattern("html"), ..both };
-        assert!(typed.hold(&page) && !typed.hold(&Described { content_type: None, ..page }));
+        assert!(typed.hold(&page) && !typed.hold(&PageProperties { content_type: None, ..page }));
     }
 }

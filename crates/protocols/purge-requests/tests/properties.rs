@@ -5,7 +5,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use purge_requests::{
-    Described, Pattern, Selection, TagPattern, UrlPattern, read, read_get, read_tag_pattern,
+    PageProperties, Pattern, Selection, TagPattern, UrlPattern, read, read_get, read_tag_pattern,
     read_url_pattern,
 };
 
@@ -137,7 +137,7 @@ proptest! {
                 Selection::Url(path) | Selection::Path(path) => prop_assert!(path.starts_with('/')),
                 Selection::Below(path) => prop_assert!(path.starts_with('/') && path.ends_with('/') && !path.contains('?')),
                 Selection::Where(conditions) => {
-                    let page = Described { host: "a", aliases: &[], url: b"/", content_type: None };
+                    let page = PageProperties { host: "a", aliases: &[], url: b"/", content_type: None };
                     conditions.hold(&page);
                 }
                 Selection::Everything => {}

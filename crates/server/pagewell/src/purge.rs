@@ -25,7 +25,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{Keys, Page, Strength, Target as Changed, Touches};
-use purge_requests::{Conditions, Coverage, Described, Purge, PurgeRefusal, Scope, Selection};
+use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -338,7 +338,7 @@ fn search(
             false => &[],
         };
         let content_type = page.field(&header::CONTENT_TYPE);
-        conditions.hold(&Described { host, aliases, url, content_type })
+        conditions.hold(&PageProperties { host, aliases, url, content_type })
     };
     let touches: Touches<StoredPage> = Arc::new(touches);
     let applied = site.change_where(&touches, strength, by.clone());
