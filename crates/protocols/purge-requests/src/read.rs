@@ -115,7 +115,7 @@ fn by_strength(selected: Vec<Selection>, fields: &HeaderMap) -> Purge {
 }
 
 fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
-    let mut found = Found::default();
+    let mut found = TagSelection::default();
     found.fields(fields, &["xkey-softpurge"])?;
     let softly = listed(fields, "xkey-softpurge", Separator::Space)?;
     if found.is_empty() && softly.is_empty() {
@@ -142,7 +142,7 @@ fn purge_keys(fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
 }
 
 fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selection>, PurgeRefusal> {
-    let mut found = Found::default();
+    let mut found = TagSelection::default();
     found.fields(fields, &[])?;
     match found.is_empty() {
         true => Err(PurgeRefusal::TagsMissing),
@@ -214,7 +214,7 @@ fn searched(pattern: UrlPattern) -> Selection {
 }
 
 fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
-    let mut found = Found { as_expressions: true, ..Found::default() };
+    let mut found = TagSelection { as_expressions: true, ..TagSelection::default() };
     found.fields(fields, &[])?;
     let any = |pattern: &&str| !matches!(*pattern, ".*" | "" | "^.*$" | "^.*");
     let hosts = text(fields, &["x-host", "x-ban-host"])?.filter(any);
@@ -277,7 +277,7 @@ enum AnyTag {
 
 /// The tags that the fields of a request name.
 #[derive(Default)]
-struct Found {
+struct TagSelection {
     tags: Vec<Vec<u8>>,
     any_tag: AnyTag,
     taken: Coverage,
@@ -285,7 +285,7 @@ struct Found {
     as_expressions: bool,
 }
 
-impl Found {
+impl TagSelection {
     fn is_empty(&self) -> bool {
         self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Coverage::AsNamed
     }
