@@ -13,7 +13,7 @@ use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
 
 /// Whether the connection may be used for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum ConnectionReuse {
     Yes,
     No,
 }
@@ -25,7 +25,7 @@ pub(super) fn answer(
     epoch: u64,
     head: Head,
     body: Vec<u8>,
-) -> Keep {
+) -> ConnectionReuse {
     let first = head.first.clone();
     let is_head = first.starts_with("HEAD ");
     let asked_to_close = head.lists("connection", "close");
@@ -35,23 +35,23 @@ pub(super) fn answer(
         shared.transcript.add(format!("  origin: {first}: no rule fits"));
         let text = "HTTP/1.1 500 No Rule\r\ncontent-length: 20\r\ncache-control: no-store\r\nconnection: close\r\n\r\nno rule of the story";
         let _ = connection.write(text.as_bytes());
-        return Keep::No;
+        return ConnectionReuse::No;
     };
     shared.transcript.add(format!("  origin: {first}: answered by line {line}"));
     if let Some(gate) = &answer.hold
         && !shared.wait_at(gate, epoch)
     {
-        return Keep::No;
+        return ConnectionReuse::No;
     }
     let given = match &answer.kind {
-        AnswerKind::Refuse => Ok(Keep::No),
+        AnswerKind::Refuse => Ok(ConnectionReuse::No),
         AnswerKind::Hang => {
             shared.wait_for_end(epoch);
-            Ok(Keep::No)
+            Ok(ConnectionReuse::No)
         }
         AnswerKind::Raw(text) => fill(shared, text).and_then(|bytes| {
             connection.write(&bytes).map_err(|e| e.to_string())?;
-            Ok(Keep::No)
+            Ok(ConnectionReuse::No)
         }),
         AnswerKind::Response { status, fields, body } => {
             let response = Response { status: *status, fields, body, is_head };
@@ -60,10 +60,10 @@ pub(super) fn answer(
     };
     match given {
         Ok(keep) if !asked_to_close => keep,
-        Ok(_) => Keep::No,
+        Ok(_) => ConnectionReuse::No,
         Err(why) => {
             shared.transcript.add(format!("  origin: the answer of line {line} failed: {why}"));
-            Keep::No
+            ConnectionReuse::No
         }
     }
 }
@@ -82,7 +82,7 @@ fn give(
     epoch: u64,
     answer: &Answer,
     response: &Response,
-) -> Result<Keep, String> {
+) -> Result<ConnectionReuse, String> {
     let mut content = fill(shared, response.body)?;
     if answer.encoded {
         let named = response.fields.iter().find(|(name, _)| name == "content-encoding");
@@ -102,7 +102,7 @@ fn give(
     if let Some(gate) = &answer.hold_body
         && !shared.wait_at(gate, epoch)
     {
-        return Ok(Keep::No);
+        return Ok(ConnectionReuse::No);
     }
     if response.is_head || has_no_content(response.status) {
         return Ok(ends);
@@ -110,7 +110,7 @@ fn give(
     for piece in pieces(answer, &content) {
         connection.write(&piece).map_err(|e| e.to_string())?;
     }
-    Ok(if answer.cut { Keep::No } else { ends })
+    Ok(if answer.cut { ConnectionReuse::No } else { ends })
 }
 
 /// RFC 9112 section 6.3: responses with these statuses never have content.
@@ -125,7 +125,7 @@ fn fields(
     answer: &Answer,
     response: &Response,
     length: usize,
-) -> Result<(Fields, Keep), String> {
+) -> Result<(Fields, ConnectionReuse), String> {
     let mut lines = Fields::new();
     for (name, value) in response.fields {
         lines.push((name.clone(), fill(shared, value)?));
@@ -144,7 +144,7 @@ fn fields(
     if ends {
         lines.push(("connection".into(), b"close".to_vec()));
     }
-    Ok((lines, if ends || !honest { Keep::No } else { Keep::Yes }))
+    Ok((lines, if ends || !honest { ConnectionReuse::No } else { ConnectionReuse::Yes }))
 }
 
 /// The content, divided into separate writes.

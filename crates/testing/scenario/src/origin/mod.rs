@@ -217,7 +217,7 @@ fn serve(mut connection: Connection, shared: &Shared, epoch: u64) {
             }
         };
         let keep = answer::answer(&mut connection, shared, epoch, head, body);
-        if keep == answer::Keep::No {
+        if keep == answer::ConnectionReuse::No {
             break;
         }
     }
