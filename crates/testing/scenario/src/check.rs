@@ -16,7 +16,7 @@ use crate::wire::{Fields, joined};
 const SHOWN: usize = 200;
 
 /// A value to save: its name and its bytes.
-pub(crate) type Kept = (String, Vec<u8>);
+pub(crate) type SavedValue = (String, Vec<u8>);
 
 /// Checks an answer. Returns the differences, or the values to save if there are none. `slack_seconds`: see
 /// [`crate::Subject::clock_slack`].
@@ -25,7 +25,7 @@ pub(crate) fn response(
     response: &Response,
     blanks: &Blanks,
     slack_seconds: u64,
-) -> Result<Vec<Kept>, Vec<Wrong>> {
+) -> Result<Vec<SavedValue>, Vec<Wrong>> {
     let mut wrong = Vec::new();
     let mut kept = Vec::new();
     if expect.end == ContentEnd::CutOrStatus && !response.body.complete {
@@ -88,7 +88,7 @@ pub(crate) fn field(
     test: &FieldTest,
     fields: &Fields,
     blanks: &Blanks,
-) -> Result<Option<Kept>, Wrong> {
+) -> Result<Option<SavedValue>, Wrong> {
     let fill = |text: &Text| {
         blanks::fill(&text.0, blanks).map_err(|why| Wrong::new("text that can be filled in", why))
     };
