@@ -19,7 +19,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 const SEEN_MAX: usize = 4096;
 
 /// A request received by the origin.
-pub(super) struct Seen {
+pub(super) struct SeenRequest {
     method: String,
     target: String,
     head: Head,
@@ -29,7 +29,7 @@ pub(super) struct Seen {
 /// The state of the script; see the top of this file.
 pub(crate) struct Script {
     rules: Vec<(Rule, bool)>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenRequest>,
     /// Requests without a rule, as text.
     pub(super) unexpected: Vec<String>,
     open_gates: HashSet<String>,
@@ -174,7 +174,7 @@ impl Script {
             self.unexpected.push(format!("{method} {target}"));
         }
         if self.seen.len() < SEEN_MAX {
-            self.seen.push(Seen { method, target, head, body });
+            self.seen.push(SeenRequest { method, target, head, body });
         }
         let (rule, used) = self.rules.get_mut(picked?)?;
         *used = true;
@@ -185,8 +185,9 @@ impl Script {
         self.matching(only).count()
     }
 
-    fn matching<'s>(&'s self, only: Option<&'s Which>) -> impl Iterator<Item = &'s Seen> {
-        let fits = move |seen: &&Seen| only.is_none_or(|w| covers(w, &seen.method, &seen.target));
+    fn matching<'s>(&'s self, only: Option<&'s Which>) -> impl Iterator<Item = &'s SeenRequest> {
+        let fits =
+            move |seen: &&SeenRequest| only.is_none_or(|w| covers(w, &seen.method, &seen.target));
         self.seen.iter().filter(fits)
     }
 
