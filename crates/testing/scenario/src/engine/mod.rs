@@ -80,7 +80,7 @@ pub fn run_story_within(
 }
 
 /// A request whose answer has not been collected.
-struct UnderWay {
+struct PendingAnswer {
     thread: JoinHandle<()>,
     answer: Receiver<(Client, Result<Response, Trouble>)>,
     handle: Option<TcpStream>,
@@ -93,7 +93,7 @@ struct Scene {
     transcript: Transcript,
     wait: Duration,
     clients: HashMap<String, Client>,
-    under_way: HashMap<String, UnderWay>,
+    under_way: HashMap<String, PendingAnswer>,
     advanced: Duration,
 }
 

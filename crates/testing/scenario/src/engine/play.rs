@@ -4,7 +4,7 @@
 //! belongs to the scene, except while one of its requests is in flight: then it belongs to the thread of that
 //! request, which returns it with the answer.
 
-use super::{Scene, UnderWay, describe, judge_trouble};
+use super::{PendingAnswer, Scene, describe, judge_trouble};
 use crate::blanks;
 use crate::check;
 use crate::client::{Client, Request, Response};
@@ -155,7 +155,7 @@ impl Scene {
             // The scenario may have ended without collecting the answer.
             let _ = report.send((client, read));
         });
-        self.under_way.insert(name.to_owned(), UnderWay { thread, answer, handle });
+        self.under_way.insert(name.to_owned(), PendingAnswer { thread, answer, handle });
         Ok(())
     }
 
