@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// A forwarding proxy with a control API.
 pub struct PassThrough {
-    front: Door,
-    admin: Door,
+    front: Listener,
+    admin: Listener,
     clock_ms: AtomicU64,
 }
 
@@ -31,11 +31,11 @@ impl PassThrough {
         let origin = config.origin;
         let requests = Arc::new(AtomicU64::new(0));
         let passed = Arc::clone(&requests);
-        let front = Door::open(move |head, body| {
+        let front = Listener::open(move |head, body| {
             passed.fetch_add(1, Ordering::SeqCst);
             pass_on(origin, head, body)
         });
-        let admin = Door::open(move |head, _| control(head, requests.load(Ordering::SeqCst)));
+        let admin = Listener::open(move |head, _| control(head, requests.load(Ordering::SeqCst)));
         let clock_ms = AtomicU64::new(1_000_000_000_000);
         let admin = admin.map_err(|e| e.to_string())?;
         Ok(Box::new(PassThrough { front: front.map_err(|e| e.to_string())?, admin, clock_ms }))
@@ -68,17 +68,17 @@ impl Subject for PassThrough {
 }
 
 /// A listening port. A function from the request to the bytes of the answer handles each request.
-struct Door {
+struct Listener {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     accepting: JoinHandle<()>,
 }
 
-impl Door {
+impl Listener {
     fn open(
         answer: impl Fn(&Head, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
-    ) -> std::io::Result<Door> {
+    ) -> std::io::Result<Listener> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let closing = Arc::new(AtomicBool::new(false));
@@ -97,7 +97,7 @@ impl Door {
             }
         };
         let accepting = std::thread::spawn(accept);
-        Ok(Door { address, closing, streams, accepting })
+        Ok(Listener { address, closing, streams, accepting })
     }
 
     fn close(self) {
