@@ -31,11 +31,11 @@ pub(crate) struct Origin {
     shared: Arc<Shared>,
     /// Bound, but never listening: reserves the port.
     _keeps_port: Socket,
-    accepting: Option<Accepting>,
+    accepting: Option<Acceptor>,
 }
 
 /// The accepting thread, and a second handle of its listening socket.
-struct Accepting {
+struct Acceptor {
     thread: JoinHandle<()>,
     socket: Socket,
 }
@@ -81,7 +81,7 @@ impl Origin {
         let epoch = shared.lock().begin_epoch();
         let accept = move || accept(&listener, &shared, epoch);
         let thread = std::thread::Builder::new().name("origin".into()).spawn(accept)?;
-        self.accepting = Some(Accepting { thread, socket });
+        self.accepting = Some(Acceptor { thread, socket });
         Ok(())
     }
 
