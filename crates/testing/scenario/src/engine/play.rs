@@ -20,11 +20,11 @@ use std::sync::mpsc;
 /// and its collection has a timeout of its own.
 const UNDER_WAY_WAITS: u32 = 12;
 
-type Judged = Result<(), Vec<Wrong>>;
+type CheckResult = Result<(), Vec<Wrong>>;
 
 impl Scene {
     /// Executes one action.
-    pub(super) fn act(&mut self, action: &Action) -> Judged {
+    pub(super) fn act(&mut self, action: &Action) -> CheckResult {
         match action {
             Action::Rules(rules) => self.origin.add_rules(rules),
             Action::Ask { client, message, expect } => return self.ask(client, message, expect),
@@ -90,7 +90,7 @@ impl Scene {
         self.clients.remove(name).unwrap_or_else(|| Client::new(address))
     }
 
-    fn ask(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
+    fn ask(&mut self, name: &str, message: &Message, expect: &Expect) -> CheckResult {
         let request = self.request(message)?;
         let mut client = self.client(name);
         let deadline = self.deadline();
@@ -101,7 +101,7 @@ impl Scene {
         judged
     }
 
-    fn more(&mut self, name: &str, expect: &Expect) -> Judged {
+    fn more(&mut self, name: &str, expect: &Expect) -> CheckResult {
         let mut client = self.client(name);
         let answer = client.receive(self.deadline());
         self.transcript.add(describe(&answer));
@@ -116,7 +116,7 @@ impl Scene {
         client: &mut Client,
         answer: Result<Response, Trouble>,
         expect: &Expect,
-    ) -> Judged {
+    ) -> CheckResult {
         let response = match answer {
             Ok(response) => response,
             Err(trouble) => return judge_trouble(expect, &trouble),
@@ -142,7 +142,7 @@ impl Scene {
     }
 
     /// Sends a request on a separate thread, and returns when it has been written.
-    fn send(&mut self, name: &str, message: &Message) -> Judged {
+    fn send(&mut self, name: &str, message: &Message) -> CheckResult {
         let request = self.request(message)?;
         let mut client = self.client(name);
         let sent = client.send(&request, self.deadline());
@@ -159,7 +159,7 @@ impl Scene {
         Ok(())
     }
 
-    fn collect(&mut self, name: &str, expect: &Expect) -> Judged {
+    fn collect(&mut self, name: &str, expect: &Expect) -> CheckResult {
         let Some(under_way) = self.under_way.get(name) else {
             return Err(vec![Wrong::new("a request under way", format!("none of {name}"))]);
         };
@@ -176,7 +176,7 @@ impl Scene {
 
     /// Repeats a request until the answer is as expected. After the timeout, returns the differences of the
     /// last answer.
-    fn repeat(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
+    fn repeat(&mut self, name: &str, message: &Message, expect: &Expect) -> CheckResult {
         let mut last = Vec::new();
         let until = self.deadline();
         let found = until.poll(|| match self.ask(name, message, expect) {
@@ -212,6 +212,6 @@ pub(super) fn ask(
     client.receive(deadline)
 }
 
-fn one(judged: Result<(), Wrong>) -> Judged {
+fn one(judged: Result<(), Wrong>) -> CheckResult {
     judged.map_err(|wrong| vec![wrong])
 }
