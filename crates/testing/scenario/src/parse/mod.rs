@@ -35,7 +35,7 @@ impl std::fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// An error within a line: the expected and the actual text.
-type Wrong = (&'static str, String);
+type LineError = (&'static str, String);
 
 /// Parses a scenario; `name` is its path, for messages.
 ///
@@ -70,7 +70,7 @@ pub fn parse_story(name: &str, text: &str) -> Result<Story, ParseError> {
 }
 
 /// Parses an indented line of an `origin` block.
-fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
+fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), LineError> {
     let rule = rule::parse(line, text)?;
     match story.steps.last_mut().map(|step| &mut step.action) {
         Some(Action::Rules(rules)) => rules.push(rule),
@@ -80,7 +80,7 @@ fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
 }
 
 /// Parses a line that is not indented.
-fn top_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
+fn top_line(story: &mut Story, line: usize, text: &str) -> Result<(), LineError> {
     let (word, rest) = words::first(text);
     let before = |what: &'static str| match story.steps.is_empty() {
         true => Ok(()),

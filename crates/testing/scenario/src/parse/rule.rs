@@ -2,13 +2,13 @@
 //!
 //! Contradictory words are rejected here, so that the origin can follow every rule.
 
-use super::Wrong;
+use super::LineError;
 use super::expect::fields;
 use super::words::{content, field, first, is_token, quoted, split_at, split_fields};
 use crate::story::{Answer, AnswerKind, Framing, Rule, Text, Which};
 
 /// Parses a rule.
-pub(super) fn parse(line: usize, text: &str) -> Result<Rule, Wrong> {
+pub(super) fn parse(line: usize, text: &str) -> Result<Rule, LineError> {
     let (left, right) = split_at(text, "->")?;
     let right = right.ok_or(("METHOD PATH -> answer", text.to_owned()))?;
     let (which, rest) = which(left)?;
@@ -16,7 +16,7 @@ pub(super) fn parse(line: usize, text: &str) -> Result<Rule, Wrong> {
 }
 
 /// Parses `METHOD PATH`, and returns the rest.
-pub(super) fn which(text: &str) -> Result<(Which, &str), Wrong> {
+pub(super) fn which(text: &str) -> Result<(Which, &str), LineError> {
     let (method, rest) = first(text);
     let (pattern, rest) = first(rest);
     let fits = is_token(method) && (pattern.starts_with(['/', '*']) || pattern.contains("://"));
@@ -27,7 +27,7 @@ pub(super) fn which(text: &str) -> Result<(Which, &str), Wrong> {
     Ok((Which { method, pattern: pattern.to_owned() }, rest))
 }
 
-fn answer(text: &str) -> Result<Answer, Wrong> {
+fn answer(text: &str) -> Result<Answer, LineError> {
     let mut answer = Answer {
         hold: None,
         hold_body: None,
@@ -74,7 +74,7 @@ fn answer(text: &str) -> Result<Answer, Wrong> {
     }
 }
 
-fn response(status: &str, rest: &str) -> Result<AnswerKind, Wrong> {
+fn response(status: &str, rest: &str) -> Result<AnswerKind, LineError> {
     let wrong = ("a status, refuse, hang, raw \"…\" or a word before them", status.to_owned());
     let status = status.parse().ok().filter(|code| (200..1000).contains(code)).ok_or(wrong)?;
     let (head, body) = split_at(rest, "|")?;
@@ -84,7 +84,7 @@ fn response(status: &str, rest: &str) -> Result<AnswerKind, Wrong> {
 }
 
 /// Rejects words that contradict each other.
-fn checked(answer: Answer) -> Result<Answer, Wrong> {
+fn checked(answer: Answer) -> Result<Answer, LineError> {
     let AnswerKind::Response { body, .. } = &answer.kind else { return Ok(answer) };
     if answer.cut && body.0.is_empty() {
         return Err(("content that can be cut", "none".into()));

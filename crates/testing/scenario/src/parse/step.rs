@@ -3,7 +3,7 @@
 //!
 //! The first word selects the kind of step. A line that begins with another word is a client's request.
 
-use super::Wrong;
+use super::LineError;
 use super::expect;
 use super::rule::which;
 use super::words::{content, field, first, is_token, number, quoted, split_at, split_fields, text};
@@ -17,7 +17,7 @@ const HOST: &str = "example.test";
 const CLIENT: &str = "client";
 
 /// Parses one step.
-pub(super) fn parse(line: &str) -> Result<Action, Wrong> {
+pub(super) fn parse(line: &str) -> Result<Action, LineError> {
     let (word, rest) = first(line);
     match word {
         "clock" => {
@@ -35,7 +35,7 @@ pub(super) fn parse(line: &str) -> Result<Action, Wrong> {
     }
 }
 
-fn name(word: &str) -> Result<String, Wrong> {
+fn name(word: &str) -> Result<String, LineError> {
     match is_token(word) {
         true => Ok(word.to_owned()),
         false => Err(("a name", word.to_owned())),
@@ -43,7 +43,7 @@ fn name(word: &str) -> Result<String, Wrong> {
 }
 
 /// `[NAME:] REQUEST (=> EXPECTATION | &)`
-fn client(line: &str) -> Result<Action, Wrong> {
+fn client(line: &str) -> Result<Action, LineError> {
     let (client, rest) = match line.split_once(": ") {
         Some((client, rest)) if is_token(client) => (client.to_owned(), rest),
         _ => (CLIENT.to_owned(), line),
@@ -61,7 +61,7 @@ fn client(line: &str) -> Result<Action, Wrong> {
 }
 
 /// `METHOD TARGET [fields] [| content]` or `raw "…"`
-fn message(text_left: &str) -> Result<Message, Wrong> {
+fn message(text_left: &str) -> Result<Message, LineError> {
     let (word, rest) = first(text_left);
     if word == "raw" {
         return Ok(Message::Raw(quoted(rest)?));
@@ -98,7 +98,7 @@ fn method(word: &str) -> Option<String> {
 }
 
 /// Parses the text after `await`.
-fn waited(rest: &str) -> Result<Action, Wrong> {
+fn waited(rest: &str) -> Result<Action, LineError> {
     let (word, after) = first(rest);
     match word {
         "stat" => return stat(after, true),
@@ -117,7 +117,7 @@ fn waited(rest: &str) -> Result<Action, Wrong> {
 }
 
 /// Parses the text after `origin` or `await origin`.
-fn origin(rest: &str, wait: bool) -> Result<Action, Wrong> {
+fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
     let (word, after) = first(rest);
     match word {
         "down" if !wait && after.is_empty() => Ok(Action::OriginDown),
@@ -151,7 +151,7 @@ fn origin(rest: &str, wait: bool) -> Result<Action, Wrong> {
 }
 
 /// `NAME=N`, `NAME>=N` or `NAME<=N`
-fn stat(text: &str, wait: bool) -> Result<Action, Wrong> {
+fn stat(text: &str, wait: bool) -> Result<Action, LineError> {
     let signs = [(">=", Comparison::AtLeast), ("<=", Comparison::AtMost), ("=", Comparison::Equal)];
     for (sign, comparison) in signs {
         if let Some((left, right)) = text.split_once(sign) {
@@ -163,7 +163,7 @@ fn stat(text: &str, wait: bool) -> Result<Action, Wrong> {
 }
 
 /// `tag NAME…`, `url PATH…` or `all`, and the expected number of removed pages.
-fn invalidate(rest: &str) -> Result<Action, Wrong> {
+fn invalidate(rest: &str) -> Result<Action, LineError> {
     let (left, right) = split_at(rest, "=>")?;
     let (kind, names) = first(left);
     let names: Result<Vec<Text>, _> =
@@ -179,7 +179,7 @@ fn invalidate(rest: &str) -> Result<Action, Wrong> {
 }
 
 /// Parses a request to the control API. The default host is `localhost`, the default content type is JSON.
-fn admin(rest: &str) -> Result<Action, Wrong> {
+fn admin(rest: &str) -> Result<Action, LineError> {
     let (mut message, expect) = match client(rest)? {
         Action::Ask { client, message, expect } if client == CLIENT => (message, expect),
         _ => return Err(("admin METHOD PATH => …", rest.to_owned())),

@@ -3,7 +3,7 @@
 //! Double quotes protect everything between them; there is no other protection. An unclosed quote is an error,
 //! because a separator could otherwise be missed inside it.
 
-use super::Wrong;
+use super::LineError;
 use crate::blanks;
 use crate::story::Text;
 
@@ -17,7 +17,7 @@ pub(super) fn first(text: &str) -> (&str, &str) {
 }
 
 /// For each byte, whether it is outside double quotes. Inside them, a backslash protects the next byte.
-fn outside_quotes(text: &str) -> Result<Vec<bool>, Wrong> {
+fn outside_quotes(text: &str) -> Result<Vec<bool>, LineError> {
     let (mut quoted, mut protected) = (false, false);
     let mut outside = Vec::with_capacity(text.len());
     for byte in text.bytes() {
@@ -40,7 +40,7 @@ fn outside_quotes(text: &str) -> Result<Vec<bool>, Wrong> {
 pub(super) fn split_at<'t>(
     text: &'t str,
     separator: &str,
-) -> Result<(&'t str, Option<&'t str>), Wrong> {
+) -> Result<(&'t str, Option<&'t str>), LineError> {
     let outside = outside_quotes(text)?;
     let bytes = text.as_bytes();
     for (at, _) in text.match_indices(separator) {
@@ -55,7 +55,7 @@ pub(super) fn split_at<'t>(
 }
 
 /// Splits at two or more spaces outside quotes.
-pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, Wrong> {
+pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, LineError> {
     let outside = outside_quotes(text)?;
     let (mut pieces, mut from) = (Vec::new(), 0);
     for (at, _) in text.match_indices("  ") {
@@ -71,7 +71,7 @@ pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, Wrong> {
 
 /// Parses `name: value`; the name is converted to lower case. A value that seems to contain another field is
 /// rejected, because a space is missing.
-pub(super) fn field(piece: &str) -> Result<(String, Text), Wrong> {
+pub(super) fn field(piece: &str) -> Result<(String, Text), LineError> {
     let expected = "name: value";
     let (name, value) = piece.split_once(':').ok_or((expected, piece.to_owned()))?;
     if !is_token(name) {
@@ -97,7 +97,7 @@ pub(super) fn is_token(name: &str) -> bool {
 
 /// Parses content. If it is one quoted text, its escapes are decoded; otherwise it is literal, so that JSON
 /// needs no escapes.
-pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
+pub(super) fn content(piece: &str) -> Result<Text, LineError> {
     let outside = outside_quotes(piece)?;
     let inner = outside.get(1..).unwrap_or_default();
     match piece.starts_with('"') && !inner.is_empty() && !inner.contains(&true) {
@@ -107,7 +107,7 @@ pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
 }
 
 /// Parses quoted text: `\r \n \t \\ \" \xNN`.
-pub(super) fn quoted(piece: &str) -> Result<Text, Wrong> {
+pub(super) fn quoted(piece: &str) -> Result<Text, LineError> {
     let expected = "text in double quotes, with \\r \\n \\t \\\\ \\\" \\xNN";
     let wrong = || (expected, piece.to_owned());
     let inside = piece.strip_prefix('"').and_then(|p| p.strip_suffix('"')).ok_or_else(wrong)?;
@@ -139,13 +139,13 @@ pub(super) fn quoted(piece: &str) -> Result<Text, Wrong> {
 }
 
 /// Text whose placeholders have been checked.
-pub(super) fn text(bytes: &[u8]) -> Result<Text, Wrong> {
+pub(super) fn text(bytes: &[u8]) -> Result<Text, LineError> {
     blanks::check(bytes).map_err(|why| ("text with blanks", why))?;
     Ok(Text(bytes.to_vec()))
 }
 
 /// Parses an integer.
-pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, Wrong> {
+pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, LineError> {
     word.parse().map_err(|_| ("a number", word.to_owned()))
 }
 
