@@ -6,7 +6,7 @@
 
 use crate::check::{compares, sign};
 use crate::client::Response;
-use crate::failure::Wrong;
+use crate::failure::Mismatch;
 use crate::story::CacheTest;
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ impl CacheStatus {
     }
 
     /// Checks one parameter. `ttl` may be lower by up to `slack_seconds`.
-    pub(crate) fn judge(&self, test: &CacheTest, slack_seconds: u64) -> Result<(), Wrong> {
+    pub(crate) fn judge(&self, test: &CacheTest, slack_seconds: u64) -> Result<(), Mismatch> {
         let value = |name: &str| self.parameters.get(name).map(String::as_str);
         let (fits, expected) = match test {
             _ if self.member.is_none() => (false, "a Cache-Status".to_owned()),
@@ -58,7 +58,7 @@ impl CacheStatus {
             }
         };
         let got = self.member.as_deref().unwrap_or("none");
-        if fits { Ok(()) } else { Err(Wrong::new(expected, format!("cache-status: {got}"))) }
+        if fits { Ok(()) } else { Err(Mismatch::new(expected, format!("cache-status: {got}"))) }
     }
 }
 

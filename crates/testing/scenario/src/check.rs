@@ -7,7 +7,7 @@ use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;
 use crate::client::Response;
 use crate::codings;
-use crate::failure::Wrong;
+use crate::failure::Mismatch;
 use crate::story::{BodyTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, joined};
@@ -25,7 +25,7 @@ pub(crate) fn response(
     response: &Response,
     blanks: &Blanks,
     slack_seconds: u64,
-) -> Result<Vec<SavedValue>, Vec<Wrong>> {
+) -> Result<Vec<SavedValue>, Vec<Mismatch>> {
     let mut wrong = Vec::new();
     let mut kept = Vec::new();
     if expect.end == ContentEnd::CutOrStatus && !response.body.complete {
@@ -33,13 +33,13 @@ pub(crate) fn response(
     }
     wrong.extend(status(&expect.status, Some(response.status)).err());
     if expect.interim && response.interim.is_empty() {
-        wrong.push(Wrong::new("an interim response", "none"));
+        wrong.push(Mismatch::new("an interim response", "none"));
     }
     let cut_wanted = expect.end == ContentEnd::Cut;
     if response.body.complete == cut_wanted {
         let words = ["content to its announced end", "content that is cut off"];
         let [expected, got] = if cut_wanted { [words[1], words[0]] } else { words };
-        wrong.push(Wrong::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
+        wrong.push(Mismatch::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
     }
     for test in &expect.fields {
         match field(test, &response.fields, blanks) {
@@ -59,14 +59,14 @@ pub(crate) fn response(
 }
 
 /// The content, decoded according to its `Content-Encoding`.
-fn decoded(response: &Response) -> Result<Vec<u8>, Wrong> {
+fn decoded(response: &Response) -> Result<Vec<u8>, Mismatch> {
     let named = response.field("content-encoding").unwrap_or_default();
     codings::decode(&named, &response.body.bytes)
-        .map_err(|why| Wrong::new(format!("content in {}", shorten(&named, SHOWN)), why))
+        .map_err(|why| Mismatch::new(format!("content in {}", shorten(&named, SHOWN)), why))
 }
 
 /// Checks a status; `None` is a connection that ended without an answer.
-pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
+pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Mismatch> {
     let (fits, expected) = match test {
         StatusTest::OneOf(codes) => {
             let words: Vec<_> = codes.iter().map(u16::to_string).collect();
@@ -79,7 +79,7 @@ pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
         StatusTest::NoAnswer => (got.is_none(), "no answer".into()),
     };
     let got = got.map_or("no answer".into(), |code| format!("status {code}"));
-    if fits { Ok(()) } else { Err(Wrong::new(format!("status {expected}"), got)) }
+    if fits { Ok(()) } else { Err(Mismatch::new(format!("status {expected}"), got)) }
 }
 
 /// Checks a field. Returns the value to save, if the test has a name for it. A name that was saved before must
@@ -88,9 +88,10 @@ pub(crate) fn field(
     test: &FieldTest,
     fields: &Fields,
     blanks: &Blanks,
-) -> Result<Option<SavedValue>, Wrong> {
+) -> Result<Option<SavedValue>, Mismatch> {
     let fill = |text: &Text| {
-        blanks::fill(&text.0, blanks).map_err(|why| Wrong::new("text that can be filled in", why))
+        blanks::fill(&text.0, blanks)
+            .map_err(|why| Mismatch::new("text that can be filled in", why))
     };
     let got = |name: &str| match joined(fields, name) {
         Some(value) => format!("{name}: {}", shorten(&value, SHOWN)),
@@ -122,7 +123,7 @@ pub(crate) fn field(
             }
         }
     };
-    if fits { Ok(None) } else { Err(Wrong::new(expected, got(name))) }
+    if fits { Ok(None) } else { Err(Mismatch::new(expected, got(name))) }
 }
 
 /// Whether the test concerns `Age`, and the value is higher by no more than the slack.
@@ -140,14 +141,14 @@ fn age_within(test: &FieldTest, fields: &Fields, blanks: &Blanks, slack_seconds:
 }
 
 /// Checks content.
-pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), Wrong> {
+pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), Mismatch> {
     let (text, what) = match test {
         BodyTest::Is(text) => (text, ""),
         BodyTest::Contains(text) => (text, "with "),
         BodyTest::Lacks(text) => (text, "without "),
     };
     let wanted = blanks::fill(&text.0, blanks)
-        .map_err(|why| Wrong::new("text that can be filled in", why))?;
+        .map_err(|why| Mismatch::new("text that can be filled in", why))?;
     let fits = match test {
         BodyTest::Is(_) => got == wanted,
         BodyTest::Contains(_) => contains(got, &wanted),
@@ -155,7 +156,7 @@ pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), W
     };
     match fits {
         true => Ok(()),
-        false => Err(Wrong::new(
+        false => Err(Mismatch::new(
             format!("content {what}| {}", shorten(&wanted, SHOWN)),
             format!("content | {}", shorten(got, SHOWN)),
         )),

@@ -15,23 +15,23 @@ pub struct Failure {
     /// The text of that line.
     pub text: String,
     /// The differences: one pair of expected and actual values for each.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<Mismatch>,
     /// The events until the failure, one per line.
     pub transcript: Vec<String>,
 }
 
 /// A difference between expectation and result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct Mismatch {
     /// The expected value.
     pub expected: String,
     /// The actual value.
     pub got: String,
 }
 
-impl Wrong {
-    pub(crate) fn new(expected: impl Into<String>, got: impl Into<String>) -> Wrong {
-        Wrong { expected: expected.into(), got: got.into() }
+impl Mismatch {
+    pub(crate) fn new(expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
+        Mismatch { expected: expected.into(), got: got.into() }
     }
 }
 

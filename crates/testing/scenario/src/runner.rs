@@ -4,7 +4,7 @@
 //! scenarios run at once; the summary is sorted by path. A run without scenarios is a failure, because it has
 //! tested nothing.
 
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Failure, Mismatch};
 use crate::{StartSubject, Story, parse_story, run_story};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -135,7 +135,7 @@ fn broken(dir: &Path, expected: &str, got: &str) -> Summary {
 }
 
 fn failed(file: &str, line: usize, text: &str, expected: &str, got: &str) -> Failure {
-    let wrong = vec![Wrong::new(expected, got)];
+    let wrong = vec![Mismatch::new(expected, got)];
     Failure { file: file.into(), line, text: text.into(), wrong, transcript: Vec::new() }
 }
 

@@ -11,7 +11,7 @@ mod play;
 use crate::check;
 use crate::client::{Client, Response};
 use crate::deadline::{Deadline, WAIT, machine_now_ms};
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Failure, Mismatch};
 use crate::origin::Origin;
 use crate::story::{ContentEnd, Expect, Step, Story};
 use crate::transcript::{Transcript, shorten};
@@ -48,7 +48,7 @@ pub fn run_story_within(
         wrong,
         transcript: transcript.lines(),
     };
-    let failed_to = |what: &str, why: String| failure(0, "", vec![Wrong::new(what, why)]);
+    let failed_to = |what: &str, why: String| failure(0, "", vec![Mismatch::new(what, why)]);
     let origin = Origin::start(transcript.clone())
         .map_err(|e| failed_to("an origin that starts", e.to_string()))?;
     let config = Config {
@@ -116,7 +116,7 @@ impl Scene {
     }
 
     /// Executes one step, and checks that the origin has received no request without a rule.
-    fn step(&mut self, step: &Step) -> Result<(), Vec<Wrong>> {
+    fn step(&mut self, step: &Step) -> Result<(), Vec<Mismatch>> {
         self.transcript.add(format!("{:>3}  {}", step.line, step.text));
         self.tell_time();
         let mut wrong = self.act(&step.action).err().unwrap_or_default();
@@ -124,11 +124,11 @@ impl Scene {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    fn unexpected(&self) -> Option<Wrong> {
+    fn unexpected(&self) -> Option<Mismatch> {
         let requests = self.origin.take_unexpected();
         let got = || format!("the origin got {}", shorten(requests.join(", ").as_bytes(), 300));
         (!requests.is_empty())
-            .then(|| Wrong::new("only requests that the story has a rule for", got()))
+            .then(|| Mismatch::new("only requests that the story has a rule for", got()))
     }
 
     /// Sets the subject's time for the placeholders.
@@ -148,7 +148,7 @@ impl Scene {
     }
 
     /// Stops everything. An error of the subject, and a late request without a rule, count as failures.
-    fn end(mut self) -> Result<(), Wrong> {
+    fn end(mut self) -> Result<(), Mismatch> {
         for client in self.clients.values_mut() {
             client.leave();
         }
@@ -162,7 +162,7 @@ impl Scene {
         self.origin.down();
         let finished = self.subject.finish();
         match (finished, late) {
-            (Err(why), _) => Err(Wrong::new("a subject that ends well", why)),
+            (Err(why), _) => Err(Mismatch::new("a subject that ends well", why)),
             (Ok(()), Some(wrong)) => Err(wrong),
             (Ok(()), None) => Ok(()),
         }
@@ -182,11 +182,11 @@ fn describe(response: &Result<Response, Trouble>) -> String {
 }
 
 /// Compares a missing answer with the expectation: an answer, or none.
-fn judge_trouble(expect: &Expect, trouble: &Trouble) -> Result<(), Vec<Wrong>> {
+fn judge_trouble(expect: &Expect, trouble: &Trouble) -> Result<(), Vec<Mismatch>> {
     match trouble {
         // If the content breaks off at once, the header section may be lost too.
         Trouble::Ended if expect.end == ContentEnd::CutOrStatus => Ok(()),
         Trouble::Ended => check::status(&expect.status, None).map_err(|wrong| vec![wrong]),
-        trouble => Err(vec![Wrong::new("an answer", trouble.to_string())]),
+        trouble => Err(vec![Mismatch::new("an answer", trouble.to_string())]),
     }
 }

@@ -9,7 +9,7 @@ use crate::blanks;
 use crate::check;
 use crate::client::{Client, Request, Response};
 use crate::deadline::Deadline;
-use crate::failure::Wrong;
+use crate::failure::Mismatch;
 use crate::story::{Action, Expect, Message, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, Trouble};
@@ -20,7 +20,7 @@ use std::sync::mpsc;
 /// and its collection has a timeout of its own.
 const UNDER_WAY_WAITS: u32 = 12;
 
-type CheckResult = Result<(), Vec<Wrong>>;
+type CheckResult = Result<(), Vec<Mismatch>>;
 
 impl Scene {
     /// Executes one action.
@@ -42,7 +42,7 @@ impl Scene {
             Action::OriginDown => self.origin.down(),
             Action::OriginUp => {
                 let up = self.origin.up();
-                return up.map_err(|e| vec![Wrong::new("the origin up", e.to_string())]);
+                return up.map_err(|e| vec![Mismatch::new("the origin up", e.to_string())]);
             }
             Action::AwaitHold { gate, count } => {
                 return one(self.origin.await_hold(gate, *count, self.deadline()));
@@ -66,13 +66,13 @@ impl Scene {
     }
 
     /// Replaces the placeholders of a text.
-    pub(super) fn fill(&self, text: &Text) -> Result<Vec<u8>, Vec<Wrong>> {
+    pub(super) fn fill(&self, text: &Text) -> Result<Vec<u8>, Vec<Mismatch>> {
         let filled = self.origin.with_blanks(|blanks| blanks::fill(&text.0, blanks));
-        filled.map_err(|why| vec![Wrong::new("text that can be filled in", why)])
+        filled.map_err(|why| vec![Mismatch::new("text that can be filled in", why)])
     }
 
     /// Encodes a request.
-    pub(super) fn request(&self, message: &Message) -> Result<Request, Vec<Wrong>> {
+    pub(super) fn request(&self, message: &Message) -> Result<Request, Vec<Mismatch>> {
         let (method, target, fields, body) = match message {
             Message::Raw(text) => return Ok(Request::raw(self.fill(text)?)),
             Message::Http { method, target, fields, body } => (method, target, fields, body),
@@ -134,7 +134,7 @@ impl Scene {
         }
         if expect.closed {
             let closed = client.await_close(self.deadline());
-            wrong.extend(closed.err().map(|why| Wrong::new("the connection closed", why)));
+            wrong.extend(closed.err().map(|why| Mismatch::new("the connection closed", why)));
         } else if response.ends_connection {
             client.forget();
         }
@@ -146,7 +146,7 @@ impl Scene {
         let request = self.request(message)?;
         let mut client = self.client(name);
         let sent = client.send(&request, self.deadline());
-        sent.map_err(|why| vec![Wrong::new("a request that can be sent", why)])?;
+        sent.map_err(|why| vec![Mismatch::new("a request that can be sent", why)])?;
         let handle = client.handle();
         let (report, answer) = mpsc::channel();
         let until = Deadline::after(self.wait * UNDER_WAY_WAITS);
@@ -161,11 +161,11 @@ impl Scene {
 
     fn collect(&mut self, name: &str, expect: &Expect) -> CheckResult {
         let Some(under_way) = self.under_way.get(name) else {
-            return Err(vec![Wrong::new("a request under way", format!("none of {name}"))]);
+            return Err(vec![Mismatch::new("a request under way", format!("none of {name}"))]);
         };
         let Ok((mut client, answer)) = under_way.answer.recv_timeout(self.wait) else {
             let got = format!("none came to {name} within {:?}", self.wait);
-            return Err(vec![Wrong::new("an answer", got)]);
+            return Err(vec![Mismatch::new("an answer", got)]);
         };
         self.under_way.remove(name);
         self.transcript.add(describe(&answer));
@@ -212,6 +212,6 @@ pub(super) fn ask(
     client.receive(deadline)
 }
 
-fn one(judged: Result<(), Wrong>) -> CheckResult {
+fn one(judged: Result<(), Mismatch>) -> CheckResult {
     judged.map_err(|wrong| vec![wrong])
 }

@@ -11,7 +11,7 @@ mod script;
 
 use crate::blanks::Blanks;
 use crate::deadline::Deadline;
-use crate::failure::Wrong;
+use crate::failure::Mismatch;
 use crate::story::{BodyTest, FieldTest, Rule, Which};
 use crate::transcript::Transcript;
 use crate::wire::{Connection, Trouble};
@@ -112,10 +112,10 @@ impl Origin {
         gate: &str,
         count: usize,
         until: Deadline,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Mismatch> {
         self.shared.wait_until(until, |script| {
             let held = script.held(gate);
-            let wrong = Wrong::new(
+            let wrong = Mismatch::new(
                 format!("{count} waiting at the hold {gate}"),
                 format!("{held} waiting there; {}", script.describe_seen()),
             );
@@ -129,12 +129,12 @@ impl Origin {
         count: usize,
         only: Option<&Which>,
         until: Option<Deadline>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Mismatch> {
         let judge = |script: &Script| {
             let seen = script.count(only);
             let what = only.map_or("requests".into(), script::describe_which);
             let got = format!("{seen}; {}", script.describe_seen());
-            let wrong = Wrong::new(format!("the origin saw {count} {what}"), got);
+            let wrong = Mismatch::new(format!("the origin saw {count} {what}"), got);
             if seen == count { Ok(()) } else { Err(wrong) }
         };
         match until {
@@ -149,7 +149,7 @@ impl Origin {
         only: Option<&Which>,
         fields: &[FieldTest],
         body: Option<&BodyTest>,
-    ) -> Vec<Wrong> {
+    ) -> Vec<Mismatch> {
         self.shared.lock().judge_last(only, fields, body)
     }
 

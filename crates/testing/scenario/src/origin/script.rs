@@ -7,7 +7,7 @@
 use crate::blanks::Blanks;
 use crate::check;
 use crate::deadline::Deadline;
-use crate::failure::Wrong;
+use crate::failure::Mismatch;
 use crate::story::{Answer, BodyTest, FieldTest, Rule, Which};
 use crate::transcript::{Transcript, shorten};
 use crate::wire::Head;
@@ -63,8 +63,8 @@ impl Shared {
     pub(super) fn wait_until(
         &self,
         until: Deadline,
-        judge: impl Fn(&Script) -> Result<(), Wrong>,
-    ) -> Result<(), Wrong> {
+        judge: impl Fn(&Script) -> Result<(), Mismatch>,
+    ) -> Result<(), Mismatch> {
         let mut script = self.lock();
         loop {
             let judged = judge(&script);
@@ -203,13 +203,13 @@ impl Script {
         only: Option<&Which>,
         fields: &[FieldTest],
         body: Option<&BodyTest>,
-    ) -> Vec<Wrong> {
+    ) -> Vec<Mismatch> {
         let Some(last) = self.matching(only).last() else {
             let what = only.map_or("a request".into(), describe_which);
-            return vec![Wrong::new(format!("{what} at the origin"), self.describe_seen())];
+            return vec![Mismatch::new(format!("{what} at the origin"), self.describe_seen())];
         };
         let judge = |test| check::field(test, &last.head.fields, &self.blanks).err();
-        let mut wrong: Vec<Wrong> = fields.iter().filter_map(judge).collect();
+        let mut wrong: Vec<Mismatch> = fields.iter().filter_map(judge).collect();
         wrong.extend(body.and_then(|test| check::body(test, &last.body, &self.blanks).err()));
         wrong
     }
