@@ -76,9 +76,9 @@ pub enum Action {
     /// Releases all requests that wait, or will wait, at a hold.
     Release { gate: String },
     /// Checks the number of requests that the origin has received; with `wait`, waits for it.
-    OriginSaw { wait: bool, count: usize, only: Option<Which> },
+    OriginSaw { wait: bool, count: usize, only: Option<RequestPattern> },
     /// Checks the last request that the origin has received.
-    OriginLast { only: Option<Which>, fields: Vec<FieldTest>, body: Option<BodyTest> },
+    OriginLast { only: Option<RequestPattern>, fields: Vec<FieldTest>, body: Option<BodyTest> },
     /// Checks a number in the subject's `GET /v1/stats`; with `wait`, waits for it.
     Stat { wait: bool, name: String, comparison: Comparison, number: f64 },
     /// Invalidates through the control API, and checks the number of removed pages.
@@ -89,7 +89,7 @@ pub enum Action {
 
 /// A selection of requests: a method (or any) and a path pattern with `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Which {
+pub struct RequestPattern {
     /// The method; `None` is any.
     pub method: Option<String>,
     /// The path and query; `*` matches any text.
@@ -219,7 +219,7 @@ pub struct Rule {
     /// The line number in the file.
     pub line: usize,
     /// The requests that the rule matches.
-    pub which: Which,
+    pub which: RequestPattern,
     /// Tests of the request's header fields.
     pub conditions: Vec<FieldTest>,
     /// The answer.

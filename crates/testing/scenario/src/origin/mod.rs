@@ -12,7 +12,7 @@ mod script;
 use crate::blanks::Blanks;
 use crate::deadline::Deadline;
 use crate::failure::Mismatch;
-use crate::story::{BodyTest, FieldTest, Rule, Which};
+use crate::story::{BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::Transcript;
 use crate::wire::{Connection, Trouble};
 use script::{Script, Shared};
@@ -127,7 +127,7 @@ impl Origin {
     pub(crate) fn saw(
         &self,
         count: usize,
-        only: Option<&Which>,
+        only: Option<&RequestPattern>,
         until: Option<Deadline>,
     ) -> Result<(), Mismatch> {
         let judge = |script: &Script| {
@@ -146,7 +146,7 @@ impl Origin {
     /// Checks the last request received.
     pub(crate) fn last(
         &self,
-        only: Option<&Which>,
+        only: Option<&RequestPattern>,
         fields: &[FieldTest],
         body: Option<&BodyTest>,
     ) -> Vec<Mismatch> {

@@ -8,7 +8,7 @@ use crate::blanks::Blanks;
 use crate::check;
 use crate::deadline::Deadline;
 use crate::failure::Mismatch;
-use crate::story::{Answer, BodyTest, FieldTest, Rule, Which};
+use crate::story::{Answer, BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::{Transcript, shorten};
 use crate::wire::Head;
 use std::collections::{HashMap, HashSet};
@@ -181,11 +181,14 @@ impl Script {
         Some((rule.line, rule.answer.clone()))
     }
 
-    pub(super) fn count(&self, only: Option<&Which>) -> usize {
+    pub(super) fn count(&self, only: Option<&RequestPattern>) -> usize {
         self.matching(only).count()
     }
 
-    fn matching<'s>(&'s self, only: Option<&'s Which>) -> impl Iterator<Item = &'s SeenRequest> {
+    fn matching<'s>(
+        &'s self,
+        only: Option<&'s RequestPattern>,
+    ) -> impl Iterator<Item = &'s SeenRequest> {
         let fits =
             move |seen: &&SeenRequest| only.is_none_or(|w| covers(w, &seen.method, &seen.target));
         self.seen.iter().filter(fits)
@@ -200,7 +203,7 @@ impl Script {
 
     pub(super) fn judge_last(
         &self,
-        only: Option<&Which>,
+        only: Option<&RequestPattern>,
         fields: &[FieldTest],
         body: Option<&BodyTest>,
     ) -> Vec<Mismatch> {
@@ -215,12 +218,12 @@ impl Script {
     }
 }
 
-/// A [`Which`] as written in a scenario.
-pub(super) fn describe_which(which: &Which) -> String {
+/// A [`RequestPattern`] as written in a scenario.
+pub(super) fn describe_which(which: &RequestPattern) -> String {
     format!("{} {}", which.method.as_deref().unwrap_or("*"), which.pattern)
 }
 
-fn covers(which: &Which, method: &str, target: &str) -> bool {
+fn covers(which: &RequestPattern, method: &str, target: &str) -> bool {
     which.method.as_deref().is_none_or(|wanted| wanted == method)
         && glob(which.pattern.as_bytes(), target.as_bytes())
 }

@@ -5,7 +5,7 @@
 use super::LineError;
 use super::expect::fields;
 use super::words::{content, field, first, is_token, quoted, split_at, split_fields};
-use crate::story::{Answer, AnswerKind, Framing, Rule, Text, Which};
+use crate::story::{Answer, AnswerKind, Framing, RequestPattern, Rule, Text};
 
 /// Parses a rule.
 pub(super) fn parse(line: usize, text: &str) -> Result<Rule, LineError> {
@@ -16,7 +16,7 @@ pub(super) fn parse(line: usize, text: &str) -> Result<Rule, LineError> {
 }
 
 /// Parses `METHOD PATH`, and returns the rest.
-pub(super) fn which(text: &str) -> Result<(Which, &str), LineError> {
+pub(super) fn which(text: &str) -> Result<(RequestPattern, &str), LineError> {
     let (method, rest) = first(text);
     let (pattern, rest) = first(rest);
     let fits = is_token(method) && (pattern.starts_with(['/', '*']) || pattern.contains("://"));
@@ -24,7 +24,7 @@ pub(super) fn which(text: &str) -> Result<(Which, &str), LineError> {
         return Err(("METHOD PATH, such as GET /a or * /b*", text.to_owned()));
     }
     let method = (method != "*").then(|| method.to_owned());
-    Ok((Which { method, pattern: pattern.to_owned() }, rest))
+    Ok((RequestPattern { method, pattern: pattern.to_owned() }, rest))
 }
 
 fn answer(text: &str) -> Result<Answer, LineError> {
@@ -104,7 +104,10 @@ mod tests {
     fn a_rule_is_read() {
         let rule = parse(3, r#"GET /a*  if-none-match: "1"  !range -> hold g1 chunked cut 200  etag: "1"  a: b | one"#)
             .unwrap();
-        assert_eq!(rule.which, Which { method: Some("GET".into()), pattern: "/a*".into() });
+        assert_eq!(
+            rule.which,
+            RequestPattern { method: Some("GET".into()), pattern: "/a*".into() }
+        );
         assert_eq!(rule.conditions.len(), 2);
         assert!(matches!(&rule.conditions[1], FieldTest::Absent(name) if name == "range"));
         assert_eq!(rule.answer.hold.as_deref(), Some("g1"));
