@@ -8,7 +8,7 @@ use crate::cache_status::CacheStatus;
 use crate::client::Response;
 use crate::codings;
 use crate::failure::Mismatch;
-use crate::story::{BodyTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest, Text};
+use crate::story::{BodyTest, Comparison, ContentEnd, Expectation, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, joined};
 
@@ -21,7 +21,7 @@ pub(crate) type SavedValue = (String, Vec<u8>);
 /// Checks an answer. Returns the differences, or the values to save if there are none. `slack_seconds`: see
 /// [`crate::Subject::clock_slack`].
 pub(crate) fn response(
-    expect: &Expect,
+    expect: &Expectation,
     response: &Response,
     blanks: &Blanks,
     slack_seconds: u64,

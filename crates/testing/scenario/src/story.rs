@@ -54,15 +54,15 @@ pub enum Action {
     /// Adds rules to the origin.
     Rules(Vec<Rule>),
     /// Sends a request and checks the answer.
-    Ask { client: String, message: Message, expect: Expect },
+    Ask { client: String, message: Message, expect: Expectation },
     /// Sends a request and continues (`&`).
     Send { client: String, message: Message },
     /// Waits for the answer to a request sent with `&`, and checks it.
-    Collect { client: String, expect: Expect },
+    Collect { client: String, expect: Expectation },
     /// Repeats a request until its answer is as expected.
-    Repeat { client: String, message: Message, expect: Expect },
+    Repeat { client: String, message: Message, expect: Expectation },
     /// Reads another answer from the client's connection, and checks it.
-    More { client: String, expect: Expect },
+    More { client: String, expect: Expectation },
     /// The client closes its connection, even if it waits for an answer.
     Leave { client: String },
     /// Advances the subject's clock.
@@ -84,7 +84,7 @@ pub enum Action {
     /// Invalidates through the control API, and checks the number of removed pages.
     Invalidate { what: Invalidation, count: Option<u64> },
     /// Sends any other request to the control API.
-    Admin { message: Message, expect: Expect },
+    Admin { message: Message, expect: Expectation },
 }
 
 /// A selection of requests: a method (or any) and a path pattern with `*`.
@@ -117,7 +117,7 @@ pub enum Invalidation {
 
 /// The expectation for an answer. Only what is given is checked.
 #[derive(Clone, Debug)]
-pub struct Expect {
+pub struct Expectation {
     /// The status, or that there is no answer.
     pub status: StatusTest,
     /// Whether the server must close the connection after the answer.

@@ -11,7 +11,7 @@ use super::{Scene, describe};
 use crate::check::{compares, sign};
 use crate::client::{Client, Request};
 use crate::failure::Mismatch;
-use crate::story::{Comparison, Expect, Invalidation, Message, Text};
+use crate::story::{Comparison, Expectation, Invalidation, Message, Text};
 use crate::transcript::shorten;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ impl Scene {
     pub(super) fn admin(
         &mut self,
         message: &Message,
-        expect: &Expect,
+        expect: &Expectation,
     ) -> Result<(), Vec<Mismatch>> {
         let request = self.request(message)?;
         let mut client = Client::new(self.subject.admin_address());

@@ -13,7 +13,7 @@ use crate::client::{Client, Response};
 use crate::deadline::{Deadline, WAIT, machine_now_ms};
 use crate::failure::{Failure, Mismatch};
 use crate::origin::Origin;
-use crate::story::{ContentEnd, Expect, Step, Story};
+use crate::story::{ContentEnd, Expectation, Step, Story};
 use crate::transcript::{Transcript, shorten};
 use crate::wire::Trouble;
 use crate::{Config, StartSubject, Subject};
@@ -182,7 +182,7 @@ fn describe(response: &Result<Response, Trouble>) -> String {
 }
 
 /// Compares a missing answer with the expectation: an answer, or none.
-fn judge_trouble(expect: &Expect, trouble: &Trouble) -> Result<(), Vec<Mismatch>> {
+fn judge_trouble(expect: &Expectation, trouble: &Trouble) -> Result<(), Vec<Mismatch>> {
     match trouble {
         // If the content breaks off at once, the header section may be lost too.
         Trouble::Ended if expect.end == ContentEnd::CutOrStatus => Ok(()),

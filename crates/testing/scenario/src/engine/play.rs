@@ -10,7 +10,7 @@ use crate::check;
 use crate::client::{Client, Request, Response};
 use crate::deadline::Deadline;
 use crate::failure::Mismatch;
-use crate::story::{Action, Expect, Message, Text};
+use crate::story::{Action, Expectation, Message, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, Trouble};
 use std::net::Shutdown;
@@ -90,7 +90,7 @@ impl Scene {
         self.clients.remove(name).unwrap_or_else(|| Client::new(address))
     }
 
-    fn ask(&mut self, name: &str, message: &Message, expect: &Expect) -> CheckResult {
+    fn ask(&mut self, name: &str, message: &Message, expect: &Expectation) -> CheckResult {
         let request = self.request(message)?;
         let mut client = self.client(name);
         let deadline = self.deadline();
@@ -101,7 +101,7 @@ impl Scene {
         judged
     }
 
-    fn more(&mut self, name: &str, expect: &Expect) -> CheckResult {
+    fn more(&mut self, name: &str, expect: &Expectation) -> CheckResult {
         let mut client = self.client(name);
         let answer = client.receive(self.deadline());
         self.transcript.add(describe(&answer));
@@ -115,7 +115,7 @@ impl Scene {
         &mut self,
         client: &mut Client,
         answer: Result<Response, Trouble>,
-        expect: &Expect,
+        expect: &Expectation,
     ) -> CheckResult {
         let response = match answer {
             Ok(response) => response,
@@ -159,7 +159,7 @@ impl Scene {
         Ok(())
     }
 
-    fn collect(&mut self, name: &str, expect: &Expect) -> CheckResult {
+    fn collect(&mut self, name: &str, expect: &Expectation) -> CheckResult {
         let Some(under_way) = self.under_way.get(name) else {
             return Err(vec![Mismatch::new("a request under way", format!("none of {name}"))]);
         };
@@ -176,7 +176,7 @@ impl Scene {
 
     /// Repeats a request until the answer is as expected. After the timeout, returns the differences of the
     /// last answer.
-    fn repeat(&mut self, name: &str, message: &Message, expect: &Expect) -> CheckResult {
+    fn repeat(&mut self, name: &str, message: &Message, expect: &Expectation) -> CheckResult {
         let mut last = Vec::new();
         let until = self.deadline();
         let found = until.poll(|| match self.ask(name, message, expect) {

@@ -6,14 +6,16 @@
 use super::LineError;
 use super::words::{content, field, first, is_token, number, split_at, split_fields};
 use crate::blanks;
-use crate::story::{BodyTest, CacheTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest};
+use crate::story::{
+    BodyTest, CacheTest, Comparison, ContentEnd, Expectation, FieldTest, StatusTest,
+};
 
 /// The parameters of `Cache-Status` (RFC 9211 section 2); any other word is a reason in `detail`.
 const PARAMETERS: [&str; 8] =
     ["hit", "fwd", "fwd-status", "ttl", "stored", "collapsed", "key", "detail"];
 
 /// `STATUS [closed] [cut] [interim] [decoded] [fields] [| content] [; cache status]`
-pub(super) fn parse(text: &str) -> Result<Expect, LineError> {
+pub(super) fn parse(text: &str) -> Result<Expectation, LineError> {
     let (front, cache) = split_at(text, ";")?;
     let (head, body) = split_at(front, "|")?;
     let (word, mut rest) = first(head);
@@ -29,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Expect, LineError> {
         found.1 = true;
         rest = after;
     }
-    Ok(Expect {
+    Ok(Expectation {
         status,
         closed: words[0].1,
         end: match (words[1].1, or_cut) {
