@@ -5,7 +5,7 @@
 //! new connection replaces it. Sockets are edge-triggered in both directions: epoll reports once that a socket
 //! is writable, and each time that bytes arrive.
 
-use super::scan::{Found, Scan};
+use super::scan::{Scan, ScanResult};
 use super::{Load, LoadReport, Until};
 use crate::Request;
 use crate::clock::{Deadline, Stopwatch};
@@ -225,9 +225,9 @@ fn step(at: &mut Connection, request: &[u8], buffer: &mut Vec<u8>, bytes: &mut u
             Err(_) => return Step::Failed,
         }
         match at.scan.take(buffer) {
-            Found::More => {}
-            Found::End { status, reusable } => return Step::Answered { status, reusable },
-            Found::Nonsense => return Step::Failed,
+            ScanResult::More => {}
+            ScanResult::End { status, reusable } => return Step::Answered { status, reusable },
+            ScanResult::Nonsense => return Step::Failed,
         }
     }
 }

@@ -9,7 +9,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 
 /// The result of scanning a piece of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ScanResult {
     /// The response is incomplete.
     More,
     /// The response is complete.
@@ -51,17 +51,21 @@ enum Content {
 
 impl Scan {
     /// Scans the next bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Found {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> ScanResult {
         if self.content != Content::NotYet {
             return self.content(bytes);
         }
         self.head.extend_from_slice(bytes);
         let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
-            return if self.head.len() > HEAD_BYTES { Found::Nonsense } else { Found::More };
+            return if self.head.len() > HEAD_BYTES {
+                ScanResult::Nonsense
+            } else {
+                ScanResult::More
+            };
         };
         let head = std::mem::take(&mut self.head);
         if self.begin(&head[..end]).is_none() {
-            return Found::Nonsense;
+            return ScanResult::Nonsense;
         }
         self.content(&head[end + 4..])
     }
@@ -98,14 +102,14 @@ impl Scan {
         Some(())
     }
 
-    fn content(&mut self, mut bytes: &[u8]) -> Found {
+    fn content(&mut self, mut bytes: &[u8]) -> ScanResult {
         loop {
             match self.content {
-                Content::NotYet | Content::UntilClose => return Found::More,
-                Content::Length(left) if bytes.len() > left => return Found::Nonsense,
+                Content::NotYet | Content::UntilClose => return ScanResult::More,
+                Content::Length(left) if bytes.len() > left => return ScanResult::Nonsense,
                 Content::Length(left) => {
                     self.content = Content::Length(left - bytes.len());
-                    return if left == bytes.len() { self.end() } else { Found::More };
+                    return if left == bytes.len() { self.end() } else { ScanResult::More };
                 }
                 Content::Chunk(left) => {
                     let here = left.min(bytes.len());
@@ -117,11 +121,11 @@ impl Scan {
                 }
                 Content::Size { .. } | Content::Trailer { .. } => {}
             }
-            let Some((first, rest)) = bytes.split_first() else { return Found::More };
+            let Some((first, rest)) = bytes.split_first() else { return ScanResult::More };
             match self.content {
                 Content::Size { size, digits_done } => {
                     let Some(next) = size_byte(size, digits_done, *first) else {
-                        return Found::Nonsense;
+                        return ScanResult::Nonsense;
                     };
                     self.content = next;
                     bytes = rest;
@@ -130,7 +134,7 @@ impl Scan {
                     bytes = rest;
                     match first {
                         b'\n' if line_bytes == 0 && bytes.is_empty() => return self.end(),
-                        b'\n' if line_bytes == 0 => return Found::Nonsense,
+                        b'\n' if line_bytes == 0 => return ScanResult::Nonsense,
                         b'\n' => self.content = Content::Trailer { line_bytes: 0 },
                         b'\r' => {}
                         _ => self.content = Content::Trailer { line_bytes: line_bytes + 1 },
@@ -141,8 +145,8 @@ impl Scan {
         }
     }
 
-    fn end(&self) -> Found {
-        Found::End { status: self.status, reusable: !self.closes }
+    fn end(&self) -> ScanResult {
+        ScanResult::End { status: self.status, reusable: !self.closes }
     }
 }
 
@@ -166,12 +170,12 @@ mod tests {
     use super::*;
 
     /// The result must be the same however the bytes are split.
-    fn scan(wire: &[u8]) -> Found {
+    fn scan(wire: &[u8]) -> ScanResult {
         let whole = Scan::default().take(wire);
         for cut in 1..wire.len() {
             let mut scan = Scan::default();
             let found = match scan.take(&wire[..cut]) {
-                Found::More => scan.take(&wire[cut..]),
+                ScanResult::More => scan.take(&wire[cut..]),
                 early => early,
             };
             assert_eq!(found, whole, "cut after {cut} bytes");
@@ -181,13 +185,13 @@ mod tests {
 
     #[test]
     fn ends_by_length_and_by_chunks() {
-        let end = Found::End { status: 200, reusable: true };
+        let end = ScanResult::End { status: 200, reusable: true };
         assert_eq!(scan(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"), end);
         assert_eq!(
             scan(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nA;x=1\r\n0123456789\r\n0\r\nT: 1\r\n\r\n"),
             end
         );
-        let closing = Found::End { status: 404, reusable: false };
+        let closing = ScanResult::End { status: 404, reusable: false };
         assert_eq!(
             scan(b"HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
             closing
@@ -197,17 +201,20 @@ mod tests {
     #[test]
     fn the_end_of_the_connection_counts_only_without_a_length() {
         let mut scan = Scan::default();
-        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\n\r\nsome"), Found::More);
+        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\n\r\nsome"), ScanResult::More);
         assert_eq!(scan.closed(), Some(200));
         let mut scan = Scan::default();
-        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"), Found::More);
+        assert_eq!(
+            scan.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"),
+            ScanResult::More
+        );
         assert_eq!(scan.closed(), None);
     }
 
     #[test]
     fn nonsense_is_seen() {
-        assert_eq!(Scan::default().take(b"hello\r\n\r\n"), Found::Nonsense);
+        assert_eq!(Scan::default().take(b"hello\r\n\r\n"), ScanResult::Nonsense);
         let long = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nones";
-        assert_eq!(Scan::default().take(long), Found::Nonsense);
+        assert_eq!(Scan::default().take(long), ScanResult::Nonsense);
     }
 }
