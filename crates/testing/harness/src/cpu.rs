@@ -121,17 +121,17 @@ pub fn cores() -> Vec<usize> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct ProcessStat {
     pid: u32,
     parent: u32,
     ticks: u64,
     rss_pages: u64,
 }
 
-fn tree(root: u32) -> Vec<Seen> {
+fn tree(root: u32) -> Vec<ProcessStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut children: HashMap<u32, Vec<Seen>> = HashMap::new();
+    let mut children: HashMap<u32, Vec<ProcessStat>> = HashMap::new();
     let mut found = Vec::new();
     for seen in pids.filter_map(look) {
         if seen.pid == root {
@@ -148,18 +148,23 @@ fn tree(root: u32) -> Vec<Seen> {
     found
 }
 
-fn look(pid: u32) -> Option<Seen> {
+fn look(pid: u32) -> Option<ProcessStat> {
     parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Parses `/proc/PID/stat` (proc(5)). The name is in parentheses and may itself contain spaces and parentheses.
-fn parse(pid: u32, stat: &str) -> Option<Seen> {
+fn parse(pid: u32, stat: &str) -> Option<ProcessStat> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     // Fields 14 to 17 of the line: utime, stime, cutime, cstime; 24: rss.
     let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
-    Some(Seen { pid, parent: u32::try_from(number(1)?).ok()?, ticks, rss_pages: number(21)? })
+    Some(ProcessStat {
+        pid,
+        parent: u32::try_from(number(1)?).ok()?,
+        ticks,
+        rss_pages: number(21)?,
+    })
 }
 
 #[cfg(test)]
@@ -169,7 +174,10 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_parentheses_is_passed_over() {
         let stat = "7 (a) (b c) S 5 0 0 0 0 0 0 0 0 0 10 20 3 4 0 0 1 0 9 1000 42 0";
-        assert_eq!(parse(7, stat), Some(Seen { pid: 7, parent: 5, ticks: 37, rss_pages: 42 }));
+        assert_eq!(
+            parse(7, stat),
+            Some(ProcessStat { pid: 7, parent: 5, ticks: 37, rss_pages: 42 })
+        );
     }
 
     #[test]
