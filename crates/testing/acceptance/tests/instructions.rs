@@ -6,7 +6,7 @@
 //! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for the release
 //! build.
 
-use harness::instructions::{Bounds, Counted, Protocol};
+use harness::instructions::{Bounds, HitMeasurement, Protocol};
 
 const BOUNDS: &str = include_str!("instructions.toml");
 /// So many hits that the start and the end, which vary by some 200,000 instructions, cause an error of at most
@@ -31,7 +31,8 @@ fn nor_does_one_over_http2() {
 fn check(section: &str, protocol: Protocol, more: &[&str]) {
     let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
     let binary = acceptance::binary();
-    let counted = Counted { binary, more, protocol }.per_hit(HITS).expect("callgrind counts");
+    let counted =
+        HitMeasurement { binary, more, protocol }.per_hit(HITS).expect("callgrind counts");
     println!("{section}: {counted:?}");
     for (kind, bound, counted) in
         [("bare", bounds.bare, counted.bare), ("browser", bounds.browser, counted.browser)]

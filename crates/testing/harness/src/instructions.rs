@@ -91,7 +91,7 @@ impl Bounds {
 
 /// The program whose hits are counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted<'a> {
+pub struct HitMeasurement<'a> {
     /// The path of the program.
     pub binary: &'a Path,
     /// Additional arguments.
@@ -109,7 +109,7 @@ pub struct PerHit {
     pub browser: u64,
 }
 
-impl Counted<'_> {
+impl HitMeasurement<'_> {
     /// Computes the instructions from three runs: with `hits` bare hits, with twice as many, and with `hits`
     /// hits of a browser.
     ///
