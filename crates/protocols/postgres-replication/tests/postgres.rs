@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Paper, told};
-use harness::{PostgresOptions, Stopped};
+use harness::{PostgresOptions, StopResult};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::error::ServerErrorKind;
 use postgres_replication::wire::login::Purpose;
@@ -250,7 +250,7 @@ fn a_server_that_stops_or_crashes_goes_on_where_it_was() {
                 while stream.try_next().is_some() {}
                 stream.transactions.position()
             });
-            assert!(matches!(paper.database.stop(), Some(Stopped::Ended(_))));
+            assert!(matches!(paper.database.stop(), Some(StopResult::Ended(_))));
             place = place.max(reading.join().expect("the stream ends"));
         } else {
             paper.database.kill();

@@ -67,7 +67,7 @@ pub use page_origin::page_origin;
 pub use pagewell::Pagewell;
 pub use php_fpm::{PhpFpm, PoolOptions};
 pub use postgres::{Identity, Postgres, PostgresOptions};
-pub use process::{Process, Stopped, Wait};
+pub use process::{Process, StopResult, Wait};
 pub use random::Random;
 pub use reply::Response;
 pub use rustix::process::Signal;

@@ -8,7 +8,7 @@
 //! For fault tests it can be stopped, killed and started again on the same data.
 
 use crate::address::Address;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, StartReason, find};
@@ -157,7 +157,7 @@ impl MariaDb {
     }
 
     /// Stops the server gracefully; its data are kept.
-    pub fn stop(&mut self) -> Option<Stopped> {
+    pub fn stop(&mut self) -> Option<StopResult> {
         self.process.take().map(|mut process| process.stop())
     }
 

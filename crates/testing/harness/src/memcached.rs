@@ -5,7 +5,7 @@
 
 use crate::address::Address;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
 use std::process::Command;
@@ -64,7 +64,7 @@ impl Memcached {
     }
 
     /// Stops the server.
-    pub fn stop(&mut self) -> Stopped {
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 

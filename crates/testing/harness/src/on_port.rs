@@ -4,7 +4,7 @@
 //! graceful stop. Each kind is configured in its own file.
 
 use crate::PrivateDir;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl OnPort {
     }
 
     /// Stops the server gracefully.
-    pub fn stop(&mut self) -> Stopped {
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 }

@@ -7,7 +7,7 @@
 use crate::address::Address;
 use crate::client::{Client, ClientError, Request};
 use crate::clock::Deadline;
-use crate::process::{Output, Process, Stopped, Wait};
+use crate::process::{Output, Process, StopResult, Wait};
 use crate::reply::Response;
 use crate::{PrivateDir, StartError, StartReason, cpu};
 use rustix::process::Signal;
@@ -169,7 +169,7 @@ impl Pagewell {
     }
 
     /// Requests a graceful shutdown, and waits for it.
-    pub fn stop(&mut self) -> Stopped {
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 

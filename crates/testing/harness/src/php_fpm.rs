@@ -5,7 +5,7 @@
 //! log, so that tests can count the renders.
 
 use crate::address::Address;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
@@ -83,7 +83,7 @@ impl PhpFpm {
     }
 
     /// Stops the server gracefully.
-    pub fn stop(&mut self) -> Option<Stopped> {
+    pub fn stop(&mut self) -> Option<StopResult> {
         self.process.take().map(|mut process| process.stop())
     }
 

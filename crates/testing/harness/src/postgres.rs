@@ -8,7 +8,7 @@
 
 use crate::address::Address;
 use crate::clock::Deadline;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, Signal, StartError, StartReason, find};
@@ -182,7 +182,7 @@ impl Postgres {
     }
 
     /// Stops the server gracefully, without waiting for connected clients; its data are kept.
-    pub fn stop(&mut self) -> Option<Stopped> {
+    pub fn stop(&mut self) -> Option<StopResult> {
         self.process.take().map(|mut process| {
             // SIGTERM would wait until all clients have disconnected.
             process.signal(Signal::INT);

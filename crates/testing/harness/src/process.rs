@@ -49,7 +49,7 @@ pub enum Wait {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
+pub enum StopResult {
     /// The process ended by itself, or after it was requested to.
     Ended(ExitStatus),
     /// The process was killed, because it did not end within its timeout.
@@ -159,16 +159,16 @@ impl Process {
     }
 
     /// Requests a graceful stop (SIGTERM), and kills the process after a timeout.
-    pub fn stop(&mut self) -> Stopped {
+    pub fn stop(&mut self) -> StopResult {
         if let Some(status) = self.ended {
-            return Stopped::Ended(status);
+            return StopResult::Ended(status);
         }
         self.signal(Signal::TERM);
         match self.wait(STOP_WITHIN) {
-            Wait::Ended(status) => Stopped::Ended(status),
+            Wait::Ended(status) => StopResult::Ended(status),
             Wait::Running => {
                 self.kill();
-                Stopped::Killed
+                StopResult::Killed
             }
         }
     }

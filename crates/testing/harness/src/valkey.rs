@@ -4,7 +4,7 @@
 //! empty. Not here: its content.
 
 use crate::address::{Address, free_port};
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::{PrivateDir, StartError, StartReason, find};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Valkey {
     }
 
     /// Stops the server.
-    pub fn stop(&mut self) -> Stopped {
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 
