@@ -10,7 +10,7 @@
 //! depends on the machine's load. The figure differs with another compiler, another C library, or a CPU with
 //! other extensions, because the C library and `memchr` select code by them.
 
-use crate::load::{Load, Until};
+use crate::load::{Load, LoadEnd};
 use crate::page_origin::page_origin;
 use crate::pagewell::Pagewell;
 use crate::{Address, Client, PrivateDir, StartError, StartReason, cpu, find};
@@ -189,7 +189,7 @@ fn warm(address: SocketAddr) -> Result<(), StartError> {
 }
 
 fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), StartError> {
-    let mut load = Load::new(address, TARGET, 1, Until::Requests(hits));
+    let mut load = Load::new(address, TARGET, 1, LoadEnd::Requests(hits));
     load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let report = load.run().map_err(|error| fault(StartReason::Refused, error))?;
     match report.requests == hits {

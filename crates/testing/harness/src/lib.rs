@@ -57,7 +57,7 @@ pub use error::{StartError, StartReason};
 pub use fcgiwrap::FcgiWrap;
 pub use find::{binary, program};
 pub use histogram::Histogram;
-pub use load::{Load, LoadReport, Until};
+pub use load::{Load, LoadEnd, LoadReport};
 pub use mariadb::{MariaDb, MariaDbOptions};
 pub use memcached::Memcached;
 pub use news::NewsSite;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// The condition that ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub enum LoadEnd {
     /// After this number of requests, answered or failed.
     Requests(u64),
     /// After this time; requests that are then in flight do not count.
@@ -35,7 +35,7 @@ pub struct Load {
     /// The number of connections, each with one request in flight.
     pub connections: usize,
     /// The condition that ends the run.
-    pub until: Until,
+    pub until: LoadEnd,
     /// Whether connections are reused; otherwise each request opens its own.
     pub keep_alive: bool,
     /// The field lines of every request, in addition to `Host`.
@@ -49,7 +49,7 @@ pub struct Load {
 impl Load {
     /// GET requests for one target over persistent connections.
     #[must_use]
-    pub fn new(address: SocketAddr, target: &str, connections: usize, until: Until) -> Load {
+    pub fn new(address: SocketAddr, target: &str, connections: usize, until: LoadEnd) -> Load {
         Load {
             address,
             connections,

@@ -3,9 +3,9 @@
 //! They need the packages that `scripts/setup test` installs. Without them the tests fail with a message.
 
 use harness::{
-    Client, Deadline, Load, MariaDb, Memcached, NewsSite, NginxConf, OnPort, PhpFpm, PoolOptions,
-    Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason, StopResult,
-    Until, Wait, cpu, free_port, nginx,
+    Client, Deadline, Load, LoadEnd, MariaDb, Memcached, NewsSite, NginxConf, OnPort, PhpFpm,
+    PoolOptions, Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason,
+    StopResult, Wait, cpu, free_port, nginx,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -80,7 +80,7 @@ fn the_load_generator_counts_what_it_asked() {
     let root = site(&files);
     let web = nginx(&root, Path::new("/nowhere.sock")).expect("nginx starts");
     for keep_alive in [true, false] {
-        let mut load = Load::new(web.address(), "/small.txt", 8, Until::Requests(400));
+        let mut load = Load::new(web.address(), "/small.txt", 8, LoadEnd::Requests(400));
         load.keep_alive = keep_alive;
         load.targets.push("/missing".into());
         load.headers.push(("Accept".into(), "text/plain".into()));
@@ -95,7 +95,7 @@ fn the_load_generator_counts_what_it_asked() {
     }
     let address = web.address();
     drop(web);
-    let report = Load::new(address, "/", 2, Until::Requests(10)).run().expect("it runs");
+    let report = Load::new(address, "/", 2, LoadEnd::Requests(10)).run().expect("it runs");
     assert_eq!((report.requests, report.failures >= 10), (0, true));
 }
 

@@ -6,7 +6,7 @@
 //! is writable, and each time that bytes arrive.
 
 use super::scan::{Scan, ScanResult};
-use super::{Load, LoadReport, Until};
+use super::{Load, LoadEnd, LoadReport};
 use crate::Request;
 use crate::clock::{Deadline, Stopwatch};
 use rustix::buffer::spare_capacity;
@@ -97,8 +97,8 @@ impl<'a> Run<'a> {
             }
         }
         let end = match self.load.until {
-            Until::Elapsed(time) => Some(Deadline::after(time)),
-            Until::Requests(_) => None,
+            LoadEnd::Elapsed(time) => Some(Deadline::after(time)),
+            LoadEnd::Requests(_) => None,
         };
         while !self.is_done(end) {
             let within = end.map_or(SILENCE, |end| end.remaining().min(SILENCE));
@@ -130,8 +130,8 @@ impl<'a> Run<'a> {
     fn is_done(&self, end: Option<Deadline>) -> bool {
         let ended = self.report.requests + self.report.unexpected + self.report.failures;
         match self.load.until {
-            Until::Requests(wanted) => ended >= wanted,
-            Until::Elapsed(_) => end.is_none_or(|end| end.passed()),
+            LoadEnd::Requests(wanted) => ended >= wanted,
+            LoadEnd::Elapsed(_) => end.is_none_or(|end| end.passed()),
         }
     }
 
