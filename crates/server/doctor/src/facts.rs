@@ -17,7 +17,7 @@ pub struct Facts {
     /// The limits and counters of the cgroup.
     pub cgroup: Cgroup,
     /// The counters at the beginning of the observation.
-    pub before: Before,
+    pub before: EarlierCounters,
     /// The pools of php-fpm, including Pagewell's own.
     pub pools: Vec<Pool>,
     /// The configuration file of Pagewell, if it runs its own php-fpm. `opcache` then describes that php-fpm.
@@ -109,7 +109,7 @@ pub struct Tcp {
 
 /// The counters at the beginning of the observation. A counter that rose since then shows a current problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct EarlierCounters {
     /// The TCP counters.
     pub tcp: Tcp,
     /// The counters of the connection-tracking table.

@@ -11,7 +11,8 @@ mod finding;
 pub mod read;
 
 pub use facts::{
-    Answer, Before, Cgroup, Conntrack, Facts, Kernel, LinksOutside, Memory, Opcache, Pool, Tcp,
+    Answer, Cgroup, Conntrack, EarlierCounters, Facts, Kernel, LinksOutside, Memory, Opcache, Pool,
+    Tcp,
 };
 pub use finding::{Finding, Weight};
 

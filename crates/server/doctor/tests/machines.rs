@@ -1,7 +1,8 @@
 //! Invented machines: the expected findings on each, and no findings on a healthy machine.
 
 use doctor::{
-    Answer, Before, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight, examine,
+    Answer, Cgroup, Conntrack, EarlierCounters, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight,
+    examine,
 };
 
 /// A machine that is set up well.
@@ -20,7 +21,7 @@ fn healthy() -> Facts {
             huge_pages: Some("madvise".into()),
         },
         tcp: Tcp { listen_overflows: Some(0), ports_kept: Some(100), ..Tcp::default() },
-        before: Before {
+        before: EarlierCounters {
             tcp: Tcp {
                 listen_overflows: Some(0),
                 syn_drops: Some(5),
@@ -222,7 +223,7 @@ fn what_was_counted_long_ago_is_a_note() {
     let found = examine(&facts);
     assert_eq!(found.len(), 4, "{found:#?}");
     assert!(found.iter().all(|one| one.weight == Weight::Note), "{found:#?}");
-    facts.before = Before::default();
+    facts.before = EarlierCounters::default();
     assert!(examine(&facts).iter().all(|one| one.weight == Weight::Note));
 }
 
