@@ -43,7 +43,7 @@ fn a_pair() -> impl Strategy<Value = (String, Vec<u8>)> {
 }
 
 #[derive(Clone, Debug)]
-enum Sent {
+enum SentRecord {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     Values,
@@ -51,23 +51,24 @@ enum Sent {
     Padded(u8, Vec<u8>),
 }
 
-fn a_record() -> impl Strategy<Value = Sent> {
+fn a_record() -> impl Strategy<Value = SentRecord> {
     prop_oneof![
-        content().prop_map(Sent::Stdout),
-        vec(any::<u8>(), 0..200).prop_map(Sent::Stderr),
-        Just(Sent::Values),
-        Just(Sent::UnknownType),
-        (any::<u8>(), vec(any::<u8>(), 1..50)).prop_map(|(pad, bytes)| Sent::Padded(pad, bytes)),
+        content().prop_map(SentRecord::Stdout),
+        vec(any::<u8>(), 0..200).prop_map(SentRecord::Stderr),
+        Just(SentRecord::Values),
+        Just(SentRecord::UnknownType),
+        (any::<u8>(), vec(any::<u8>(), 1..50))
+            .prop_map(|(pad, bytes)| SentRecord::Padded(pad, bytes)),
     ]
 }
 
-fn encode(record: &Sent, out: &mut BytesMut) {
+fn encode(record: &SentRecord, out: &mut BytesMut) {
     match record {
-        Sent::Stdout(bytes) => peer::encode_stdout(1, bytes, out),
-        Sent::Stderr(bytes) => peer::encode_stderr(1, bytes, out),
-        Sent::Values => peer::encode_values(&[("FCGI_MAX_CONNS", "1")], out),
-        Sent::UnknownType => peer::encode_unknown_type(77, out),
-        Sent::Padded(padding_len, bytes) => {
+        SentRecord::Stdout(bytes) => peer::encode_stdout(1, bytes, out),
+        SentRecord::Stderr(bytes) => peer::encode_stderr(1, bytes, out),
+        SentRecord::Values => peer::encode_values(&[("FCGI_MAX_CONNS", "1")], out),
+        SentRecord::UnknownType => peer::encode_unknown_type(77, out),
+        SentRecord::Padded(padding_len, bytes) => {
             let header = RecordHeader::new(RecordType::Stdout, 1, bytes.len() as u16);
             let header = RecordHeader { padding_len: *padding_len, ..header };
             out.extend_from_slice(&header.encode());
@@ -196,9 +197,9 @@ proptest! {
         for record in &records {
             encode(record, &mut bytes);
             match record {
-                Sent::Stdout(sent) | Sent::Padded(_, sent) => out.extend_from_slice(sent),
-                Sent::Stderr(sent) => err.extend_from_slice(sent),
-                Sent::Values | Sent::UnknownType => {}
+                SentRecord::Stdout(sent) | SentRecord::Padded(_, sent) => out.extend_from_slice(sent),
+                SentRecord::Stderr(sent) => err.extend_from_slice(sent),
+                SentRecord::Values | SentRecord::UnknownType => {}
             }
         }
         peer::encode_stdout_end(1, &mut bytes);
