@@ -74,11 +74,11 @@ fn now() -> Moment {
 
 /// Answers without the parts that may differ.
 #[derive(Default)]
-struct Compared {
+struct ComparedAnswers {
     cas: HashMap<Vec<u8>, usize>,
 }
 
-impl Compared {
+impl ComparedAnswers {
     fn of(&mut self, heard: &[u8]) -> String {
         let lines = heard.split_inclusive(|byte| *byte == b'\n');
         lines.map(|line| self.line(line)).collect()
@@ -137,7 +137,7 @@ fn filled(step: &str, side: &mut dyn Side) -> Vec<u8> {
 fn same(memcached: &Memcached, memory: &Memory, steps: &[String]) -> Result<(), String> {
     let (mut real, mut ours) =
         (Real::connect(memcached), Connection::new(memory, Limits::default()));
-    let (mut left, mut right) = (Compared::default(), Compared::default());
+    let (mut left, mut right) = (ComparedAnswers::default(), ComparedAnswers::default());
     for step in steps {
         let (theirs_said, ours_said) = (filled(step, &mut real), filled(step, &mut ours));
         let (theirs, mine) = (real.say(&theirs_said), ours.say(&ours_said));
