@@ -23,14 +23,14 @@ trait Side {
     fn say(&mut self, bytes: &[u8]) -> Vec<u8>;
 }
 
-struct Real(TcpStream);
+struct RealServer(TcpStream);
 
-impl Real {
-    fn connect(memcached: &Memcached) -> Real {
+impl RealServer {
+    fn connect(memcached: &Memcached) -> RealServer {
         let address = memcached.address().to_string();
         let stream = TcpStream::connect(address).expect("it is there");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time over zero");
-        Real(stream)
+        RealServer(stream)
     }
 }
 
@@ -38,7 +38,7 @@ impl Real {
 const ASK_END: &[u8] = b"mg end-of-step k\r\n";
 const END: &[u8] = b"EN kend-of-step\r\n";
 
-impl Side for Real {
+impl Side for RealServer {
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
         // The server may have closed the connection before all bytes were sent.
         let _ = self.0.write_all(bytes).and_then(|()| self.0.write_all(ASK_END));
@@ -136,7 +136,7 @@ fn filled(step: &str, side: &mut dyn Side) -> Vec<u8> {
 /// Sends the steps of a scenario to both servers, and compares the answers step by step.
 fn same(memcached: &Memcached, memory: &Memory, steps: &[String]) -> Result<(), String> {
     let (mut real, mut ours) =
-        (Real::connect(memcached), Connection::new(memory, Limits::default()));
+        (RealServer::connect(memcached), Connection::new(memory, Limits::default()));
     let (mut left, mut right) = (ComparedAnswers::default(), ComparedAnswers::default());
     for step in steps {
         let (theirs_said, ours_said) = (filled(step, &mut real), filled(step, &mut ours));
@@ -329,6 +329,6 @@ fn meta() -> impl Strategy<Value = String> {
 #[test]
 fn the_version_is_that_of_the_stories() {
     let memcached = Memcached::start_on_port(64).expect("memcached");
-    let heard = Real::connect(&memcached).say(b"version\r\n");
+    let heard = RealServer::connect(&memcached).say(b"version\r\n");
     assert!(heard.starts_with(b"VERSION 1.6."), "{:?}", Bytes::from(heard));
 }
