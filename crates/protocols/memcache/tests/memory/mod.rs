@@ -10,17 +10,17 @@ use std::sync::Mutex;
 
 #[derive(Default)]
 pub struct Memory {
-    inside: Mutex<Inside>,
+    inside: Mutex<MemoryState>,
 }
 
 #[derive(Default)]
-struct Inside {
+struct MemoryState {
     items: HashMap<Vec<u8>, Item>,
     cas: u64,
     flush: Option<Moment>,
 }
 
-impl Inside {
+impl MemoryState {
     fn found(&self, key: &[u8], now: Moment) -> Option<&Item> {
         let flushed = |item: &Item| self.flush.is_some_and(|at| at <= now && item.stored < at);
         self.items.get(key).filter(|item| !item.has_ended(now) && !flushed(item))
