@@ -27,7 +27,7 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
     until_waiting(&mut reader);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new'"));
-        let waiting = Waiting(&paper);
+        let waiting = HeldCommits(&paper);
         let transaction = stream.next();
         assert_eq!(reader.one("SELECT title FROM news"), "old", "it came first");
         assert!(!snapshot(&mut reader).has_finished(transaction.xid));
@@ -46,9 +46,9 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
 }
 
 /// Commits wait while this guard exists. They are released even if the test fails.
-struct Waiting<'a>(&'a Paper);
+struct HeldCommits<'a>(&'a Paper);
 
-impl Drop for Waiting<'_> {
+impl Drop for HeldCommits<'_> {
     fn drop(&mut self) {
         self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
         self.0.sql("SELECT pg_reload_conf()");
