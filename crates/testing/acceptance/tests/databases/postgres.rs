@@ -268,9 +268,9 @@ fn what_is_not_sent_of_a_row_drops_any_row() {
 }
 
 /// Commits wait while this guard exists. They are released even if the test fails.
-struct Waiting<'a>(&'a Paper);
+struct HeldCommits<'a>(&'a Paper);
 
-impl Drop for Waiting<'_> {
+impl Drop for HeldCommits<'_> {
     fn drop(&mut self) {
         self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
         self.0.sql("SELECT pg_reload_conf()");
@@ -286,7 +286,7 @@ fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     commits_wait(&paper);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
-        let waiting = Waiting(&paper);
+        let waiting = HeldCommits(&paper);
         until("the change is applied", || !is_hit(&get(&pagewell, path)));
         for _ in 0..20 {
             let page = get(&pagewell, path);
@@ -317,7 +317,7 @@ fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
     commits_wait(&paper);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
-        let waiting = Waiting(&paper);
+        let waiting = HeldCommits(&paper);
         let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
         until("it is in the log", || paper.sql(waits).trim() == "1");
         // Nothing of it will be sent.
