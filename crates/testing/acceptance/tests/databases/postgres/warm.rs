@@ -11,13 +11,13 @@ use std::process::Command;
 const PAGES: [&str; 3] = ["/show.php?id=1", "/show.php?id=2", "/show.php?id=3"];
 
 /// A site whose pages outlive the process, with a snapshot of three pages.
-struct Kept {
+struct SnapshotSite {
     paper: Paper,
 }
 
-impl Kept {
-    fn new() -> Kept {
-        let kept = Kept { paper: Paper::with(PostgresOptions::default(), TABLES) };
+impl SnapshotSite {
+    fn new() -> SnapshotSite {
+        let kept = SnapshotSite { paper: Paper::with(PostgresOptions::default(), TABLES) };
         let mut pagewell = kept.serve("");
         PAGES.iter().for_each(|path| stored(&pagewell, path));
         pagewell.signal(Signal::TERM);
@@ -83,7 +83,7 @@ impl Kept {
 
 #[test]
 fn killed_it_starts_warm_and_misses_nothing() {
-    let kept = Kept::new();
+    let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("");
     kept.is_warm(&pagewell, 3);
     // Applied, but not in a snapshot; the server receives repeated confirmations.
@@ -123,7 +123,7 @@ fn killed_it_starts_warm_and_misses_nothing() {
 
 #[test]
 fn a_publication_that_was_altered_while_nobody_was_there_is_a_gap() {
-    let kept = Kept::new();
+    let kept = SnapshotSite::new();
     for sql in ["DROP TABLE news", "ADD TABLE news"] {
         kept.title(2, sql);
         kept.paper.sql(&format!("ALTER PUBLICATION pagewell {sql}"));
@@ -134,7 +134,7 @@ fn a_publication_that_was_altered_while_nobody_was_there_is_a_gap() {
 
 #[test]
 fn definitions_that_changed_during_the_run_are_no_gap() {
-    let kept = Kept::new();
+    let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("");
     kept.is_warm(&pagewell, 3);
     kept.paper.sql("ALTER TABLE news ADD COLUMN lead text; TRUNCATE comments");
@@ -160,7 +160,7 @@ fn definitions_that_changed_during_the_run_are_no_gap() {
 
 #[test]
 fn what_is_kept_for_a_snapshot_is_bounded() {
-    let kept = Kept::new();
+    let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("keep_log = \"64K\"");
     kept.is_warm(&pagewell, 3);
     kept.paper.sql("INSERT INTO comments (news_id, body) SELECT 2, repeat('x', 1000) FROM generate_series(1, 500)");
@@ -174,7 +174,7 @@ fn what_is_kept_for_a_snapshot_is_bounded() {
 
 #[test]
 fn without_the_slot_nothing_is_taken_up() {
-    let kept = Kept::new();
+    let kept = SnapshotSite::new();
     kept.serve_warm("").kill();
     let drop = "SELECT pg_drop_replication_slot('pagewell')";
     until("the slot is dropped", || kept.paper.database.sql_in("paper", drop).is_ok());
@@ -192,7 +192,7 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn another_server_or_timeline_is_a_gap() {
-    let mut kept = Kept::new();
+    let mut kept = SnapshotSite::new();
     // Promoted: the same data, with its own history from here on.
     kept.paper.database.stop();
     let signal = kept.paper.database.data_dir().join("standby.signal");
@@ -223,7 +223,7 @@ fn another_server_or_timeline_is_a_gap() {
 
 #[test]
 fn a_server_that_was_set_back_is_a_gap() {
-    let mut kept = Kept::new();
+    let mut kept = SnapshotSite::new();
     let data = kept.paper.database.data_dir().to_owned();
     let before = data.with_file_name("before");
     kept.paper.database.stop();
