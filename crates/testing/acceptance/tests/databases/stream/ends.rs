@@ -120,19 +120,19 @@ fn who_has_something_in_hand_while_it_stops_makes_nobody_late() {
 const ACCOUNT: [&str; 7] = ["ACL", "SETUSER", "one", "on", ">x", "~*", "+@all"];
 
 /// Two nodes with cached pages. The first one keeps a snapshot and uses an account of its own.
-struct Cut {
+struct CutOffNode {
     machines: Machines,
     config: String,
     here: Pagewell,
     there: Pagewell,
 }
 
-impl Cut {
-    fn new() -> Cut {
-        Cut::with("drain = \"300ms\"")
+impl CutOffNode {
+    fn new() -> CutOffNode {
+        CutOffNode::with("drain = \"300ms\"")
     }
 
-    fn with(limits: &str) -> Cut {
+    fn with(limits: &str) -> CutOffNode {
         let machines = Machines::new();
         machines.stream.command(&ACCOUNT).expect("an account");
         let directory = machines.site.at("snapshots");
@@ -145,7 +145,7 @@ impl Cut {
         let (here, there) = (machines.site.serve(&config), machines.machine("", ""));
         [&here, &there].iter().for_each(|one| stored(one, ONE));
         until("they know each other", || machines.readers() == [2, 0]);
-        Cut { machines, config, here, there }
+        CutOffNode { machines, config, here, there }
     }
 
     /// Locks the account of the first node, so that it cannot publish.
@@ -179,7 +179,7 @@ impl Cut {
 
 #[test]
 fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     cut.cut();
     cut.changed_late();
     cut.here.kill();
@@ -191,7 +191,7 @@ fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
 #[test]
 fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process() {
     for said in [format!("md {ONE} q\r\nmn\r\n"), format!("delete {ONE} noreply\r\nmn\r\n")] {
-        let mut cut = Cut::new();
+        let mut cut = CutOffNode::new();
         let socket = cut.machines.site.at("memcached.sock");
         stopped(&mut cut.here);
         cut.config += &format!("[memcached]\nlisten = \"unix:{}\"\n", socket.display());
@@ -215,7 +215,7 @@ fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process(
 
 #[test]
 fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     cut.cut();
     cut.changed_late();
     stopped(&mut cut.here);
@@ -224,7 +224,7 @@ fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
 }
 
 /// A write that is still at the origin.
-fn in_hand(cut: &Cut) -> std::thread::JoinHandle<()> {
+fn in_hand(cut: &CutOffNode) -> std::thread::JoinHandle<()> {
     cut.machines.site.file("slow.php", "<?php note('begun'); wait_for('never');");
     let target = cut.here.address().clone();
     let asking = std::thread::spawn(move || {
@@ -239,7 +239,7 @@ fn in_hand(cut: &Cut) -> std::thread::JoinHandle<()> {
 /// The changes of an unanswered write are unknown.
 #[test]
 fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     let asking = in_hand(&cut);
     cut.here.kill();
@@ -249,7 +249,7 @@ fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
 
 #[test]
 fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     let asking = in_hand(&cut);
     stopped(&mut cut.here);
     asking.join().expect("it has asked");
@@ -258,7 +258,7 @@ fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
 
 #[test]
 fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
-    let mut cut = Cut::with("drain = \"1h\"");
+    let mut cut = CutOffNode::with("drain = \"1h\"");
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     let asking = in_hand(&cut);
     cut.here.signal(Signal::TERM);
@@ -271,7 +271,7 @@ fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
 /// A call whose client disconnects still causes a change.
 #[test]
 fn what_nobody_waits_for_is_told_by_the_next_process() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     cut.cut();
     cut.machines.truth(1, "new");
@@ -292,7 +292,7 @@ fn what_nobody_waits_for_is_told_by_the_next_process() {
 /// The old process does not publish after the hand-over, so the new process publishes instead.
 #[test]
 fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     cut.machines.site.file(
         "slow.php",
         "<?php note('begun'); wait_for('go'); header('Cache-Group-Invalidation: \"file:1\"');",
@@ -345,7 +345,7 @@ fn who_has_nothing_to_wait_for_takes_his_leave_all_the_same() {
 
 #[test]
 fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
-    let mut cut = Cut::new();
+    let mut cut = CutOffNode::new();
     stored(&cut.there, TWO);
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     assert!(!is_late(&post(&cut.here, "/write.php?n=1&to=new")));
