@@ -8,20 +8,20 @@ use std::process::Command;
 use std::time::Duration;
 
 /// A response as curl reports it: header section in lower case, content decoded.
-struct Got {
+struct CurlResponse {
     head: String,
     content: Vec<u8>,
     downloaded: usize,
 }
 
-impl Got {
+impl CurlResponse {
     fn field(&self, name: &str) -> Option<&str> {
         let start = format!("{name}: ");
         self.head.lines().find_map(|line| line.strip_prefix(&start)).map(str::trim_end)
     }
 }
 
-fn curl(site: &Site, pagewell: &Pagewell, path: &str, args: &[&str]) -> Got {
+fn curl(site: &Site, pagewell: &Pagewell, path: &str, args: &[&str]) -> CurlResponse {
     let (head, content) = (site.at("curl-head"), site.at("curl-content"));
     let _ = fs::remove_file(&content);
     let url = format!("http://{}{path}", pagewell.address());
@@ -38,7 +38,7 @@ fn curl(site: &Site, pagewell: &Pagewell, path: &str, args: &[&str]) -> Got {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let downloaded = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a size");
     let head = fs::read_to_string(head).expect("a header section").to_ascii_lowercase();
-    Got { head, content: fs::read(content).unwrap_or_default(), downloaded }
+    CurlResponse { head, content: fs::read(content).unwrap_or_default(), downloaded }
 }
 
 fn text(lines: usize) -> Vec<u8> {
