@@ -53,7 +53,7 @@ enum Says {
 
 /// How the origin identifies a client.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum By {
+enum Identification {
     Session,
     Password,
     Field,
@@ -62,7 +62,7 @@ enum By {
 }
 
 /// The identification in a request.
-fn known(head: &[String]) -> (By, String) {
+fn known(head: &[String]) -> (Identification, String) {
     let value = |line: &str, before: &str| {
         let lower = line.to_ascii_lowercase();
         lower.find(before).map(|at| {
@@ -75,24 +75,24 @@ fn known(head: &[String]) -> (By, String) {
     let folded = |line: &String| line.replace("[0]", "").replace(['.', ' ', '['], "_");
     let named = |line: &String| value(&folded(line), "fe_typo_user=");
     if let Some(id) = head.iter().find_map(named) {
-        return (By::Session, id);
+        return (Identification::Session, id);
     }
     for (by, before) in [
-        (By::Session, "phpsessid="),
-        (By::Password, "authorization: bearer "),
-        (By::Field, "x-user: "),
-        (By::OtherCookie, "pref="),
+        (Identification::Session, "phpsessid="),
+        (Identification::Password, "authorization: bearer "),
+        (Identification::Field, "x-user: "),
+        (Identification::OtherCookie, "pref="),
     ] {
         if let Some(id) = find(before) {
             return (by, id);
         }
     }
-    (By::Nothing, String::new())
+    (Identification::Nothing, String::new())
 }
 
 /// Caching fields for a page of a client that is identified like this, and whether the page is for that client
 /// only.
-fn fields(random: &mut Random, by: By, says: Says) -> (String, bool) {
+fn fields(random: &mut Random, by: Identification, says: Says) -> (String, bool) {
     const ANYBODYS: [&str; 6] = [
         "Cache-Control: max-age=1\r\n",
         "Cache-Control: public, max-age=60\r\n",
@@ -110,17 +110,23 @@ fn fields(random: &mut Random, by: By, says: Says) -> (String, bool) {
         "Cache-Control: max-age=60\r\nVary: *\r\n",
     ];
     match (by, says) {
-        (_, Says::Nothing) => (random.one(&ANYBODYS[..4]).to_owned(), by != By::Nothing),
+        (_, Says::Nothing) => {
+            (random.one(&ANYBODYS[..4]).to_owned(), by != Identification::Nothing)
+        }
         // The session cookie is known: no header field makes its page public.
-        (By::Session, _) if random.chance(2) => (random.one(&ANYBODYS).to_owned(), true),
+        (Identification::Session, _) if random.chance(2) => {
+            (random.one(&ANYBODYS).to_owned(), true)
+        }
         // Section 3.5: `public` and `s-maxage` would allow it.
-        (By::Password, _) if random.chance(2) => {
+        (Identification::Password, _) if random.chance(2) => {
             (random.one(&["Cache-Control: max-age=60\r\n", ""]).to_owned(), true)
         }
-        (By::Field, _) if random.chance(2) => {
+        (Identification::Field, _) if random.chance(2) => {
             ("Cache-Control: max-age=60\r\nVary: X-User\r\n".into(), true)
         }
-        (By::Nothing, _) if !random.chance(5) => (random.one(&ANYBODYS).to_owned(), false),
+        (Identification::Nothing, _) if !random.chance(5) => {
+            (random.one(&ANYBODYS).to_owned(), false)
+        }
         _ => (random.one(&PERSONAL).to_owned(), true),
     }
 }
@@ -197,7 +203,7 @@ type Leaks = Arc<Mutex<Vec<String>>>;
 /// The numbers of the pages for first visits that were seen.
 type Firsts = Arc<Mutex<HashSet<u64>>>;
 
-fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request {
+fn request(random: &mut Random, by: Identification, me: &str, tag: Option<&str>) -> Request {
     let path = random.one(&PATHS);
     let mut request = match random.below(20) {
         0 => Request::form(path, "x=1"),
@@ -205,14 +211,14 @@ fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request 
         _ => Request::get(path),
     };
     request = match by {
-        By::Session => {
+        Identification::Session => {
             let name = random.one(&SESSIONS);
             request.header("Cookie", &format!("_ga=1; {name}={me}"))
         }
-        By::Password => request.header("Authorization", &format!("Bearer {me}")),
-        By::Field => request.header("X-User", me),
-        By::OtherCookie => request.header("Cookie", &format!("pref={me}")),
-        By::Nothing => request,
+        Identification::Password => request.header("Authorization", &format!("Bearer {me}")),
+        Identification::Field => request.header("X-User", me),
+        Identification::OtherCookie => request.header("Cookie", &format!("pref={me}")),
+        Identification::Nothing => request,
     };
     if random.chance(6) {
         let first = random.below(RECORD_BYTES * (RECORDS - 2));
@@ -229,7 +235,7 @@ fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request 
 }
 
 /// Checks each record in the content.
-fn check(text: &str, me: &str, by: By, firsts: &Firsts, leaks: &Leaks) {
+fn check(text: &str, me: &str, by: Identification, firsts: &Firsts, leaks: &Leaks) {
     let parts = text.split("[[").skip(1);
     let records: HashSet<&str> =
         parts.filter_map(|part| part.split_once("]]")).map(|(record, _)| record).collect();
@@ -240,7 +246,7 @@ fn check(text: &str, me: &str, by: By, firsts: &Firsts, leaks: &Leaks) {
             "everybody" => true,
             "first" => firsts.lock().unwrap().insert(number),
             // A client that is not logged in at the moment is anonymous.
-            id => id == me && by != By::Nothing,
+            id => id == me && by != Identification::Nothing,
         };
         if !right {
             leaks.lock().unwrap().push(format!("{by:?} {me} saw [[{record}]]"));
@@ -249,18 +255,18 @@ fn check(text: &str, me: &str, by: By, firsts: &Firsts, leaks: &Leaks) {
 }
 
 fn visit(mut client: Client, me: &str, seed: u64, requests: u64, firsts: &Firsts, leaks: &Leaks) {
-    const BYS: [By; 7] = [
-        By::Session,
-        By::Password,
-        By::Field,
-        By::OtherCookie,
-        By::Nothing,
-        By::Nothing,
-        By::Nothing,
+    const BYS: [Identification; 7] = [
+        Identification::Session,
+        Identification::Password,
+        Identification::Field,
+        Identification::OtherCookie,
+        Identification::Nothing,
+        Identification::Nothing,
+        Identification::Nothing,
     ];
     let mut random = Random::new(seed);
     let mut tag = None;
-    let mut asked = (By::Nothing, Request::get("/"));
+    let mut asked = (Identification::Nothing, Request::get("/"));
     for _ in 0..requests {
         // Half of the requests repeat the previous one, because few clients would otherwise meet their own
         // copy.
