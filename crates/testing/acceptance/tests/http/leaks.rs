@@ -46,7 +46,7 @@ fn drawn(name: &str, otherwise: u64) -> u64 {
 
 /// Whether the origin declares the owners of its pages.
 #[derive(Clone, Copy, PartialEq)]
-enum Says {
+enum Declaration {
     ForWhom,
     Nothing,
 }
@@ -92,7 +92,7 @@ fn known(head: &[String]) -> (Identification, String) {
 
 /// Caching fields for a page of a client that is identified like this, and whether the page is for that client
 /// only.
-fn fields(random: &mut Random, by: Identification, says: Says) -> (String, bool) {
+fn fields(random: &mut Random, by: Identification, says: Declaration) -> (String, bool) {
     const ANYBODYS: [&str; 6] = [
         "Cache-Control: max-age=1\r\n",
         "Cache-Control: public, max-age=60\r\n",
@@ -110,7 +110,7 @@ fn fields(random: &mut Random, by: Identification, says: Says) -> (String, bool)
         "Cache-Control: max-age=60\r\nVary: *\r\n",
     ];
     match (by, says) {
-        (_, Says::Nothing) => {
+        (_, Declaration::Nothing) => {
             (random.one(&ANYBODYS[..4]).to_owned(), by != Identification::Nothing)
         }
         // The session cookie is known: no header field makes its page public.
@@ -132,13 +132,13 @@ fn fields(random: &mut Random, by: Identification, says: Says) -> (String, bool)
 }
 
 struct Origin {
-    says: Says,
+    says: Declaration,
     renders: AtomicU64,
     seed: u64,
 }
 
 impl Origin {
-    fn start(listener: TcpListener, says: Says, seed: u64) {
+    fn start(listener: TcpListener, says: Declaration, seed: u64) {
         let origin = Arc::new(Origin { says, renders: AtomicU64::new(0), seed });
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -305,7 +305,7 @@ fn visits(pagewell: &Pagewell, seed: u64, requests: u64) -> Vec<String> {
     Arc::try_unwrap(leaks).unwrap().into_inner().unwrap()
 }
 
-fn run(config: &str, says: Says) -> (Pagewell, Vec<String>) {
+fn run(config: &str, says: Declaration) -> (Pagewell, Vec<String>) {
     let (seed, requests) = (drawn("LEAKS_SEED", 1), drawn("LEAKS_REQUESTS", 1500));
     let (pagewell, listener, _site) = before_origin(config);
     Origin::start(listener, says, seed);
@@ -316,7 +316,7 @@ fn run(config: &str, says: Says) -> (Pagewell, Vec<String>) {
 #[test]
 fn nobody_sees_what_was_made_for_another() {
     for config in ["", "[private]\ncookies = [\"PHPSESSID\"]\n", "hits_in_front = false\n"] {
-        let (pagewell, leaks) = run(config, Says::ForWhom);
+        let (pagewell, leaks) = run(config, Declaration::ForWhom);
         assert!(leaks.is_empty(), "{config:?}: {leaks:#?}");
         // The test was effective: pages were shared nevertheless.
         for name in ["hits", "stored", "collapsed", "stale_hits", "bypasses"] {
@@ -329,7 +329,7 @@ fn nobody_sees_what_was_made_for_another() {
 
 #[test]
 fn an_origin_that_does_not_say_whom_its_pages_are_for_is_found_out() {
-    let (_pagewell, leaks) = run("", Says::Nothing);
+    let (_pagewell, leaks) = run("", Declaration::Nothing);
     assert!(!leaks.is_empty(), "the oracle is blind");
     assert!(leaks.iter().all(|leak| !leak.starts_with("Session")), "{leaks:#?}");
 }
