@@ -262,7 +262,7 @@ fn a_full_disk_is_said_at_once() {
     let site = site();
     let uploads = site.at("uploads");
     std::fs::create_dir(&uploads).expect("it is made");
-    let Some(_mounted) = Mounted::of(&uploads, "1m") else {
+    let Some(_mounted) = MountedTmpfs::of(&uploads, "1m") else {
         println!("not run: only root can make a small disk");
         return;
     };
@@ -280,18 +280,18 @@ fn a_full_disk_is_said_at_once() {
 }
 
 /// A file system in memory, which is unmounted on drop.
-struct Mounted<'p>(&'p Path);
+struct MountedTmpfs<'p>(&'p Path);
 
-impl Mounted<'_> {
-    fn of<'p>(at: &'p Path, size: &str) -> Option<Mounted<'p>> {
+impl MountedTmpfs<'_> {
+    fn of<'p>(at: &'p Path, size: &str) -> Option<MountedTmpfs<'p>> {
         let size = format!("size={size}");
         let mut mount = Command::new("mount");
         let said = mount.args(["-t", "tmpfs", "-o", &size, "none"]).arg(at).output().ok()?;
-        said.status.success().then_some(Mounted(at))
+        said.status.success().then_some(MountedTmpfs(at))
     }
 }
 
-impl Drop for Mounted<'_> {
+impl Drop for MountedTmpfs<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").args(["-l"]).arg(self.0).status();
     }
