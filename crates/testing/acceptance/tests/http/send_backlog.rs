@@ -21,14 +21,14 @@ const CUT_MIN: u64 = 40;
 const BESIDE_BYTES: usize = 32 << 20;
 
 /// Pagewell in front of an origin with a different page for each URL.
-struct Served {
+struct UnreadPages {
     pagewell: Pagewell,
     _dir: PrivateDir,
     /// The resident memory at first, in bytes.
     resident: usize,
 }
 
-fn serve() -> Served {
+fn serve() -> UnreadPages {
     let dir = PrivateDir::temporary("backlog").expect("a directory can be made");
     let config = dir.path().join("pagewell.toml");
     let text = format!(
@@ -40,10 +40,10 @@ fn serve() -> Served {
     let args = ["--origin", &origin, "--config", &config];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
     let resident = pagewell.rss_bytes() as usize;
-    Served { pagewell, _dir: dir, resident }
+    UnreadPages { pagewell, _dir: dir, resident }
 }
 
-impl Served {
+impl UnreadPages {
     /// The number of clients that were disconnected.
     fn cut(&self) -> u64 {
         limit_hit(&self.pagewell, "client_backlog_bytes")
