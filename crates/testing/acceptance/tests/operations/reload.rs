@@ -14,32 +14,32 @@ use std::process::Command;
 const PAGE: &str = "<?php keep(); echo 'the page';";
 
 /// Pagewell in front of an origin that the test plays, with a configuration file that can be rewritten.
-struct Played {
+struct PlayedSite {
     pagewell: Pagewell,
     origin: TcpListener,
     file: PathBuf,
     site: Site,
 }
 
-fn played(config: &str) -> Played {
+fn played(config: &str) -> PlayedSite {
     let site = Site::new(&[]);
     let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
     let file = site.at("played.toml");
-    let own = Played::text(&origin, config);
+    let own = PlayedSite::text(&origin, config);
     fs::write(&file, own).expect("written");
     let args = ["--memory", "64M", "--config", &file.display().to_string()];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
-    Played { pagewell, origin, file, site }
+    PlayedSite { pagewell, origin, file, site }
 }
 
-impl Played {
+impl PlayedSite {
     fn text(origin: &TcpListener, config: &str) -> String {
         let address = origin.local_addr().expect("bound");
         format!("site.origin = \"http://{address}\"\n{config}\n")
     }
 
     fn rewrite(&self, config: &str) {
-        fs::write(&self.file, Played::text(&self.origin, config)).expect("written");
+        fs::write(&self.file, PlayedSite::text(&self.origin, config)).expect("written");
     }
 
     /// Answers the next request.
@@ -301,7 +301,7 @@ fn a_snapshot_of_before_is_not_found_by_the_next_process() {
     assert_eq!(reloaded(&played.pagewell)["dropped"], 1);
     // The old configuration is back in the file, and the process is killed: no snapshot of either configuration
     // may be there.
-    let kept = |played: &Played| {
+    let kept = |played: &PlayedSite| {
         let all = fs::read_dir(played.site.at("kept")).expect("it is there").flatten();
         all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
