@@ -85,11 +85,11 @@ fn nothing_is_found_where_nothing_is_wrong_or_nothing_is_known() {
 }
 
 /// A change to a healthy machine, and the expected finding with its weight.
-type Ill = (fn(&mut Facts), &'static str, Weight);
+type Fault = (fn(&mut Facts), &'static str, Weight);
 
 #[test]
 fn each_fault_is_found_and_no_other() {
-    let cases: [Ill; 28] = [
+    let cases: [Fault; 28] = [
         (|f| f.open_files = Some(1024), "open-files", Weight::WillFail),
         (|f| f.kernel.somaxconn = Some(128), "accept-queue", Weight::WillFail),
         (|f| f.tcp.listen_overflows = Some(7), "connections-dropped", Weight::Fails),
