@@ -214,13 +214,13 @@ fn complete(bytes: &mut Vec<u8>, limits: &Limits) {
 }
 
 /// The requests received by the origin, in order.
-type Seen = Arc<Mutex<Vec<String>>>;
+type OriginLog = Arc<Mutex<Vec<String>>>;
 
 /// An origin whose response depends only on the request. It closes each connection.
-fn origin() -> (std::net::SocketAddr, Seen) {
+fn origin() -> (std::net::SocketAddr, OriginLog) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let seen = Seen::default();
+    let seen = OriginLog::default();
     let log = seen.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
@@ -230,7 +230,7 @@ fn origin() -> (std::net::SocketAddr, Seen) {
     (address, seen)
 }
 
-fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
+fn answer(stream: TcpStream, seen: &OriginLog) -> std::io::Result<()> {
     let mut reader = BufReader::new(&stream);
     let (mut first, mut length, mut chunked) = (String::new(), 0, false);
     if reader.read_line(&mut first)? == 0 {
@@ -277,7 +277,7 @@ fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
 /// A Pagewell that is used only for its connection handling.
 struct Side {
     server: Server,
-    seen: Seen,
+    seen: OriginLog,
 }
 
 impl Side {
