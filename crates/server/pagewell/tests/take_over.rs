@@ -93,7 +93,7 @@ fn ended(mut pagewell: Pagewell) {
 }
 
 /// A client that treats every missing response as an error.
-struct Strict {
+struct StrictClient {
     at: SocketAddr,
     open: Option<BufReader<TcpStream>>,
     keeps: bool,
@@ -102,9 +102,9 @@ struct Strict {
 /// A response: its status, its head, its content.
 type Answer = (u16, String, String);
 
-impl Strict {
-    fn new(at: SocketAddr, keeps: bool) -> Strict {
-        Strict { at, open: None, keeps }
+impl StrictClient {
+    fn new(at: SocketAddr, keeps: bool) -> StrictClient {
+        StrictClient { at, open: None, keeps }
     }
 
     fn ask(&mut self, method: &str, target: &str) -> Result<Answer, String> {
@@ -185,7 +185,7 @@ struct Run {
 
 impl Run {
     fn read(&self, at: SocketAddr, keeps: bool, n: usize) {
-        let mut client = Strict::new(at, keeps);
+        let mut client = StrictClient::new(at, keeps);
         for round in 0.. {
             if self.is_over.load(Ordering::Acquire) {
                 return;
@@ -211,7 +211,7 @@ impl Run {
 
     /// Invalidates by a response of the site and by the control API, alternately.
     fn write(&self, story: &Story, at: SocketAddr, admin: SocketAddr) {
-        let mut visitor = Strict::new(at, true);
+        let mut visitor = StrictClient::new(at, true);
         for n in 1.. {
             if self.is_over.load(Ordering::Acquire) {
                 return;
@@ -287,8 +287,8 @@ fn nobody_is_refused_and_nothing_is_outdated_while_it_is_taken_over_again_and_ag
 fn the_pages_come_along_and_what_the_old_process_still_changes_is_told() {
     let story = Story::new();
     let first = story.serve();
-    let mut idle = Strict::new(tcp(first.address()), true);
-    let asked = |strict: &mut Strict| strict.ask("GET", "/page.php").expect("an answer");
+    let mut idle = StrictClient::new(tcp(first.address()), true);
+    let asked = |strict: &mut StrictClient| strict.ask("GET", "/page.php").expect("an answer");
     until("the page is stored", || asked(&mut idle).1.contains("pagewell; hit"));
     // A write is in flight during the restart.
     let mut writing = Raw::with(

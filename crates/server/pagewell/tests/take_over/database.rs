@@ -2,7 +2,7 @@
 //! position of the old one. No client sees data from before an acknowledged write, whichever process answers.
 //! No change at the SQL prompt is missed. No page is purged because of the restart.
 
-use super::{BOUND, Ending, Run, Story, Strict, ended, tcp, truth};
+use super::{BOUND, Ending, Run, Story, StrictClient, ended, tcp, truth};
 use acceptance::{Raw, Site, cache_status, client, counter, is_hit, until};
 use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request};
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ fn stored(pagewell: &Pagewell, target: &str) {
 
 /// Writes through Pagewell, and records each value as acknowledged after its response.
 fn write(run: &Run, at: SocketAddr) {
-    let mut visitor = Strict::new(at, true);
+    let mut visitor = StrictClient::new(at, true);
     for n in 1.. {
         if run.is_over.load(Ordering::Acquire) {
             return;
@@ -86,7 +86,7 @@ fn write(run: &Run, at: SocketAddr) {
 
 /// Changes another row at the SQL prompt, and waits each time until its page shows it.
 fn tell(run: &Run, database: &MariaDb, at: SocketAddr) -> u64 {
-    let mut visitor = Strict::new(at, false);
+    let mut visitor = StrictClient::new(at, false);
     for n in 1.. {
         if run.is_over.load(Ordering::Acquire) {
             return n;
