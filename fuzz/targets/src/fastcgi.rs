@@ -10,7 +10,7 @@ use fastcgi::{CgiHeadReader, Event, HeadLimits, HeadStep, ResponseReader, pairs}
 
 /// The events in a responder's bytes.
 #[derive(Default, PartialEq, Debug)]
-struct Came {
+struct ResponderEvents {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     end: Option<fastcgi::EndRequest>,
@@ -47,9 +47,9 @@ fn cut<'a>(mut bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-fn respond(pieces: &[&[u8]]) -> Came {
+fn respond(pieces: &[&[u8]]) -> ResponderEvents {
     let (mut reader, mut input, mut came) =
-        (ResponseReader::new(), BytesMut::new(), Came::default());
+        (ResponseReader::new(), BytesMut::new(), ResponderEvents::default());
     for piece in pieces {
         input.extend_from_slice(piece);
         loop {
