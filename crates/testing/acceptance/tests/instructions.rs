@@ -14,17 +14,17 @@ const BOUNDS: &str = include_str!("instructions.toml");
 const HITS: u64 = 2_000;
 
 #[test]
-fn a_hit_takes_no_more_instructions_than_it_did() {
+fn a_hit_stays_within_its_instruction_limit() {
     check("dev", Protocol::Http1, &[]);
 }
 
 #[test]
-fn nor_does_one_with_its_line_in_the_access_log() {
+fn a_hit_with_access_log_stays_within_its_instruction_limit() {
     check("dev_access_log", Protocol::Http1, &["--access-log", "/dev/null"]);
 }
 
 #[test]
-fn nor_does_one_over_http2() {
+fn a_hit_over_http2_stays_within_its_instruction_limit() {
     check("dev_http2", Protocol::Http2, &[]);
 }
 

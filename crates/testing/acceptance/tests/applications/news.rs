@@ -120,7 +120,7 @@ fn token_of(page: &Response) -> String {
 }
 
 #[test]
-fn a_page_is_rendered_once_and_then_answered_from_memory() {
+fn a_page_is_rendered_once_and_then_a_hit() {
     let paper = Paper::start();
     let first = paper.get("/news/1/");
     assert!(cache_status(&first).starts_with("pagewell; fwd=uri-miss"), "{}", cache_status(&first));
@@ -139,7 +139,7 @@ fn a_page_is_rendered_once_and_then_answered_from_memory() {
 }
 
 #[test]
-fn a_comment_drops_the_pages_that_show_it_and_no_others() {
+fn a_comment_purges_only_the_pages_that_show_it() {
     let paper = Paper::start();
     paper.fill();
     for number in 0..5 {
@@ -165,7 +165,7 @@ fn a_comment_drops_the_pages_that_show_it_and_no_others() {
 }
 
 #[test]
-fn publishing_drops_the_lists_and_leaves_the_articles() {
+fn publishing_purges_the_lists_and_keeps_the_articles() {
     let paper = Paper::start();
     let editor = Editor::sign_in(&paper);
     paper.fill();
@@ -190,7 +190,7 @@ fn publishing_drops_the_lists_and_leaves_the_articles() {
 }
 
 #[test]
-fn a_page_that_is_not_there_is_kept_until_it_is() {
+fn a_404_is_stored_until_the_page_exists() {
     let paper = Paper::start();
     let editor = Editor::sign_in(&paper);
     let next = format!("/news/{}/", ARTICLES + 1);
@@ -204,7 +204,7 @@ fn a_page_that_is_not_there_is_kept_until_it_is() {
 }
 
 #[test]
-fn what_declares_nothing_and_what_is_personal_is_never_kept() {
+fn undeclared_and_personal_pages_are_never_stored() {
     let paper = Paper::start();
     let editor = Editor::sign_in(&paper);
     for _ in 0..3 {
@@ -221,7 +221,7 @@ fn what_declares_nothing_and_what_is_personal_is_never_kept() {
 }
 
 #[test]
-fn the_control_interface_drops_by_tag_and_by_url() {
+fn the_control_api_purges_by_tag_and_by_url() {
     let paper = Paper::start();
     paper.fill();
     paper.pagewell.invalidate(r#"{"tags":["news:4"]}"#).expect("an answer");
@@ -242,7 +242,7 @@ fn the_control_interface_drops_by_tag_and_by_url() {
 }
 
 #[test]
-fn while_the_database_is_away_pages_are_answered_and_errors_are_not_kept() {
+fn without_the_database_hits_continue_and_errors_are_not_stored() {
     let mut paper = Paper::start();
     paper.fill();
     paper.site.database_mut().stop();

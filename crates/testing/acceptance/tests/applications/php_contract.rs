@@ -68,7 +68,7 @@ fn dropped(pagewell: &Pagewell, call: &Value) -> u64 {
 }
 
 #[test]
-fn what_a_page_declares_is_what_it_is_stored_under() {
+fn a_page_is_stored_with_the_declared_tags() {
     let site = Site::new(&[("echo.php", ECHO)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -101,7 +101,7 @@ fn what_a_page_declares_is_what_it_is_stored_under() {
 }
 
 #[test]
-fn what_a_write_says_is_what_it_drops() {
+fn a_write_purges_what_it_declares() {
     let site = Site::new(&[("echo.php", ECHO)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -137,7 +137,7 @@ fn what_a_write_says_is_what_it_drops() {
 }
 
 #[test]
-fn what_is_sent_to_the_control_interface_drops_what_it_says() {
+fn calls_of_the_control_api_purge_what_they_declare() {
     let site = Site::new(&[("index.php", NEWS)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);

@@ -170,7 +170,7 @@ impl Editor<'_> {
 }
 
 #[test]
-fn a_page_is_rendered_once_and_then_answered_from_memory() {
+fn a_page_is_rendered_once_and_then_a_hit() {
     let blog = blog();
     blog.pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
     for path in KEPT {
@@ -190,7 +190,7 @@ fn a_page_is_rendered_once_and_then_answered_from_memory() {
 }
 
 #[test]
-fn publishing_makes_the_lists_and_the_neighbour_new_and_leaves_the_rest() {
+fn publishing_refreshes_the_lists_and_neighbours_only() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     assert_eq!(blog.get("/lighthouse/").status, 404);
@@ -220,7 +220,7 @@ fn publishing_makes_the_lists_and_the_neighbour_new_and_leaves_the_rest() {
 }
 
 #[test]
-fn an_edit_makes_the_pages_new_that_show_the_post() {
+fn an_edit_refreshes_the_pages_that_show_the_post() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let path = format!("posts/{}", blog.id("gull"));
@@ -256,7 +256,7 @@ fn a_post_moves_between_categories() {
 }
 
 #[test]
-fn a_comment_is_seen_when_it_is_approved_and_not_before() {
+fn a_comment_appears_when_it_is_approved() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let response = blog.comment("tug", "Well+tugged");
@@ -363,7 +363,7 @@ fn settings_widgets_and_the_theme_reach_everything() {
 }
 
 #[test]
-fn who_is_known_to_wordpress_neither_gets_nor_makes_a_shared_page() {
+fn known_users_neither_get_nor_create_a_shared_page() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let commenter = "comment_author_0123=Ada; comment_author_email_0123=ada%40blog.test";
@@ -398,7 +398,7 @@ fn who_is_known_to_wordpress_neither_gets_nor_makes_a_shared_page() {
 }
 
 #[test]
-fn previews_passwords_and_the_administrators_pages_are_not_kept() {
+fn previews_protected_posts_and_admin_pages_are_not_stored() {
     let blog = blog();
     let secret = "wp_insert_post(['post_title' => 'Hush', 'post_name' => 'hush', 'post_content' => 'x',
                   'post_status' => 'publish', 'post_password' => 'pw', 'post_date' => '2026-02-01 12:00:00']);";
@@ -421,7 +421,7 @@ fn previews_passwords_and_the_administrators_pages_are_not_kept() {
 }
 
 #[test]
-fn what_other_programs_write_is_heard() {
+fn writes_of_other_programs_invalidate() {
     let blog = blog();
     // XML-RPC: a POST whose response contains the invalidation.
     let call = format!(
@@ -460,7 +460,7 @@ fn what_other_programs_write_is_heard() {
 }
 
 #[test]
-fn a_search_and_a_feed_are_as_new_as_their_posts() {
+fn a_search_and_a_feed_are_refreshed_with_their_posts() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let path = format!("posts/{}", blog.id("tug"));
@@ -482,7 +482,7 @@ fn a_search_and_a_feed_are_as_new_as_their_posts() {
 }
 
 #[test]
-fn a_scheduled_post_appears_when_its_time_has_come() {
+fn a_scheduled_post_appears_on_time() {
     let blog = blog();
     blog.command(
         "wp_insert_post(['post_title' => 'Regatta today', 'post_name' => 'regatta',
@@ -512,7 +512,7 @@ fn a_scheduled_post_appears_when_its_time_has_come() {
 }
 
 #[test]
-fn a_link_that_writes_by_get_is_told_over_the_control_interface() {
+fn a_link_that_writes_by_get_invalidates_over_the_control_api() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let post = json!({"title": "Flotsam", "slug": "flotsam", "content": "x", "status": "publish"});
@@ -526,7 +526,7 @@ fn a_link_that_writes_by_get_is_told_over_the_control_interface() {
 }
 
 #[test]
-fn without_pagewell_a_write_is_done_and_told_later() {
+fn without_pagewell_a_write_succeeds_and_is_published_later() {
     let blog = blog();
     let away = "putenv('PAGEWELL_CONTROL=127.0.0.1:1'); require 'wp-load.php';
                 wp_update_post(['ID' => get_page_by_path('about')->ID, 'post_content' => 'Moved.']);
@@ -541,7 +541,7 @@ fn without_pagewell_a_write_is_done_and_told_later() {
 
 /// One process sends the pending invalidations while another adds more.
 #[test]
-fn what_is_kept_meanwhile_is_told_later() {
+fn invalidations_added_meanwhile_are_published_later() {
     let blog = blog();
     let left = blog.command(
         r"\Pagewell\WordPress\Journal::keep(['a']);
@@ -556,7 +556,7 @@ fn what_is_kept_meanwhile_is_told_later() {
 }
 
 #[test]
-fn the_settings_page_shows_the_last_changes_and_drops_everything() {
+fn the_settings_page_shows_recent_changes_and_purges_everything() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let page = editor.get("/wp-admin/options-general.php?page=pagewell").text();
@@ -578,7 +578,7 @@ fn the_settings_page_shows_the_last_changes_and_drops_everything() {
 }
 
 #[test]
-fn without_the_plugin_no_page_is_kept() {
+fn without_the_plugin_no_page_is_stored() {
     let blog = blog();
     blog.command("require_once ABSPATH . 'wp-admin/includes/plugin.php'; deactivate_plugins('pagewell/pagewell.php');");
     // A feed has a date, from which its lifetime may be guessed.

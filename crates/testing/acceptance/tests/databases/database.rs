@@ -112,7 +112,7 @@ fn cut(paper: &Paper) {
 }
 
 #[test]
-fn searches_are_dropped_exactly() {
+fn search_pages_are_purged_exactly() {
     let paper = Paper::new(&[]);
     paper.site.file("search.php", searches::SEARCH);
     let pagewell = paper.site.serve(&paper.config("", searches::RULES));
@@ -128,7 +128,7 @@ fn searches_are_dropped_exactly() {
 }
 
 #[test]
-fn what_changes_in_the_database_drops_its_pages() {
+fn changes_in_the_database_purge_their_pages() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
     let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
@@ -183,7 +183,7 @@ fn what_changes_in_the_database_drops_its_pages() {
 }
 
 #[test]
-fn whoever_writes_finds_what_he_wrote() {
+fn clients_read_their_own_writes() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("barrier = \"20s\"");
     for count in 1..=60 {
@@ -206,7 +206,7 @@ fn whoever_writes_finds_what_he_wrote() {
 }
 
 #[test]
-fn a_stream_that_breaks_is_taken_up_without_a_gap() {
+fn an_interrupted_stream_is_resumed_without_a_gap() {
     let mut paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"");
     let path = "/show.php?id=1";
@@ -248,7 +248,7 @@ fn a_stream_that_breaks_is_taken_up_without_a_gap() {
 }
 
 #[test]
-fn while_the_database_is_away_nothing_is_kept() {
+fn nothing_is_stored_while_the_database_is_down() {
     let mut paper = Paper::new(&[]);
     let pagewell = paper.serve("lag_max = \"0s\"");
     paper.database.stop();
@@ -332,7 +332,7 @@ fn a_site_of_two_databases_follows_both() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_at_the_start() {
+fn rules_that_do_not_match_are_reported_at_the_start() {
     let paper = Paper::new(&[]);
     let refused = |rules: &str, more: &str| {
         let file = paper.site.config(&paper.config(more, rules), "").display().to_string();

@@ -102,7 +102,7 @@ impl Paper {
 }
 
 #[test]
-fn searches_are_dropped_exactly() {
+fn search_pages_are_purged_exactly() {
     let paper = Paper::new();
     paper.site.file("search.php", searches::SEARCH);
     let pagewell = paper.serve_with("manage = true", searches::RULES);
@@ -111,7 +111,7 @@ fn searches_are_dropped_exactly() {
 }
 
 #[test]
-fn what_changes_in_the_database_drops_its_pages() {
+fn changes_in_the_database_purge_their_pages() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
@@ -156,7 +156,7 @@ fn what_changes_in_the_database_drops_its_pages() {
 }
 
 #[test]
-fn definitions_are_seen_though_the_stream_does_not_tell() {
+fn changed_definitions_are_detected_outside_the_stream() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
@@ -196,7 +196,7 @@ fn definitions_are_seen_though_the_stream_does_not_tell() {
 }
 
 #[test]
-fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything() {
+fn a_publication_altered_and_restored_is_a_gap() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
@@ -221,7 +221,7 @@ fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything(
 }
 
 #[test]
-fn rows_of_partitions_count_as_rows_of_the_whole() {
+fn rows_of_partitions_count_as_rows_of_the_parent() {
     let tables = "CREATE TABLE news (id int PRIMARY KEY, title text) PARTITION BY RANGE (id);
         CREATE TABLE news_low PARTITION OF news FOR VALUES FROM (0) TO (100);
         INSERT INTO news VALUES (1, 'one');
@@ -249,7 +249,7 @@ fn rows_of_partitions_count_as_rows_of_the_whole() {
 }
 
 #[test]
-fn what_is_not_sent_of_a_row_drops_any_row() {
+fn unknown_columns_of_a_row_purge_the_whole_table() {
     let tables = TABLES.replace("ALTER TABLE comments REPLICA IDENTITY FULL;", "");
     let paper = Paper::with(PostgresOptions::default(), &tables);
     let pagewell = paper.serve("");
@@ -278,7 +278,7 @@ impl Drop for HeldCommits<'_> {
 }
 
 #[test]
-fn a_page_made_before_the_commit_is_visible_is_not_stored() {
+fn a_page_rendered_before_the_commit_is_visible_is_not_stored() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
@@ -309,7 +309,7 @@ fn commits_wait(paper: &Paper) {
 }
 
 #[test]
-fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+fn commits_that_are_invisible_at_the_start_are_awaited() {
     let paper = Paper::new();
     let path = "/show.php?id=1";
     // Publication and slot are created.
@@ -337,7 +337,7 @@ fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
 }
 
 #[test]
-fn whoever_writes_finds_what_he_wrote() {
+fn clients_read_their_own_writes() {
     let paper = Paper::new();
     let pagewell = paper.serve("barrier = \"20s\"");
     for count in 1..=60 {
@@ -362,7 +362,7 @@ fn whoever_writes_finds_what_he_wrote() {
 }
 
 #[test]
-fn a_stream_that_breaks_is_taken_up_without_a_gap() {
+fn an_interrupted_stream_is_resumed_without_a_gap() {
     let mut paper = Paper::new();
     let pagewell = paper.serve("on_lag = \"serve\"");
     let path = "/show.php?id=1";
@@ -408,7 +408,7 @@ fn a_stream_that_breaks_is_taken_up_without_a_gap() {
 }
 
 #[test]
-fn while_the_database_is_away_nothing_is_kept() {
+fn nothing_is_stored_while_the_database_is_down() {
     let mut paper = Paper::new();
     let pagewell = paper.serve("lag_max = \"0s\"");
     paper.database.stop();
@@ -423,7 +423,7 @@ fn while_the_database_is_away_nothing_is_kept() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_the_statement_for_it() {
+fn missing_objects_are_reported_with_the_statement() {
     let paper = Paper::new();
     let rule = |table: &str, tag: &str| format!("[[change]]\ntable = {table:?}\ntags = [{tag:?}]");
     let says = |said: String, parts: &[&str]| {

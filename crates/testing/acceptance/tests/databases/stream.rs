@@ -122,7 +122,7 @@ const ONE: &str = "/page.php?n=1";
 const TWO: &str = "/page.php?n=2";
 
 #[test]
-fn what_is_said_to_one_is_heard_by_all() {
+fn an_invalidation_on_one_node_applies_on_all() {
     let machines = Machines::new();
     let [here, there] = machines.both(&[ONE, TWO]);
     let said: [(&str, &dyn Fn()); 7] = [
@@ -174,7 +174,7 @@ fn what_is_said_to_one_is_heard_by_all() {
 }
 
 #[test]
-fn what_is_marked_here_is_marked_there() {
+fn a_soft_invalidation_applies_on_all_nodes() {
     let machines = Machines::new();
     let [here, there] = machines.both(&[ONE]);
     machines.truth(1, "new");
@@ -187,7 +187,7 @@ fn what_is_marked_here_is_marked_there() {
 }
 
 #[test]
-fn what_a_visitor_does_here_ends_his_copies_there() {
+fn a_clients_write_purges_its_private_copies_on_all_nodes() {
     let machines = Machines::new();
     let private = "[private]\nenabled = true\ncookies = [\"sid\"]\n";
     let [here, there] = [machines.machine("", private), machines.machine("", private)];
@@ -230,7 +230,7 @@ fn write_and_read(all: &[Pagewell], writes: u32, mut between: impl FnMut(u32)) -
 }
 
 #[test]
-fn whoever_has_written_finds_it_on_every_machine() {
+fn clients_read_their_own_writes_on_every_node() {
     let machines = Machines::new();
     let all = [(); 3].map(|()| machines.machine("", ""));
     // A very busy node may be late.
@@ -243,7 +243,7 @@ fn whoever_has_written_finds_it_on_every_machine() {
 
 /// Repeatedly, connections are closed, and the stream or all other data of the server is deleted.
 #[test]
-fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
+fn faults_of_the_stream_show_no_outdated_page() {
     let machines = Machines::new();
     let all = [(); 3].map(|()| machines.machine("barrier = \"100ms\"", ""));
     let faults: [&[&str]; 4] = [
@@ -263,7 +263,7 @@ fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
 }
 
 #[test]
-fn while_the_stream_is_away() {
+fn an_unreachable_stream_makes_writes_late() {
     let mut machines = Machines::new();
     let bound = "lag_max = \"500ms\"\nbarrier = \"200ms\"";
     let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
@@ -295,7 +295,7 @@ fn while_the_stream_is_away() {
 
 /// The server has lost the position of each node, and one node has not noticed yet: writes wait for it.
 #[test]
-fn who_was_lost_with_the_server_is_waited_for() {
+fn writes_wait_for_a_node_whose_position_was_lost() {
     let machines = Machines::new();
     let bound = "barrier = \"100ms\"";
     let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
@@ -310,7 +310,7 @@ fn who_was_lost_with_the_server_is_waited_for() {
 }
 
 #[test]
-fn entries_that_go_before_they_are_read_are_a_gap() {
+fn entries_removed_before_they_are_read_are_a_gap() {
     let machines = Machines::new();
     let pagewell = machines.machine("", "");
     let put = |what: &str| {
@@ -339,7 +339,7 @@ fn entries_that_go_before_they_are_read_are_a_gap() {
 
 /// A wait for an entry includes the entries before it, even if they have been deleted.
 #[test]
-fn what_went_before_it_was_read_is_noticed_before_what_came_after_it() {
+fn a_gap_is_detected_before_later_entries_apply() {
     let machines = Machines::new();
     let [here, there] = machines.both(&[ONE]);
     let put: &[&str] = &["XADD", "pagewell", "*", "tag", "file:1"];
@@ -366,7 +366,7 @@ fn what_went_before_it_was_read_is_noticed_before_what_came_after_it() {
 
 /// Ids are times, and the clock of another server may be behind.
 #[test]
-fn what_was_read_of_another_server_counts_for_nothing() {
+fn a_position_in_another_server_does_not_count() {
     let mut machines = Machines::new();
     let [here, there] = machines.both(&[ONE]);
     let put = ["XADD", "pagewell", "9999999999999-0", "tag", "file:2"];
@@ -387,7 +387,7 @@ fn what_was_read_of_another_server_counts_for_nothing() {
 
 /// An entry that is in the stream is published, even if the server cannot be queried.
 #[test]
-fn what_is_told_is_told_once() {
+fn an_entry_is_published_once() {
     let machines = Machines::new();
     let here = machines.machine("barrier = \"100ms\"", "");
     until("it reads", || machines.readers() == [1, 0]);
@@ -400,7 +400,7 @@ fn what_is_told_is_told_once() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_read_is_gone_past() {
+fn an_invalid_entry_is_skipped() {
     let machines = Machines::new();
     let pagewell = machines.machine("", "");
     stored(&pagewell, ONE);
@@ -458,7 +458,7 @@ fn an_account_of_its_own_is_enough() {
 }
 
 #[test]
-fn what_cannot_be_used_says_why() {
+fn unusable_settings_report_the_reason() {
     let machines = Machines::new();
     let password = Valkey::start(&["--requirepass", "secret"]).expect("a server");
     machines.stream.command(&["SET", "pagewell", "x"]).expect("a value");

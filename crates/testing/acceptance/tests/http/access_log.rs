@@ -72,7 +72,7 @@ fn ask_for_all(pagewell: &Pagewell) {
 }
 
 #[test]
-fn each_answer_has_a_line_that_says_what_the_cache_did() {
+fn each_response_has_a_line_with_the_cache_outcome() {
     let files = [
         ("page.php", PAGE),
         ("no.php", "<?php header('Cache-Control: no-store'); echo 12;"),
@@ -131,7 +131,7 @@ fn each_answer_has_a_line_that_says_what_the_cache_did() {
 }
 
 #[test]
-fn what_is_refused_has_a_line_and_cannot_forge_one() {
+fn a_refused_request_has_a_line_and_cannot_forge_one() {
     let (_site, pagewell, log) = logged(&[], "");
     let evil = "GET /\"},{\"status\":1 HTTP/1.1\r\nHost: a\r\nHost: \"b\r\n\r\n";
     Raw::with(&pagewell, evil).rest();
@@ -145,7 +145,7 @@ fn what_is_refused_has_a_line_and_cannot_forge_one() {
 }
 
 #[test]
-fn who_leaves_is_told_apart() {
+fn a_disconnected_client_has_its_own_outcome() {
     let log_dir = Site::new(&[]);
     let log = log_dir.at("access.log");
     let (pagewell, origin, _site) = before_origin(&table(log.display(), "format = \"json\""));
@@ -173,7 +173,7 @@ fn who_leaves_is_told_apart() {
 }
 
 #[test]
-fn a_visitor_who_does_not_take_a_page_to_its_end_is_told_apart() {
+fn a_client_that_reads_only_a_part_has_its_own_outcome() {
     let large = "<?php keep(); echo str_repeat('x', 6 << 20);";
     let (_site, pagewell, log) = logged(&[("large.php", large)], "");
     let whole = client(&pagewell).get("/large.php").expect("an answer");
@@ -199,7 +199,7 @@ fn a_visitor_who_does_not_take_a_page_to_its_end_is_told_apart() {
 }
 
 #[test]
-fn http2_has_lines_too() {
+fn http2_requests_have_lines_too() {
     let (_site, pagewell, log) = logged(&[("page.php", PAGE)], "");
     for _ in 0..2 {
         let url = format!("http://{}/page.php", pagewell.address());
@@ -215,7 +215,7 @@ fn http2_has_lines_too() {
 }
 
 #[test]
-fn a_change_of_the_protocol_has_a_line() {
+fn a_protocol_upgrade_has_a_line() {
     let log_dir = Site::new(&[]);
     let log = log_dir.at("access.log");
     let (pagewell, origin, _site) = before_origin(&table(log.display(), "format = \"json\""));
@@ -231,7 +231,7 @@ fn a_change_of_the_protocol_has_a_line() {
 }
 
 #[test]
-fn a_trusted_proxy_says_whose_request_it_was_and_networks_can_stand_for_addresses() {
+fn a_trusted_proxy_names_the_client_and_addresses_can_be_masked() {
     let site = Site::new(&[("page.php", PAGE)]);
     let log = site.at("access.log");
     let format = "format = \"{client} {scheme} {cache} {target} {referer}\"\n\
@@ -262,7 +262,7 @@ fn a_trusted_proxy_says_whose_request_it_was_and_networks_can_stand_for_addresse
 }
 
 #[test]
-fn a_file_that_was_moved_is_opened_again() {
+fn a_rotated_log_file_is_reopened() {
     let (site, mut pagewell, log) = logged(&[("page.php", PAGE)], "");
     let old = site.at("access.log.1");
     let mut client = client(&pagewell);
@@ -284,7 +284,7 @@ fn a_file_that_was_moved_is_opened_again() {
 }
 
 #[test]
-fn stopping_writes_what_is_left() {
+fn stopping_writes_the_remaining_lines() {
     let (_site, mut pagewell, log) = logged(&[("page.php", PAGE)], "");
     let mut client = client(&pagewell);
     for _ in 0..100 {
@@ -296,7 +296,7 @@ fn stopping_writes_what_is_left() {
 }
 
 #[test]
-fn the_systems_log_gets_a_message_for_each_line() {
+fn syslog_gets_a_message_for_each_line() {
     let site = Site::new(&[("page.php", PAGE)]);
     let path = site.at("dev-log");
     let daemon = UnixDatagram::bind(&path).expect("a socket");
@@ -317,7 +317,7 @@ fn the_systems_log_gets_a_message_for_each_line() {
 }
 
 #[test]
-fn what_cannot_be_written_is_counted_and_nobody_waits() {
+fn lines_that_cannot_be_written_are_counted_and_block_nobody() {
     let site = Site::new(&[("page.php", PAGE)]);
     let mut pagewell = site.serve(&table("/dev/full", ""));
     let mut client = client(&pagewell);
@@ -331,7 +331,7 @@ fn what_cannot_be_written_is_counted_and_nobody_waits() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nobody() {
+fn a_log_without_a_reader_blocks_nobody() {
     let site = Site::new(&[("page.php", PAGE)]);
     let fifo = site.at("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there");
@@ -356,7 +356,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_said_at_the_start() {
+fn a_log_that_cannot_be_opened_prevents_the_start() {
     let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
     let origin = format!("http://{}", origin.local_addr().expect("bound"));
     for to in ["/nowhere/access.log", "syslog:/nowhere/log"] {
@@ -370,7 +370,7 @@ fn a_log_that_cannot_be_opened_is_said_at_the_start() {
 }
 
 #[test]
-fn browsers_are_told_how_long_the_origin_took() {
+fn server_timing_reports_the_origin_time() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[cache]\nserver_timing = true\n");
     let mut client = client(&pagewell);

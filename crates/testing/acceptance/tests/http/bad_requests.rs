@@ -42,7 +42,7 @@ fn still_well(pagewell: &Pagewell) {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn invalid_requests_are_refused() {
     let site = site();
     let pagewell = site.serve("");
     for (request, reason) in [
@@ -165,7 +165,7 @@ fn hosts_and_targets() {
 }
 
 #[test]
-fn methods_that_are_none_of_ours() {
+fn unsupported_methods() {
     let site = site();
     let pagewell = site.serve("");
     refused(&pagewell, format!("CONNECT a.test:443 HTTP/1.1\r\n{HOST}\r\n"), 405, "method-connect");
@@ -217,7 +217,7 @@ fn sizes_are_bounded() {
 }
 
 #[test]
-fn who_is_too_slow_is_cut() {
+fn slow_requests_time_out() {
     let site = site();
     let pagewell = site.serve("[limits]\nheader_timeout = \"300ms\"\n");
     for start in ["G", "GET / HT", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: a\r\n"] {
@@ -245,7 +245,7 @@ fn who_is_too_slow_is_cut() {
 }
 
 #[test]
-fn a_drip_of_header_lines_does_not_hold_a_connection() {
+fn slow_header_lines_do_not_hold_a_connection() {
     let site = site();
     let pagewell = site.serve("[limits]\nheader_timeout = \"500ms\"\n");
     let mut raw = Raw::with(&pagewell, format!("GET / HTTP/1.1\r\n{HOST}"));
@@ -271,7 +271,7 @@ fn a_drip_of_header_lines_does_not_hold_a_connection() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_cut() {
+fn a_client_that_reads_nothing_is_disconnected() {
     let site = site();
     site.file("large.bin", vec![b'x'; 64 << 20]);
     site.file("large.php", "<?php for ($i = 0; $i < 1024; $i++) { echo str_repeat('x', 65536); }");
@@ -312,7 +312,7 @@ fn requests_in_one_piece_are_answered_in_order() {
 }
 
 #[test]
-fn nothing_is_read_behind_chunked_content() {
+fn nothing_is_read_after_chunked_content() {
     let site = site();
     let pagewell = site.serve("");
     let post = format!(
@@ -328,7 +328,7 @@ fn nothing_is_read_behind_chunked_content() {
 }
 
 #[test]
-fn who_expects_it_is_told_to_continue() {
+fn a_client_that_expects_100_continue_gets_it() {
     let site = site();
     let pagewell = site.serve("");
     let head = format!("POST /echo.php HTTP/1.1\r\n{HOST}Content-Length: 3\r\n");

@@ -54,7 +54,7 @@ fn serve_files(site: &Site, config: &str) -> Pagewell {
 }
 
 #[test]
-fn small_and_large_files_are_kept_in_codings() {
+fn small_and_large_files_are_stored_compressed() {
     let site = Site::new(&[]);
     let (small, large) = (text(500), text(40_000));
     site.file("small.css", &small);
@@ -94,7 +94,7 @@ fn small_and_large_files_are_kept_in_codings() {
 }
 
 #[test]
-fn a_file_that_changes_is_not_sent_in_the_codings_of_the_old_one() {
+fn a_changed_file_is_not_sent_in_an_old_compressed_form() {
     let site = Site::new(&[]);
     let file = site.file("a.css", text(500));
     let pagewell = serve_files(&site, "");
@@ -111,7 +111,7 @@ fn a_file_that_changes_is_not_sent_in_the_codings_of_the_old_one() {
 }
 
 #[test]
-fn a_form_beside_the_file_is_taken_if_it_is_wanted_and_not_older() {
+fn a_precompressed_file_is_used_if_accepted_and_not_older() {
     let site = Site::new(&[]);
     let marked = |name: &str| {
         let from = site.at(name);
@@ -145,7 +145,7 @@ fn a_form_beside_the_file_is_taken_if_it_is_wanted_and_not_older() {
 }
 
 #[test]
-fn pages_of_php_are_kept_in_codings_and_php_is_not_asked_to_compress() {
+fn pages_are_stored_compressed_and_php_does_not_compress() {
     let script = "<?php keep(); ini_set('zlib.output_compression', '1');
         for ($n = 0; $n < 500; $n++) { echo \"<p>line $n</p>\\n\"; }
         echo $_SERVER['HTTP_ACCEPT_ENCODING'] ?? 'not asked';";
@@ -173,7 +173,7 @@ fn pages_of_php_are_kept_in_codings_and_php_is_not_asked_to_compress() {
 }
 
 #[test]
-fn a_long_page_is_kept_in_its_codings_only_and_whoever_wants_none_gets_it_all_the_same() {
+fn a_long_page_is_stored_compressed_only_and_decoded_on_demand() {
     let script = "<?php keep(); header('ETag: \"long\"');
         for ($n = 0; $n < 20000; $n++) { echo \"<p>line $n</p>\\n\"; }";
     let site = Site::new(&[("index.php", script)]);

@@ -17,7 +17,7 @@ fn until_rested(pagewell: &Pagewell, times: u64) {
 }
 
 #[test]
-fn a_client_that_was_idle_is_served_on() {
+fn a_client_that_was_idle_is_still_served() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
     let mut client = Raw::with(&pagewell, PLAIN);
@@ -41,7 +41,7 @@ fn a_client_that_was_idle_is_served_on() {
 }
 
 #[test]
-fn who_is_silent_at_first_is_let_in_and_served_when_he_speaks() {
+fn a_client_that_is_silent_at_first_is_served_later() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
     let mut silent = Raw::connect(&pagewell);
@@ -56,7 +56,7 @@ fn who_is_silent_at_first_is_let_in_and_served_when_he_speaks() {
 }
 
 #[test]
-fn who_has_begun_a_request_is_not_idle() {
+fn a_client_with_an_incomplete_request_is_not_idle() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
     let (begun, rest) = PLAIN.split_at(20);
@@ -70,7 +70,7 @@ fn who_has_begun_a_request_is_not_idle() {
 }
 
 #[test]
-fn what_a_crowd_needed_goes_back_to_the_system() {
+fn memory_of_many_connections_is_returned_to_the_system() {
     const CLIENTS: u64 = 600;
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");

@@ -44,7 +44,7 @@ fn content(response: &harness::Response) -> String {
 }
 
 #[test]
-fn templates_of_symfony() {
+fn templates_of_symfony_are_assembled() {
     let site = Site::new(&[("index.php", SYMFONY)]);
     let pagewell = site.serve(ON);
     let first = get(&pagewell, "/", None);
@@ -59,7 +59,7 @@ fn templates_of_symfony() {
 }
 
 #[test]
-fn a_template_is_sent_to_nobody_once_they_are_switched_off() {
+fn a_stored_template_is_not_sent_after_esi_is_disabled() {
     let site = Site::new(&[("index.php", SYMFONY)]);
     let pagewell = site.serve(ON);
     assert_eq!(content(&get(&pagewell, "/", None)), "<p>Hello, nobody2</p>");
@@ -94,7 +94,7 @@ if (isset($_GET['part'])) {
 "#;
 
 #[test]
-fn four_fragments_are_asked_for_at_once() {
+fn four_fragments_are_requested_concurrently() {
     let site = Site::new(&[("index.php", TOGETHER)]);
     let pagewell = site.serve(&format!("[php]\nchildren = 5\n{ON}"));
     assert_eq!(get(&pagewell, "/", None).text(), "0123");
@@ -115,7 +115,7 @@ if (isset($_GET['part'])) {
 
 /// The origin timeout applies to each fragment, and to the page as a whole.
 #[test]
-fn fragments_that_take_too_long_are_not_waited_for() {
+fn slow_fragments_time_out() {
     let site = Site::new(&[("index.php", SLOW)]);
     let limits = "[limits]\norigin_timeout = \"3s\"\n";
     let pagewell = site.serve(&format!("[php]\nchildren = 1\n{ON}{limits}"));
@@ -136,7 +136,7 @@ if (isset($_GET['part'])) {
 "#;
 
 #[test]
-fn nobody_holds_a_place_at_the_origin_while_he_waits_for_another() {
+fn a_page_holds_no_origin_request_while_it_waits_for_another() {
     let site = Site::new(&[("index.php", LONG)]);
     let pagewell = site.serve(&format!("[php]\nchildren = 1\n{ON}"));
     let asking: Vec<_> = (0..4).map(|_| acceptance::get_meanwhile(&pagewell, "/")).collect();
@@ -158,7 +158,7 @@ if (isset($_GET['part'])) {
 "#;
 
 #[test]
-fn what_was_put_together_and_is_not_read_is_owed() {
+fn unread_assembled_pages_count_as_send_backlog() {
     let site = Site::new(&[("index.php", LARGE)]);
     let limits = "[limits]\nclient_backlog_bytes = \"12M\"\npage_bytes = \"6M\"\n";
     let pagewell = site.serve(&format!("{ON}{limits}"));

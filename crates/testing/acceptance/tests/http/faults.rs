@@ -37,7 +37,7 @@ fn recovers(site: &Site, pagewell: &Pagewell, path: &str) {
 }
 
 #[test]
-fn php_fpm_killed_in_mid_render_is_started_again() {
+fn php_fpm_killed_during_a_render_is_restarted() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     for _ in 0..2 {
@@ -58,7 +58,7 @@ fn php_fpm_killed_in_mid_render_is_started_again() {
 }
 
 #[test]
-fn php_fpm_whose_socket_is_taken_away_is_started_again() {
+fn php_fpm_whose_socket_is_deleted_is_restarted() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     site.note("go");
@@ -87,7 +87,7 @@ fn directory_of(master: u32) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_child_killed_in_mid_render_is_an_error_and_not_a_page() {
+fn a_child_killed_during_a_render_is_an_error_and_not_a_page() {
     let site = Site::new(&[("waits.php", WAITS), ("half.php", WAITS_HALF_WAY)]);
     let pagewell = site.serve("");
     let waiting = get_meanwhile(&pagewell, "/waits.php");
@@ -109,7 +109,7 @@ fn a_child_killed_in_mid_render_is_an_error_and_not_a_page() {
 }
 
 #[test]
-fn an_origin_that_hangs_is_given_up() {
+fn an_origin_that_hangs_times_out() {
     let site = Site::new(&[
         ("waits.php", WAITS),
         ("half.php", WAITS_HALF_WAY),
@@ -130,7 +130,7 @@ fn an_origin_that_hangs_is_given_up() {
 }
 
 #[test]
-fn everybody_who_waits_for_one_render_learns_that_it_failed() {
+fn all_followers_of_a_failed_render_get_an_error() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     let first = get_meanwhile(&pagewell, "/waits.php");
@@ -151,7 +151,7 @@ fn everybody_who_waits_for_one_render_learns_that_it_failed() {
 }
 
 #[test]
-fn more_visitors_than_places_are_told_to_come_again() {
+fn requests_beyond_the_origin_queue_are_refused() {
     let site = Site::new(&[("waits.php", "<?php note('started'); wait_for('go'); echo 'whole';")]);
     let config =
         "[limits]\norigin_queue = 2\norigin_queue_timeout = \"60s\"\n[php]\nchildren = 1\n";
@@ -185,7 +185,7 @@ fn more_visitors_than_places_are_told_to_come_again() {
 }
 
 #[test]
-fn a_script_whose_visitor_has_left_is_given_up() {
+fn a_script_whose_client_disconnected_is_aborted() {
     // PHP notices the disconnection when it writes; a worker that waits forever writes nothing.
     let busy = "<?php register_shutdown_function(fn () => note('ended' . connection_aborted()));
         note('started');
@@ -239,7 +239,7 @@ fn a_script_whose_visitor_has_left_is_given_up() {
 }
 
 #[test]
-fn a_render_goes_on_for_those_who_stay() {
+fn a_render_continues_for_the_remaining_clients() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     let leaves = Raw::with(&pagewell, {

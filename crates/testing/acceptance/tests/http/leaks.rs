@@ -314,7 +314,7 @@ fn run(config: &str, says: Declaration) -> (Pagewell, Vec<String>) {
 }
 
 #[test]
-fn nobody_sees_what_was_made_for_another() {
+fn no_client_gets_a_page_made_for_another() {
     for config in ["", "[private]\ncookies = [\"PHPSESSID\"]\n", "hits_in_front = false\n"] {
         let (pagewell, leaks) = run(config, Declaration::ForWhom);
         assert!(leaks.is_empty(), "{config:?}: {leaks:#?}");
@@ -328,7 +328,7 @@ fn nobody_sees_what_was_made_for_another() {
 }
 
 #[test]
-fn an_origin_that_does_not_say_whom_its_pages_are_for_is_found_out() {
+fn the_oracle_finds_leaks_of_an_origin_that_declares_no_owner() {
     let (_pagewell, leaks) = run("", Declaration::Nothing);
     assert!(!leaks.is_empty(), "the oracle is blind");
     assert!(leaks.iter().all(|leak| !leak.starts_with("Session")), "{leaks:#?}");

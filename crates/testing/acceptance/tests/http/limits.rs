@@ -30,7 +30,7 @@ fn get(path: &str) -> String {
 }
 
 #[test]
-fn who_comes_when_all_connections_are_taken_waits_for_one() {
+fn a_client_waits_when_all_connections_are_in_use() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[limits]\nconnections = 2\n");
     let mut held: Vec<_> = (0..2).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
@@ -45,7 +45,7 @@ fn who_comes_when_all_connections_are_taken_waits_for_one() {
 }
 
 #[test]
-fn an_address_has_so_many_connections_and_another_has_its_own() {
+fn connections_are_limited_per_address() {
     let site = Site::new(&[("page.php", PAGE)]);
     let (plain, proxied) = (site.at("plain.sock"), site.at("proxied.sock"));
     let config = format!(
@@ -99,7 +99,7 @@ fn an_address_has_so_many_connections_and_another_has_its_own() {
 }
 
 #[test]
-fn loopback_is_not_counted_unless_that_is_said() {
+fn loopback_is_not_limited_unless_configured() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[limits]\nconnections_per_address = 3\n");
     let mut held: Vec<_> = (0..20).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
@@ -122,7 +122,7 @@ fn silent() -> (std::net::SocketAddr, Vec<std::net::TcpStream>, std::net::TcpLis
 }
 
 #[test]
-fn an_origin_that_cannot_be_reached_is_waited_for_so_long() {
+fn connecting_to_an_unreachable_origin_times_out() {
     let (at, _held, _listener) = silent();
     let site = Site::new(&[]);
     let root = format!("site.root = {:?}\nphp.at = \"{at}\"", site.root());
@@ -143,7 +143,7 @@ fn an_origin_that_cannot_be_reached_is_waited_for_so_long() {
 }
 
 #[test]
-fn the_last_request_of_a_connection_is_answered_and_says_so() {
+fn the_last_request_of_a_connection_is_answered_with_close() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[limits]\nconnection_requests = 5\n");
     let mut raw = Raw::connect(&pagewell);
@@ -161,7 +161,7 @@ fn the_last_request_of_a_connection_is_answered_and_says_so() {
 }
 
 #[test]
-fn content_that_comes_too_slowly_is_refused_though_it_never_stops() {
+fn content_that_arrives_too_slowly_is_refused() {
     let site = Site::new(&[("form.php", "<?php echo strlen(file_get_contents('php://input'));")]);
     let pagewell = site.serve("[limits]\nbody_timeout = \"300ms\"\nbody_rate = \"100K\"\n");
     let head = "POST /form.php HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n";
@@ -185,7 +185,7 @@ fn content_that_comes_too_slowly_is_refused_though_it_never_stops() {
 }
 
 #[test]
-fn content_that_trickles_in_takes_no_place_at_the_origin() {
+fn slow_content_starts_no_origin_request() {
     let site = Site::new(&[
         ("page.php", PAGE),
         ("form.php", "<?php echo strlen(file_get_contents('php://input'));"),
@@ -220,7 +220,7 @@ fn content_that_trickles_in_takes_no_place_at_the_origin() {
 }
 
 #[test]
-fn a_client_that_takes_too_little_is_cut_off() {
+fn a_client_that_reads_too_slowly_is_disconnected() {
     let long = "<?php for ($i = 0; $i < 64; $i++) { out(str_repeat('y', 1048576)); }";
     let site = Site::new(&[("page.php", PAGE), ("long.php", long)]);
     site.file("file.txt", "x".repeat(1 << 20));

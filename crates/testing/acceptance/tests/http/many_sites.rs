@@ -40,7 +40,7 @@ fn each_site_has_a_php_fpm_of_its_own() {
 }
 
 #[test]
-fn a_start_that_fails_for_one_site_leaves_no_php_fpm_of_another() {
+fn a_start_that_fails_for_one_site_leaves_no_php_fpm_running() {
     let site = Site::new(&[("one/index.php", ""), ("two/index.php", "")]);
     // The site for other hosts is started last: the php-fpm of the first one is running by then.
     let file = config(&site, "other_hosts = \"serve\"\n[site.php]\nbinary = \"/no/such/php-fpm\"");

@@ -87,7 +87,7 @@ fn scripts_need_not_be_php() {
 }
 
 #[test]
-fn what_nobody_may_see_is_not_found() {
+fn hidden_files_are_not_found() {
     let site = Site::new(&[
         (".env", "SECRET"),
         (".git/config", "SECRET"),
@@ -151,7 +151,7 @@ fn what_nobody_may_see_is_not_found() {
 }
 
 #[test]
-fn names_that_would_be_hidden_are_the_applications_where_there_is_no_such_file() {
+fn hidden_names_without_a_file_go_to_the_application() {
     let site = Site::new(&[
         (
             "index.php",
@@ -179,7 +179,7 @@ fn names_that_would_be_hidden_are_the_applications_where_there_is_no_such_file()
 }
 
 #[test]
-fn links_may_lead_out_where_that_is_allowed() {
+fn symbolic_links_may_leave_the_root_if_allowed() {
     let site = Site::new(&[]);
     std::fs::write(site.at("outside.txt"), "shared").expect("a file can be written");
     symlink(site.at("outside.txt"), site.root().join("link.txt")).expect("a link can be made");
@@ -189,7 +189,7 @@ fn links_may_lead_out_where_that_is_allowed() {
 
 /// If all pages of a site are hits, PHP's scheduled tasks would never run.
 #[test]
-fn an_address_is_requested_at_intervals() {
+fn a_wake_url_is_requested_at_intervals() {
     let script = "<?php keep(3600);
         if ($_GET['fail'] ?? 0) { http_response_code(500); }
         $name = \"$_SERVER[HTTP_HOST]-$_SERVER[HTTP_USER_AGENT]\";
@@ -209,7 +209,7 @@ fn an_address_is_requested_at_intervals() {
 }
 
 #[test]
-fn a_script_sees_the_request_as_cgi_says() {
+fn a_script_gets_the_variables_of_cgi() {
     let site = Site::new(&[("show.php", SHOW)]);
     let pagewell = site.serve("");
     assert_ne!(pagewell.address().port(), Some(8080));
@@ -267,7 +267,7 @@ fn a_script_sees_the_request_as_cgi_says() {
 
 /// A script may decide by the port whether the request uses TLS, as WordPress does.
 #[test]
-fn the_port_that_was_asked_is_in_no_page() {
+fn a_page_does_not_depend_on_the_port_of_its_request() {
     let script = "<?php keep(); echo $_SERVER['SERVER_NAME'], ':', $_SERVER['SERVER_PORT'];";
     let site = Site::new(&[("port.php", script)]);
     let pagewell = site.serve("");
@@ -280,7 +280,7 @@ fn the_port_that_was_asked_is_in_no_page() {
 
 /// PHP's own parser is the reference: Pagewell checks every name under which a script may find a cookie.
 #[test]
-fn a_script_finds_no_cookie_by_a_name_that_was_not_looked_at() {
+fn every_cookie_name_that_php_reads_is_checked() {
     const PARTS: [&str; 14] =
         ["a", "B", "_", "-", ".", " ", "[", "]", "[x]", "%5f", "%5B", "+", "%", "\t"];
     let script = "<?php header('Cache-Control: no-store');
@@ -307,7 +307,7 @@ fn a_script_finds_no_cookie_by_a_name_that_was_not_looked_at() {
 /// The signs by which plugins recognise the cache (docs/guide/litespeed.md): some in a param, some in a request
 /// field.
 #[test]
-fn a_script_finds_the_cache_as_at_litespeeds_servers() {
+fn plugins_detect_the_cache_as_on_litespeed() {
     let site = Site::new(&[("show.php", SHOW)]);
     let request = Request::get("/show.php")
         .header(
@@ -373,7 +373,7 @@ fn forms_and_uploads_arrive() {
 }
 
 #[test]
-fn an_upload_reaches_the_script_when_all_of_it_is_there() {
+fn an_upload_reaches_the_script_when_it_is_complete() {
     const HALF: usize = 4 << 20;
     let site = Site::new(&[(
         "upload.php",
@@ -412,7 +412,7 @@ fn md5_by_php(site: &Site, content: &[u8]) -> String {
 }
 
 #[test]
-fn chunked_content_is_given_its_length() {
+fn chunked_content_gets_a_content_length() {
     let site = Site::new(&[(
         "length.php",
         "<?php echo $_SERVER['CONTENT_LENGTH'] ?? 'none', ' ', file_get_contents('php://input');",

@@ -8,7 +8,7 @@ use acceptance::{Raw, Site, cache_status, client, counter, get_meanwhile, is_hit
 use harness::{PhpFpm, PoolOptions, PrivateDir, Request};
 
 #[test]
-fn status_and_location_mean_what_cgi_says() {
+fn status_and_location_follow_cgi() {
     let site = Site::new(&[
         ("teapot.php", "<?php http_response_code(418); echo 'short and stout';"),
         ("gone.php", "<?php header('Status: 410 Gone'); echo 'gone';"),
@@ -47,7 +47,7 @@ fn status_and_location_mean_what_cgi_says() {
 }
 
 #[test]
-fn output_is_passed_on_before_the_script_ends() {
+fn output_is_forwarded_before_the_script_ends() {
     let script = |head: &str| format!("<?php {head} out('first '); wait_for('go'); echo 'last';");
     let site = Site::new(&[
         ("live.php", &script("")),
@@ -68,7 +68,7 @@ fn output_is_passed_on_before_the_script_ends() {
 }
 
 #[test]
-fn what_a_script_says_on_stderr_is_logged_with_its_url() {
+fn stderr_of_a_script_is_logged_with_its_url() {
     let site = Site::new(&[("note.php", "<?php error_log('the cellar is flooded'); echo 'ok';")]);
     let pagewell = site.serve("");
     let response = client(&pagewell).host("news.test").get("/note.php?a=1").expect("an answer");
@@ -81,7 +81,7 @@ fn what_a_script_says_on_stderr_is_logged_with_its_url() {
 }
 
 #[test]
-fn large_output_goes_through_and_is_not_kept() {
+fn large_output_is_forwarded_and_not_stored() {
     const LENGTH: usize = 20 << 20;
     let site = Site::new(&[
         (
@@ -114,7 +114,7 @@ fn large_output_goes_through_and_is_not_kept() {
 }
 
 #[test]
-fn a_connection_to_php_is_used_again() {
+fn a_connection_to_php_is_reused() {
     let site = Site::new(&[("pid.php", "<?php echo getmypid();")]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -155,7 +155,7 @@ fn as_many_scripts_run_at_once_as_there_are_children() {
 }
 
 #[test]
-fn a_connection_that_php_closed_meanwhile_costs_no_request() {
+fn a_connection_that_php_closed_loses_no_request() {
     let site = Site::new(&[("pid.php", "<?php echo getmypid();")]);
     // A child that ends after each request leaves a dead connection behind.
     let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
@@ -223,7 +223,7 @@ fn head_conditions_and_ranges_are_answered_from_the_page() {
 }
 
 #[test]
-fn the_answer_goes_out_before_the_work_that_a_script_does_after_it() {
+fn the_response_is_sent_before_a_script_finishes_its_later_work() {
     let site = Site::new(&[
         (
             "after.php",
@@ -244,7 +244,7 @@ fn the_answer_goes_out_before_the_work_that_a_script_does_after_it() {
 }
 
 #[test]
-fn a_page_whose_script_dies_is_not_kept() {
+fn a_page_whose_script_dies_is_not_stored() {
     let site = Site::new(&[
         ("early.php", "<?php keep(); echo 'half '; no_such_function();"),
         (
@@ -289,7 +289,7 @@ fn a_page_whose_script_dies_is_not_kept() {
 }
 
 #[test]
-fn a_php_fpm_that_somebody_else_runs_is_left_its_workers() {
+fn connections_do_not_block_the_workers_of_an_external_php_fpm() {
     let site = Site::new(&[("pid.php", "<?php echo getmypid();")]);
     let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
     let pool = PoolOptions { children: 1, ..PoolOptions::default() };
@@ -305,7 +305,7 @@ fn a_php_fpm_that_somebody_else_runs_is_left_its_workers() {
 }
 
 #[test]
-fn a_page_may_say_64_kb_of_tags_in_one_line_or_in_several() {
+fn a_page_may_have_64_kb_of_tags_in_one_field_line_or_several() {
     let script = "<?php keep();
         $tags = array_map(fn (int $n): string => str_pad(\"node:$n\", 64, '-'), range(1, 999));
         foreach (array_chunk($tags, (int) $_GET['each']) as $some) {

@@ -46,7 +46,7 @@ fn url(pagewell: &Pagewell, path: &str) -> String {
 }
 
 #[test]
-fn h2load_gets_every_answer_in_the_clear_and_over_tls() {
+fn h2load_gets_every_response_with_and_without_tls() {
     let site = site();
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let at = |name: &str| site.at(name).display().to_string();
@@ -99,7 +99,7 @@ fn nghttp_with_small_windows_large_tables_priorities_and_trailers() {
 }
 
 #[test]
-fn too_large_an_upload_is_answered() {
+fn an_upload_that_is_too_large_is_answered() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_bytes = \"100K\"\n");
     let target = url(&pagewell, "/count.php");
@@ -167,7 +167,7 @@ fn rapid_resets_are_bounded() {
 
 /// A plain hit is answered before the reset is read, which costs no more than another request.
 #[test]
-fn resets_of_what_is_in_the_store_come_too_late() {
+fn resets_of_plain_hits_are_not_limited() {
     let site = site();
     let pagewell = site.serve("[limits]\nhttp2_resets = 20\n");
     let mut frames = Frames::begin(&pagewell, &[]);
@@ -184,7 +184,7 @@ fn resets_of_what_is_in_the_store_come_too_late() {
 }
 
 #[test]
-fn what_is_asked_beyond_the_streams_is_refused_to_be_asked_again() {
+fn requests_beyond_the_stream_limit_get_refused_stream() {
     let site = site();
     let pagewell = site.serve("[limits]\nhttp2_streams = 1\n");
     let mut frames = Frames::begin(&pagewell, &[]);
@@ -206,7 +206,7 @@ fn what_is_asked_beyond_the_streams_is_refused_to_be_asked_again() {
 }
 
 #[test]
-fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
+fn a_client_without_a_window_blocks_nobody() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     let site = site();
     let pagewell = site.serve("");
@@ -230,7 +230,7 @@ fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
 
 /// Many clients send a WINDOW_UPDATE only when more than half of the window is used.
 #[test]
-fn all_of_a_window_can_be_used_by_one_long_answer() {
+fn one_long_response_can_use_the_whole_window() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     const WINDOW: usize = 2_000_000;
     let site = site();
@@ -254,7 +254,7 @@ fn all_of_a_window_can_be_used_by_one_long_answer() {
 
 /// A client may use its old window until its settings are acknowledged (RFC 9113 section 6.5.3).
 #[test]
-fn a_new_window_counts_when_it_is_acknowledged() {
+fn a_new_window_size_applies_when_acknowledged() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     let site = site();
     site.file("wide.php", "<?php keep(); echo str_repeat('w', 100000);");
@@ -284,7 +284,7 @@ fn a_new_window_counts_when_it_is_acknowledged() {
 
 /// A client that always has more requests, and reads each response slowly.
 #[test]
-fn what_waits_for_a_slow_client_is_bounded_and_a_ping_is_answered_between() {
+fn the_backlog_of_a_slow_client_is_limited_and_pings_are_answered() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     const PING: u8 = 6;
     const ASKED: u32 = 600;
@@ -326,7 +326,7 @@ fn what_waits_for_a_slow_client_is_bounded_and_a_ping_is_answered_between() {
 }
 
 #[test]
-fn at_the_stop_a_connection_is_told_to_go_and_what_is_in_hand_is_finished() {
+fn a_stop_sends_goaway_and_finishes_open_streams() {
     let site = site();
     let mut pagewell = site.serve("");
     let mut frames = Frames::begin(&pagewell, &[]);

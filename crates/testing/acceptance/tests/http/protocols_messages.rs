@@ -52,7 +52,7 @@ fn interim_responses_keep_to_their_request() {
 }
 
 #[test]
-fn who_asks_whether_to_go_on_is_told_once() {
+fn a_client_that_expects_100_continue_gets_it_once() {
     let (pagewell, origin, _site) = before_origin("");
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
     let mut client = Raw::with(&pagewell, head);
@@ -73,7 +73,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer:
     Set-Cookie: a=b\r\n\r\n";
 
 #[test]
-fn trailers_go_to_who_takes_them() {
+fn trailers_are_sent_to_clients_that_accept_them() {
     let (pagewell, origin, _site) = before_origin("");
     let wants = "POST /a HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\
         Content-Length: 0\r\n\r\n";

@@ -58,7 +58,7 @@ fn a_trusted_proxy_names_the_client() {
 }
 
 #[test]
-fn a_client_who_is_a_trusted_proxy_himself_is_believed() {
+fn a_named_client_that_is_a_trusted_proxy_is_trusted() {
     let (_site, pagewell) = start("\"127.0.0.1\", \"192.0.2.0/24\"");
     let v1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 4711\r\n";
     let forwarded = "X-Forwarded-For: 203.0.113.5\r\nX-Forwarded-Proto: https\r\n";
@@ -66,7 +66,7 @@ fn a_client_who_is_a_trusted_proxy_himself_is_believed() {
 }
 
 #[test]
-fn who_is_not_named_keeps_the_sockets_address_and_is_a_stranger() {
+fn an_unnamed_client_keeps_the_socket_address_and_is_untrusted() {
     let (_site, pagewell) = start("\"127.0.0.1\"");
     let forwarded = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n";
     for unknown in [b"PROXY UNKNOWN\r\n".to_vec(), v2(0x21, 0, &[]), v2(0x21, 0x31, &[0; 216])] {
@@ -79,7 +79,7 @@ fn who_is_not_named_keeps_the_sockets_address_and_is_a_stranger() {
 }
 
 #[test]
-fn pages_are_kept_for_clients_as_they_are_named() {
+fn named_clients_get_hits() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
     let pagewell = serve(&site, "\"127.0.0.1\"");
     let mut raw = Raw::with(&pagewell, "PROXY TCP4 192.0.2.7 198.51.100.1 56324 80\r\n");
@@ -92,7 +92,7 @@ fn pages_are_kept_for_clients_as_they_are_named() {
 }
 
 #[test]
-fn whose_loopback_it_is_decides_who_may_purge() {
+fn only_the_load_balancers_own_connection_may_purge() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
     let pagewell = serve(&site, "\"127.0.0.1\"");
     let purge = |header: &[u8]| {
@@ -116,7 +116,7 @@ fn whose_loopback_it_is_decides_who_may_purge() {
 
 /// With the nginx configuration of the guide, on the same machine.
 #[test]
-fn strangers_do_not_purge_through_an_nginx_on_this_machine() {
+fn untrusted_clients_do_not_purge_through_a_local_nginx() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
     let pagewell = site.serve("[purge]\nget_below = \"/purge\"\n");
     let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
@@ -146,7 +146,7 @@ fn strangers_do_not_purge_through_an_nginx_on_this_machine() {
 }
 
 #[test]
-fn nobody_else_gets_in() {
+fn connections_without_a_valid_header_are_refused() {
     let (_site, pagewell) = start("\"127.0.0.1\"");
     let mut refused = 0;
     for header in [
@@ -176,7 +176,7 @@ fn nobody_else_gets_in() {
 }
 
 #[test]
-fn nobody_is_believed_who_is_not_trusted() {
+fn proxy_connections_from_untrusted_addresses_are_refused() {
     let (site, pagewell) = start("\"192.0.2.1\"");
     let v1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 4711\r\n";
     assert_eq!(said(&pagewell, v1, ""), "");

@@ -36,7 +36,7 @@ fn conversation(pagewell: &Pagewell, origin: &TcpListener) -> (Raw, TcpStream) {
 }
 
 #[test]
-fn a_websocket_is_carried_both_ways() {
+fn a_websocket_is_forwarded_in_both_directions() {
     let (pagewell, origin, _site) = before_origin("");
     let (mut client, mut at_origin) = conversation(&pagewell, &origin);
     for round in 0..3 {
@@ -63,7 +63,7 @@ fn a_websocket_ends_when_pagewell_stops() {
 }
 
 #[test]
-fn a_silent_websocket_ends_and_their_number_is_bounded() {
+fn an_idle_websocket_is_closed_and_their_number_is_limited() {
     let (pagewell, origin, _site) =
         before_origin("[limits]\nupgrades = 1\nupgrade_idle_timeout = \"500ms\"");
     let (mut client, _at_origin) = conversation(&pagewell, &origin);
@@ -74,7 +74,7 @@ fn a_silent_websocket_ends_and_their_number_is_bounded() {
 }
 
 #[test]
-fn an_origin_may_answer_instead_and_the_connection_goes_on() {
+fn an_origin_may_decline_an_upgrade_and_the_connection_continues() {
     let (pagewell, origin, _site) = before_origin("");
     let mut client = Raw::with(&pagewell, ASK);
     let (mut at_origin, _) = asked(&origin);
@@ -114,7 +114,7 @@ fn take_long(client: &mut Raw) {
 }
 
 #[test]
-fn of_a_long_answer_in_place_of_an_upgrade_nothing_is_cut() {
+fn a_long_response_in_place_of_an_upgrade_is_complete() {
     let (pagewell, origin, _site) = before_origin("");
     // The following bytes are a request, because the protocol has not changed.
     let mut client = Raw::with(&pagewell, format!("{ASK}GET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -130,7 +130,7 @@ fn of_a_long_answer_in_place_of_an_upgrade_nothing_is_cut() {
 }
 
 #[test]
-fn an_agreement_is_not_lost_behind_a_long_answer() {
+fn an_upgrade_after_a_long_response_works() {
     let (pagewell, origin, _site) = before_origin("");
     let first = "GET /long HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut client = Raw::with(&pagewell, format!("{first}{ASK}early"));
@@ -148,7 +148,7 @@ fn an_agreement_is_not_lost_behind_a_long_answer() {
 }
 
 #[test]
-fn php_answers_an_ordinary_request_in_place_of_an_upgrade() {
+fn php_answers_an_upgrade_as_an_ordinary_request() {
     let site = Site::new(&[("chat.php", "<?php echo $_SERVER['HTTP_UPGRADE'] ?? 'none';")]);
     let pagewell = site.serve("");
     for protocol in ["websocket", "h2c"] {
@@ -166,7 +166,7 @@ fn php_answers_an_ordinary_request_in_place_of_an_upgrade() {
 }
 
 #[test]
-fn events_are_passed_on_one_by_one_and_never_kept() {
+fn events_are_forwarded_one_by_one_and_never_stored() {
     let (pagewell, origin, _site) = before_origin("");
     let mut client = Raw::with(&pagewell, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     let (mut at_origin, _) = asked(&origin);
@@ -192,7 +192,7 @@ fn events_are_passed_on_one_by_one_and_never_kept() {
 }
 
 #[test]
-fn what_php_asks_not_to_be_buffered_is_passed_on_at_once() {
+fn a_response_that_php_marks_unbuffered_is_forwarded_at_once() {
     let site = Site::new(&[(
         "slow.php",
         "<?php header('Cache-Control: max-age=60'); header('X-Accel-Buffering: no');
@@ -210,7 +210,7 @@ fn what_php_asks_not_to_be_buffered_is_passed_on_at_once() {
 /// An origin that does not read a request's content may later parse it as a request. Its response to that
 /// belongs to no client.
 #[test]
-fn a_connection_that_has_carried_content_is_not_used_for_another_request() {
+fn an_origin_connection_that_carried_content_is_not_reused() {
     let (pagewell, origin, _site) = before_origin("");
     let smuggled = "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n";
     let length = smuggled.len();

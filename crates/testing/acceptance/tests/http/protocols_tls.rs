@@ -97,7 +97,7 @@ fn both_versions_of_http_share_pages_over_tls() {
 }
 
 #[test]
-fn tls_1_2_and_1_3_and_no_other() {
+fn only_tls_1_2_and_1_3_are_accepted() {
     let site = site(&["a.test"]);
     let pagewell = serve(&site, &["a.test"], "");
     let socket = site.at("tls.sock");
@@ -120,7 +120,7 @@ fn tls_1_2_and_1_3_and_no_other() {
 }
 
 #[test]
-fn certificates_by_name_and_new_ones_without_a_restart() {
+fn certificates_are_chosen_by_sni_and_reloaded_without_a_restart() {
     let names = ["a.test", "*.b.test"];
     let site = site(&names);
     let pagewell = serve(&site, &names, "");
@@ -144,7 +144,7 @@ fn certificates_by_name_and_new_ones_without_a_restart() {
 }
 
 #[test]
-fn http2_in_the_clear() {
+fn http2_without_tls() {
     let site = site(&[]);
     let pagewell = site.serve("[limits]\nbody_bytes = \"1M\"\nuri_bytes = 200\n");
     let url = |path: &str| format!("http://{}{path}", pagewell.address());
@@ -169,7 +169,7 @@ fn http2_in_the_clear() {
 }
 
 #[test]
-fn what_only_begins_like_http2_is_http1_or_nothing() {
+fn a_request_that_only_begins_like_http2_is_http1_or_refused() {
     let site = site(&[]);
     let pagewell = site.serve("[limits]\nheader_timeout = \"200ms\"\n");
     let mut raw = Raw::with(&pagewell, "P");
@@ -182,7 +182,7 @@ fn what_only_begins_like_http2_is_http1_or_nothing() {
 }
 
 #[test]
-fn visitors_in_the_clear_are_sent_to_https() {
+fn clients_without_tls_are_redirected_to_https() {
     let site = site(&["a.test"]);
     site.file(".well-known/acme-challenge/token", "the token");
     let pagewell = serve(&site, &["a.test"], "https_redirect = 308");

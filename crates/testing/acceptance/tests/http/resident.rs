@@ -31,7 +31,7 @@ fn memory(pagewell: &Pagewell) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_resident_is_what_is_counted_and_hardly_more() {
+fn resident_memory_is_hardly_more_than_the_counted_memory() {
     let origin = format!("http://{}", page_origin(CONTENT_BYTES).expect("an origin"));
     let args = ["--origin", &origin, "--memory", "1G", "--log", "warn"];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");

@@ -91,7 +91,7 @@ fn all_of(stream: &mut TcpStream) -> Option<usize> {
 }
 
 #[test]
-fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
+fn unread_pages_do_not_fill_memory_and_readers_get_theirs() {
     let served = serve();
     let mut fair = asks(&served.pagewell, "/fair");
     until("it has come", || counter(&served.pagewell, "stored") == 1);
@@ -117,7 +117,7 @@ fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
 }
 
 #[test]
-fn nor_do_pages_of_the_store_that_are_replaced_while_they_wait() {
+fn replaced_pages_that_wait_do_not_fill_memory() {
     let served = serve();
     let mut reader = client(&served.pagewell).host("a.test");
     let mut held = Vec::new();
@@ -137,7 +137,7 @@ fn nor_do_pages_of_the_store_that_are_replaced_while_they_wait() {
 }
 
 #[test]
-fn a_page_of_the_store_is_not_counted_however_many_wait_for_it() {
+fn a_stored_page_does_not_count_for_waiting_clients() {
     let served = serve();
     let mut reader = client(&served.pagewell).host("a.test");
     assert_eq!(reader.get("/page").expect("an answer").content.len(), PAGE_BYTES);
@@ -217,7 +217,7 @@ impl Http2 {
 }
 
 #[test]
-fn nor_do_pages_that_are_asked_for_over_http2() {
+fn unread_pages_over_http2_do_not_fill_memory() {
     let served = serve();
     let mut fair = Http2::begin(&served.pagewell);
     fair.get(1, "/fair").expect("sent");
@@ -240,7 +240,7 @@ fn nor_do_pages_that_are_asked_for_over_http2() {
 }
 
 #[test]
-fn a_connection_of_http2_with_many_requests_is_cut_off_as_one() {
+fn an_http2_connection_with_many_requests_is_closed_as_one() {
     let served = serve();
     let mut http2 = Http2::begin(&served.pagewell);
     for number in 0..20 {
@@ -254,7 +254,7 @@ fn a_connection_of_http2_with_many_requests_is_cut_off_as_one() {
 }
 
 #[test]
-fn a_byte_of_a_page_does_not_hold_on_to_all_of_it() {
+fn one_unread_byte_does_not_keep_a_whole_page_in_memory() {
     const WINDOW_OF_NONE: [u8; 6] = [0, 4, 0, 0, 0, 0];
     const RANGE: &[u8] = b"\x00\x05range\x09bytes=0-0";
     let served = serve();

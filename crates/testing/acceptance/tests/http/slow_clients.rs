@@ -45,7 +45,7 @@ fn others_are_served(pagewell: &Pagewell) {
 }
 
 #[test]
-fn streams_without_a_window_hold_no_php() {
+fn streams_without_a_window_occupy_no_php() {
     const BYTES: usize = 1_000_000;
     let site = site();
     let pagewell = site.serve(&format!("[php]\nchildren = {CHILDREN}\n"));
@@ -81,7 +81,7 @@ fn streams_without_a_window_hold_no_php() {
 }
 
 #[test]
-fn nor_do_connections_of_http1_that_do_not_read() {
+fn http1_connections_that_do_not_read_occupy_no_php() {
     const BYTES: usize = 4 << 20;
     let site = site();
     let pagewell = site.serve(&format!("[php]\nchildren = {CHILDREN}\n"));
@@ -108,7 +108,7 @@ fn nor_do_connections_of_http1_that_do_not_read() {
 }
 
 #[test]
-fn a_response_without_an_end_gives_its_place_up_when_it_is_needed() {
+fn an_endless_response_is_ended_when_its_slot_is_needed() {
     let site = site();
     let pagewell = site.serve("[limits]\nclient_backlog_disk = \"4M\"\n[php]\nchildren = 1\n");
     let mut slow = slow_client(&pagewell);
@@ -125,7 +125,7 @@ fn a_response_without_an_end_gives_its_place_up_when_it_is_needed() {
 }
 
 #[test]
-fn where_the_disk_is_full_the_slowest_clients_go() {
+fn a_full_disk_disconnects_the_slowest_clients() {
     const BYTES: usize = 1_000_000;
     let site = site();
     let limits = "[limits]\nclient_backlog_disk = \"8M\"\n[php]\nchildren = 2\n";
@@ -143,7 +143,7 @@ fn where_the_disk_is_full_the_slowest_clients_go() {
 }
 
 #[test]
-fn where_the_disk_takes_nothing_a_response_waits_and_is_whole() {
+fn without_disk_space_a_response_waits_and_is_complete() {
     const BYTES: usize = 1_000_000;
     let site = site();
     let pagewell = site.serve("[limits]\nclient_backlog_disk = \"0\"\n[php]\nchildren = 2\n");
@@ -173,7 +173,7 @@ fn pings_until_reset(frames: &mut Frames) -> Option<(u32, Vec<u8>)> {
 }
 
 #[test]
-fn a_stream_that_is_not_taken_is_reset_and_others_go_on() {
+fn an_unread_stream_is_reset_and_others_continue() {
     const CANCEL: [u8; 4] = [0, 0, 0, 8];
     let site = site();
     site.file("held.php", "<?php wait_for('go'); echo 'held';");
@@ -200,7 +200,7 @@ fn a_stream_that_is_not_taken_is_reset_and_others_go_on() {
 }
 
 #[test]
-fn a_connection_on_which_nothing_is_taken_ends_however_much_it_pings() {
+fn an_unread_connection_ends_despite_pings() {
     let site = site();
     let pagewell = site.serve("[limits]\nwrite_timeout = \"500ms\"\n");
     let mut frames = Frames::begin(&pagewell, &[(INITIAL_WINDOW_SIZE, 0)]);
@@ -212,7 +212,7 @@ fn a_connection_on_which_nothing_is_taken_ends_however_much_it_pings() {
 }
 
 #[test]
-fn a_byte_now_and_then_is_too_slow() {
+fn reading_a_byte_now_and_then_is_too_slow() {
     let site = site();
     let limits = "[limits]\nwrite_timeout = \"500ms\"\nwrite_rate = \"1M\"\n";
     let pagewell = site.serve(limits);
@@ -225,7 +225,7 @@ fn a_byte_now_and_then_is_too_slow() {
 }
 
 #[test]
-fn an_address_has_so_many_requests_over_all_its_connections() {
+fn requests_per_address_are_limited_over_all_its_connections() {
     let site = site();
     site.file("held.php", "<?php wait_for('go'); echo 'held';");
     let pagewell = site.serve("connections_exempt = []\n[limits]\nhttp2_streams_per_address = 2\n");
@@ -318,7 +318,7 @@ fn ask_for_all(pagewell: &Pagewell, window: u32, resident: u64, most: u64) -> Ve
 }
 
 #[test]
-fn a_thousand_stalled_streams_wait_within_the_bounds() {
+fn a_thousand_stalled_streams_stay_within_the_limits() {
     const BACKLOG: u64 = 32 << 20;
     // Buffers of 64 origin connections, the state of a thousand requests, and free memory that the allocator
     // keeps.

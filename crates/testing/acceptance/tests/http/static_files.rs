@@ -33,7 +33,7 @@ fn get(pagewell: &Pagewell, path: &str, fields: &[(&str, &str)]) -> Response {
 }
 
 #[test]
-fn the_type_is_told_by_the_name() {
+fn the_media_type_depends_on_the_file_name() {
     let types = [
         ("a.html", "text/html; charset=utf-8"),
         ("a.css", "text/css; charset=utf-8"),
@@ -64,7 +64,7 @@ fn the_type_is_told_by_the_name() {
 }
 
 #[test]
-fn files_have_validators_and_are_not_sent_twice() {
+fn files_have_validators_and_are_revalidated() {
     let (site, content) = site_of_two();
     let pagewell = serve(&site);
     for (path, length) in [("/small.txt", 10), ("/large.bin", content.len())] {
@@ -107,7 +107,7 @@ fn files_have_validators_and_are_not_sent_twice() {
 }
 
 #[test]
-fn parts_of_files() {
+fn ranges_of_files() {
     let (site, content) = site_of_two();
     let pagewell = serve(&site);
     for (path, whole) in [("/small.txt", b"0123456789".as_slice()), ("/large.bin", &content)] {
@@ -203,7 +203,7 @@ fn a_changed_file_is_noticed() {
 }
 
 #[test]
-fn a_file_takes_get_and_head_only() {
+fn a_file_allows_get_and_head_only() {
     let (site, _) = site_of_two();
     let pagewell = serve(&site);
     for path in ["/small.txt", "/large.bin"] {
@@ -234,7 +234,7 @@ fn names_and_sizes_of_all_kinds() {
 }
 
 #[test]
-fn files_keep_their_names_whatever_the_normal_form_of_paths() {
+fn url_normalisation_does_not_change_file_names() {
     let site = Site::new(&[("Logo.PNG", "png"), ("docs/index.html", "docs")]);
     let config = site.at("keys.toml");
     fs::write(&config, "[keys]\nlower_case = true\ntrailing_slash = \"remove\"\n")

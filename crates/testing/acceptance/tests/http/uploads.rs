@@ -64,7 +64,7 @@ fn limit(pagewell: &Pagewell, name: &str) -> u64 {
 }
 
 #[test]
-fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
+fn slow_uploads_occupy_no_php_children() {
     let site = site();
     let pagewell = site.serve("[php]\nchildren = 2\n");
     let content = letters(LONG);
@@ -97,7 +97,7 @@ fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
 }
 
 #[test]
-fn content_that_breaks_off_never_reaches_a_script() {
+fn truncated_content_never_reaches_a_script() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_timeout = \"1s\"\n");
     let content = letters(LONG - 2);
@@ -127,7 +127,7 @@ fn content_that_breaks_off_never_reaches_a_script() {
 }
 
 #[test]
-fn an_http_origin_never_hears_of_content_that_breaks_off() {
+fn truncated_content_never_reaches_an_http_origin() {
     let (pagewell, origin, _site) = before_origin("");
     for head in [post(LONG), format!("{CHUNKED}493e0\r\n")] {
         let mut raw = Raw::with(&pagewell, &head);
@@ -151,7 +151,7 @@ fn stalled(frames: &mut Frames, stream: u32) {
 }
 
 #[test]
-fn stalled_uploads_on_one_connection_take_no_place_at_an_http_origin() {
+fn stalled_uploads_start_no_origin_request() {
     let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 2\n");
     let mut frames = Frames::begin(&pagewell, &[]);
     (0..6).for_each(|number| stalled(&mut frames, 2 * number + 1));
@@ -165,7 +165,7 @@ fn stalled_uploads_on_one_connection_take_no_place_at_an_http_origin() {
 }
 
 #[test]
-fn what_came_in_chunks_goes_to_an_http_origin_with_its_length() {
+fn chunked_content_is_sent_to_an_http_origin_with_its_length() {
     let (pagewell, origin, _site) = before_origin("");
     let mut raw = Raw::with(&pagewell, format!("{CHUNKED}3\r\nabc\r\n"));
     raw.send("2\r\nde\r\n0\r\n\r\n");
@@ -178,7 +178,7 @@ fn what_came_in_chunks_goes_to_an_http_origin_with_its_length() {
 }
 
 #[test]
-fn all_uploads_together_have_so_much_of_the_disk() {
+fn the_disk_space_of_all_uploads_is_limited() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_disk = \"1M\"\n");
     let mut first = Raw::with(&pagewell, post(1_000_000));
@@ -205,7 +205,7 @@ fn all_uploads_together_have_so_much_of_the_disk() {
 }
 
 #[test]
-fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
+fn without_upload_memory_forms_in_one_piece_are_accepted() {
     let site = site();
     // A sixteenth of it is enough for one slow form, and there is no disk space.
     let file = site.config("memory = \"1M\"\n[limits]\nbody_disk = \"0\"\n", "");
@@ -238,7 +238,7 @@ fn upload(pagewell: &Pagewell, length: usize) -> acceptance::Answer {
 }
 
 #[test]
-fn where_the_disk_takes_nothing_that_is_said_and_nothing_is_run() {
+fn a_disk_error_refuses_the_upload_and_runs_no_script() {
     let site = site();
     let uploads = site.at("uploads");
     std::fs::create_dir(&uploads).expect("it is made");
@@ -258,7 +258,7 @@ fn where_the_disk_takes_nothing_that_is_said_and_nothing_is_run() {
 }
 
 #[test]
-fn a_full_disk_is_said_at_once() {
+fn a_full_disk_refuses_an_upload_at_once() {
     let site = site();
     let uploads = site.at("uploads");
     std::fs::create_dir(&uploads).expect("it is made");
@@ -298,7 +298,7 @@ impl Drop for MountedTmpfs<'_> {
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_is_said_at_the_start() {
+fn an_unusable_spool_directory_prevents_the_start() {
     let site = site();
     let file = site.config(&format!("uploads = {:?}\n", site.at("nowhere")), "");
     let args = [&site.root().display().to_string(), "--config", &file.display().to_string()];
@@ -307,7 +307,7 @@ fn a_directory_that_cannot_be_used_is_said_at_the_start() {
 }
 
 #[test]
-fn who_expects_it_is_told_to_send_all_of_it() {
+fn a_client_that_expects_100_continue_is_asked_for_all_content() {
     let site = site();
     let pagewell = site.serve("");
     let head = post(LONG).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
@@ -319,7 +319,7 @@ fn who_expects_it_is_told_to_send_all_of_it() {
 }
 
 #[test]
-fn over_http2_it_is_collected_too() {
+fn uploads_over_http2_are_buffered_too() {
     let site = site();
     let pagewell = site.serve("");
     let content = letters(5_000_000);
@@ -334,7 +334,7 @@ fn over_http2_it_is_collected_too() {
 }
 
 #[test]
-fn an_upload_on_its_way_is_in_hand_when_pagewell_is_told_to_stop() {
+fn a_stop_waits_for_an_upload_in_progress() {
     let site = site();
     let mut pagewell = site.serve("");
     let content = letters(LONG);

@@ -47,7 +47,7 @@ fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
 }
 
 #[test]
-fn what_answers_elsewhere_is_not_taken_for_pagewell() {
+fn another_server_is_not_mistaken_for_pagewell() {
     let site = kept_site();
     let pagewell = site.serve("");
     let Address::Tcp(visitors) = *pagewell.address() else { panic!("not TCP") };
@@ -61,7 +61,7 @@ fn what_answers_elsewhere_is_not_taken_for_pagewell() {
 }
 
 #[test]
-fn who_has_read_enough_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let site = kept_site();
     let pagewell = site.serve("");
     let admin = pagewell.admin().to_string();
@@ -153,7 +153,7 @@ fn a_wrong_command_line_is_refused_with_a_hint() {
 }
 
 #[test]
-fn check_says_what_is_wrong_with_a_configuration() {
+fn check_reports_the_errors_of_a_configuration() {
     let site = kept_site();
     let file = site.at("checked.toml");
     let root = site.root().display().to_string();
@@ -281,7 +281,7 @@ fn tags_come_from_standard_input_too() {
 }
 
 #[test]
-fn a_wrong_address_is_said_to_be_one() {
+fn a_wrong_address_is_reported() {
     let port = free_port().expect("a port");
     let nobody = format!("127.0.0.1:{port}");
     for args in [&["stats", "--admin", &nobody][..], &["invalidate", "--all", "--admin", &nobody]] {
@@ -343,7 +343,7 @@ fn everything_works_over_unix_sockets() {
 }
 
 #[test]
-fn where_pagewell_is_can_be_said_once() {
+fn the_control_address_can_be_set_in_the_environment() {
     let site = kept_site();
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef\n").expect("can be written");
@@ -365,7 +365,7 @@ fn where_pagewell_is_can_be_said_once() {
 }
 
 #[test]
-fn the_token_is_asked_for() {
+fn the_token_is_required() {
     let site = kept_site();
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef\n").expect("can be written");
@@ -399,7 +399,7 @@ fn call(pagewell: &Pagewell, request: Request) -> Response {
 }
 
 #[test]
-fn a_browser_that_was_lured_into_calling_is_refused() {
+fn cross_site_requests_of_browsers_are_refused() {
     let site = kept_site();
     let pagewell = site.serve("");
     keep(&pagewell, "/one");
@@ -425,7 +425,7 @@ fn a_browser_that_was_lured_into_calling_is_refused() {
 }
 
 #[test]
-fn calls_that_are_not_understood_change_nothing() {
+fn invalid_calls_change_nothing() {
     let site = kept_site();
     let pagewell = site.serve("");
     keep(&pagewell, "/one");
@@ -478,7 +478,7 @@ fn calls_that_are_not_understood_change_nothing() {
 }
 
 #[test]
-fn check_shows_the_line_that_it_is_about() {
+fn check_shows_the_line_of_an_error() {
     let site = Site::new(&[]);
     let config = site.config("[limits]\nidle_timeout = \"soon\"\n", "").display().to_string();
     let error = complaint(&["check", "--config", &config, "--offline"], 1);
@@ -488,7 +488,7 @@ fn check_shows_the_line_that_it_is_about() {
 }
 
 #[test]
-fn config_says_what_counts_and_where_it_comes_from() {
+fn config_prints_effective_values_and_their_sources() {
     let site = kept_site();
     let config = site.config("[limits]\nheaders = 7\n", "").display().to_string();
     let root = site.root().display().to_string();
@@ -513,7 +513,7 @@ fn config_says_what_counts_and_where_it_comes_from() {
 }
 
 #[test]
-fn check_warns_of_rules_that_are_never_reached_and_of_directories_that_are_not_there() {
+fn check_warns_of_unreachable_rules_and_missing_directories() {
     let site = kept_site();
     let file = site.at("warned.toml");
     let text = "admin = \"unix:/no/such/admin.sock\"\n[access_log]\nto = \"/no/such/access.log\"\n\

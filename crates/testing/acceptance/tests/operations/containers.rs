@@ -38,7 +38,7 @@ fn list(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_it_names_is_there_and_it_is_nobody_of_importance() {
+fn the_container_files_exist_and_the_user_is_unprivileged() {
     let all_of_it = instructions();
     let known = [
         "FROM",
@@ -112,7 +112,7 @@ fn run(command: &[String], admin: &str) -> Output {
 }
 
 #[test]
-fn what_it_runs_serves_and_says_that_it_does() {
+fn the_container_command_serves_and_reports_ready() {
     let all_of_it = instructions();
     let only = |word: &'static str| all(&all_of_it, word).next().expect("it is there");
     let entry = list(only("ENTRYPOINT"));

@@ -96,7 +96,7 @@ fn offenders_are_listed_the_worst_first() {
 }
 
 #[test]
-fn who_may_call_and_what_is_wrong_is_as_for_any_call() {
+fn access_and_errors_are_those_of_other_calls() {
     let site = site();
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef").expect("can be written");

@@ -33,7 +33,7 @@ fn ttl(response: &Response) -> i64 {
 }
 
 #[test]
-fn a_page_is_good_for_as_long_as_its_origin_says() {
+fn the_lifetime_of_a_page_survives_changes_of_the_clock() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     assert!((1..=60).contains(&ttl(&get(&pagewell, 0))));

@@ -49,7 +49,7 @@ fn get(socket: &Path, key: &str) -> Option<String> {
 }
 
 #[test]
-fn a_change_drops_what_was_made_from_it_and_nothing_else() {
+fn a_change_purges_only_dependent_items() {
     let site = Site::new(&[]);
     let (pagewell, socket) = start(&site);
     let pages = [("/news/4/", "news,news:4"), ("/news/", "news"), ("/about/", "about")];
@@ -117,7 +117,7 @@ fn a_connection_that_begins_with_no_command_is_closed() {
 
 /// All incomplete items together may use only a part of the page budget.
 #[test]
-fn who_goes_no_further_takes_a_bounded_room() {
+fn incomplete_items_use_limited_memory() {
     let site = Site::new(&[]);
     let (pagewell, socket) = start(&site);
     let value = vec![b'x'; 1_000_000];
@@ -137,7 +137,7 @@ fn who_goes_no_further_takes_a_bounded_room() {
 
 /// The operator decides which system users may store pages.
 #[test]
-fn a_socket_is_for_whom_it_is_meant() {
+fn the_socket_has_the_configured_permissions() {
     let site = Site::new(&[]);
     let mode = |said: &str| {
         let socket = site.at("items.sock");
@@ -174,7 +174,7 @@ fn a_render_that_began_before_a_change_is_not_stored_after_it() {
 
 /// Neither with a binary key, nor with compressed content.
 #[test]
-fn no_page_gets_round_a_change() {
+fn no_page_bypasses_a_change() {
     let site = Site::new(&[]);
     let (pagewell, socket) = start(&site);
     let bytes = |said: &[u8]| {
@@ -201,7 +201,7 @@ fn no_page_gets_round_a_change() {
 }
 
 #[test]
-fn to_delete_a_page_is_a_change() {
+fn deleting_a_page_is_a_change() {
     let site = Site::new(&[]);
     let (_pagewell, socket) = start(&site);
     let begun = lease(&socket);
@@ -220,7 +220,7 @@ fn to_delete_a_page_is_a_change() {
 }
 
 #[test]
-fn items_are_no_pages_for_http_and_pages_no_items() {
+fn items_and_http_pages_are_separate() {
     let site = Site::new(&[("a.php", "<?php keep(); echo 'from php';")]);
     let (pagewell, socket) = start(&site);
     assert_eq!(say(&socket, &set("/a.php", "an item")), "STORED\r\n");

@@ -26,7 +26,7 @@ fn is_over(pagewell: &Pagewell, panics: u64) {
 }
 
 #[test]
-fn a_panic_ends_its_connection_and_no_other() {
+fn a_panic_ends_only_its_connection() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'whole';")]);
     let pagewell = site.serve("");
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -56,7 +56,7 @@ fn a_panic_ends_its_connection_and_no_other() {
 }
 
 #[test]
-fn those_who_wait_for_a_render_that_panics_are_served_by_another() {
+fn followers_of_a_render_that_panics_are_served_by_another() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     let leads = get_meanwhile(&pagewell, "/waits.php");
@@ -78,7 +78,7 @@ fn those_who_wait_for_a_render_that_panics_are_served_by_another() {
 }
 
 #[test]
-fn a_store_that_is_not_to_be_trusted_ends_the_process() {
+fn a_panic_in_the_store_ends_the_process() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'whole';")]);
     let mut pagewell = site.serve("");
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").text(), "whole");

@@ -50,7 +50,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn every_thread_is_somebody_elses_and_so_is_php() {
+fn every_thread_and_php_run_as_the_unprivileged_user() {
     if !is_root() {
         return;
     }
@@ -99,7 +99,7 @@ fn every_thread_is_somebody_elses_and_so_is_php() {
 }
 
 #[test]
-fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
+fn a_privileged_port_is_passed_to_the_successor() {
     if !is_root() {
         return;
     }
@@ -160,7 +160,7 @@ fn fails(config: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn who_is_not_there_and_who_may_not_read_the_site_are_refused() {
+fn unknown_users_and_users_who_cannot_read_the_site_are_refused() {
     for (config, part) in [
         ("user = \"nobody-of-this-name\"\n", "no such user"),
         ("user = \"www-data\"\ngroup = \"none-of-this-name\"\n", "no such group"),
@@ -190,7 +190,7 @@ fn who_is_not_there_and_who_may_not_read_the_site_are_refused() {
 }
 
 #[test]
-fn who_stays_root_is_told_so() {
+fn running_as_root_is_reported() {
     if !is_root() {
         return;
     }

@@ -85,7 +85,7 @@ fn refused(pagewell: &Pagewell) -> String {
 }
 
 #[test]
-fn a_rule_counts_at_once_for_open_connections_and_pages_of_before_are_gone() {
+fn a_new_rule_applies_at_once_and_purges_pages() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     // A connection whose requests the front answers, and one that the HTTP library has used.
@@ -114,7 +114,7 @@ fn a_rule_counts_at_once_for_open_connections_and_pages_of_before_are_gone() {
 }
 
 #[test]
-fn pages_stay_where_they_mean_what_they_did() {
+fn pages_with_the_same_meaning_stay_cached() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -134,7 +134,7 @@ fn pages_stay_where_they_mean_what_they_did() {
 }
 
 #[test]
-fn what_needs_a_restart_is_refused_with_all_the_rest() {
+fn a_reload_that_needs_a_restart_is_refused_completely() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -165,7 +165,7 @@ fn what_needs_a_restart_is_refused_with_all_the_rest() {
 }
 
 #[test]
-fn without_a_file_there_is_nothing_to_be_read() {
+fn a_reload_without_a_file_is_refused() {
     let site = Site::new(&[]);
     let pagewell = site.serve_with_args(&[]);
     assert!(refused(&pagewell).contains("no --config"));
@@ -174,7 +174,7 @@ fn without_a_file_there_is_nothing_to_be_read() {
 }
 
 #[test]
-fn a_time_for_what_nobody_asks_for_counts_from_then_on() {
+fn a_new_inactive_time_applies_from_the_reload_on() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     client(&pagewell).get("/page.php").expect("an answer");
@@ -215,7 +215,7 @@ fn a_signal_and_the_command_do_the_same() {
 }
 
 #[test]
-fn a_render_by_the_rules_of_before_is_neither_kept_nor_shared() {
+fn a_render_with_the_old_rules_is_neither_stored_nor_shared() {
     let played = played("");
     let first = get_meanwhile(&played.pagewell, "/a");
     let (mut held, _) = asked(&played.origin);
@@ -239,7 +239,7 @@ fn a_render_by_the_rules_of_before_is_neither_kept_nor_shared() {
 }
 
 #[test]
-fn of_several_sites_only_the_one_that_has_changed_loses_its_pages() {
+fn only_the_changed_site_loses_its_pages() {
     let config = |more: &str, origin: &str| {
         format!(
             "[[site]]\nhost = \"a.test\"\norigin = \"{origin}\"\n\
@@ -281,7 +281,7 @@ fn of_several_sites_only_the_one_that_has_changed_loses_its_pages() {
 }
 
 #[test]
-fn a_snapshot_of_before_is_not_found_by_the_next_process() {
+fn a_snapshot_of_the_old_configuration_is_not_restored() {
     let snapshot = |site: &Site, more: &str| {
         let directory = site.at("kept").display().to_string();
         format!(

@@ -102,7 +102,7 @@ fn stop(mut pagewell: Pagewell) {
 }
 
 #[test]
-fn a_restart_keeps_pages_and_does_not_wake_php() {
+fn a_restart_keeps_pages_and_renders_none() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -127,7 +127,7 @@ fn a_restart_keeps_pages_and_does_not_wake_php() {
 }
 
 #[test]
-fn killed_while_it_writes_it_leaves_the_old_or_the_new() {
+fn a_kill_while_writing_leaves_the_old_or_the_new_snapshot() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -155,7 +155,7 @@ fn killed_while_it_writes_it_leaves_the_old_or_the_new() {
 }
 
 #[test]
-fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
+fn invalidations_after_a_snapshot_survive_a_kill() {
     let files = Files::new();
     // The pages of one snapshot, whose number is the last.
     let more = "";
@@ -200,7 +200,7 @@ echo 'one';
 
 /// No invalidation was sent, but clients were answered 404.
 #[test]
-fn a_page_that_the_origin_took_back_does_not_come_back_when_it_is_killed() {
+fn a_page_deleted_at_the_origin_does_not_return_after_a_kill() {
     let files = Files::new();
     files.site.file("page.php", TAKEN_BACK);
     let pagewell = files.serve("");
@@ -227,7 +227,7 @@ header('Cache-Group-Invalidation: "file:1"');
 
 /// The changes of this write will never be known.
 #[test]
-fn killed_with_a_write_at_the_origin_it_starts_cold() {
+fn a_kill_with_a_write_in_flight_starts_cold() {
     let files = Files::new();
     files.site.file("write.php", WRITE);
     let began = files.site.at("notes/began");
@@ -264,7 +264,7 @@ fn killed_with_a_write_at_the_origin_it_starts_cold() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused() {
+fn unusable_snapshots_are_refused() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -316,7 +316,7 @@ fn what_cannot_be_used_is_refused() {
 }
 
 #[test]
-fn where_the_disk_is_full_the_old_one_stays() {
+fn a_full_disk_keeps_the_old_snapshot() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -343,7 +343,7 @@ fn where_the_disk_is_full_the_old_one_stays() {
 
 /// It starts without its pages, and none of them returns when there is space again.
 #[test]
-fn where_the_disk_is_full_it_starts_all_the_same() {
+fn a_full_disk_does_not_prevent_the_start() {
     let files = Files::new();
     let running = files.at("site.running");
     let pagewell = files.serve("");
@@ -364,7 +364,7 @@ fn where_the_disk_is_full_it_starts_all_the_same() {
 }
 
 #[test]
-fn a_snapshot_that_takes_too_long_at_the_stop_leaves_the_old_one() {
+fn a_snapshot_that_times_out_at_the_stop_keeps_the_old_one() {
     let files = Files::new();
     // A batch of these is longer than the buffer that is filled before a write.
     files.site.file("many.php", "<?php keep(3600); echo str_repeat('.', 12000);");
@@ -414,7 +414,7 @@ fn told_and_not_noted(files: &Files, pagewell: &Pagewell, journal: &Path, bytes:
 }
 
 #[test]
-fn a_change_that_cannot_be_noted_is_never_forgotten() {
+fn a_change_that_cannot_be_journalled_is_never_lost() {
     let files = Files::new();
     for bytes in [0, 1, 10, 20] {
         let pagewell = files.serve("");
@@ -435,7 +435,7 @@ fn a_change_that_cannot_be_noted_is_never_forgotten() {
 }
 
 #[test]
-fn what_cannot_be_removed_cannot_be_read() {
+fn a_snapshot_that_cannot_be_removed_is_not_used() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -474,7 +474,7 @@ fn what_cannot_be_removed_cannot_be_read() {
 }
 
 #[test]
-fn a_directory_is_one_process_s() {
+fn a_snapshot_directory_belongs_to_one_process() {
     let files = Files::new();
     let _pagewell = files.serve("");
     let file = files.site.config(&files.config(""), "").display().to_string();

@@ -38,7 +38,7 @@ fn exit_code(pagewell: &mut Pagewell) -> Option<i32> {
 }
 
 #[test]
-fn told_to_stop_it_finishes_what_it_has_in_hand() {
+fn a_graceful_stop_finishes_requests_in_progress() {
     let site = Site::new(&[("waits.php", WAITS), ("file.txt", "a file")]);
     for signal in [Signal::TERM, Signal::INT] {
         site.clear_notes();
@@ -74,7 +74,7 @@ fn never_rests<S: Read + Write + Send + 'static>(mut says: S, mut hears: S, said
 }
 
 #[test]
-fn who_never_rests_is_told_of_the_end_too() {
+fn busy_connections_are_notified_of_shutdown() {
     let site = Site::new(&[("waits.php", WAITS), ("file.txt", "a file")]);
     let memcached = site.at("memcached.sock");
     let config =
@@ -107,7 +107,7 @@ fn who_never_rests_is_told_of_the_end_too() {
 }
 
 #[test]
-fn a_call_of_the_control_interface_is_finished_too() {
+fn a_call_of_the_control_api_is_finished_too() {
     let site = Site::new(&[("file.txt", "a file")]);
     let mut pagewell = site.serve("");
     let harness::Address::Tcp(admin) = pagewell.admin().clone() else { panic!("a TCP address") };
@@ -131,7 +131,7 @@ fn a_call_of_the_control_interface_is_finished_too() {
 }
 
 #[test]
-fn a_request_that_does_not_end_does_not_keep_it() {
+fn an_endless_request_does_not_prevent_the_stop() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let mut pagewell = site.serve("[limits]\ndrain = \"200ms\"\n");
     let mut raw = Raw::with(&pagewell, "GET /waits.php HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -144,7 +144,7 @@ fn a_request_that_does_not_end_does_not_keep_it() {
 }
 
 #[test]
-fn told_twice_it_ends_at_once() {
+fn a_second_signal_stops_at_once() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let mut pagewell = site.serve("[limits]\ndrain = \"1h\"\n");
     let mut raw = Raw::with(&pagewell, "GET /waits.php HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -180,7 +180,7 @@ fn php_fpm_ends_even_when_pagewell_is_killed() {
 }
 
 #[test]
-fn php_fpm_that_was_started_again_ends_with_pagewell_too() {
+fn a_restarted_php_fpm_ends_with_pagewell_too() {
     let site = Site::new(&[("index.php", "<?php echo 'ok';")]);
     let mut pagewell = site.serve("");
     let first = php_processes(&pagewell);
@@ -219,7 +219,7 @@ fn refuses(args: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_said_in_words() {
+fn a_start_that_fails_prints_the_reason() {
     let site = Site::new(&[]);
     let root = site.root().display().to_string();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");

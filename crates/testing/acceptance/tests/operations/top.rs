@@ -21,7 +21,7 @@ fn value<'a>(lines: &'a [String], name: &str) -> &'a str {
 }
 
 #[test]
-fn it_shows_what_happens_and_gives_the_terminal_back() {
+fn top_shows_activity_and_restores_the_terminal() {
     let site = kept_site();
     let pagewell = site.serve("");
     let mut terminal = watch(&pagewell, 80, 24);
@@ -65,7 +65,7 @@ fn is_given_back(terminal: &Terminal) {
 }
 
 #[test]
-fn signals_end_it_in_good_order() {
+fn signals_end_top_gracefully() {
     let site = kept_site();
     let pagewell = site.serve("");
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -85,7 +85,7 @@ fn signals_end_it_in_good_order() {
 }
 
 #[test]
-fn it_waits_for_a_pagewell_that_has_gone() {
+fn top_waits_for_a_pagewell_that_has_stopped() {
     let site = kept_site();
     let admin = site.at("admin.sock").display().to_string();
     let serve = || site.serve_with_args(&["--admin", &format!("unix:{admin}")]);

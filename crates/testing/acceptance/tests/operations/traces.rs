@@ -99,7 +99,7 @@ fn is_hex(value: &Value, length: usize) -> bool {
 }
 
 #[test]
-fn a_render_is_two_spans_and_php_is_told_the_lower_one() {
+fn a_render_has_two_spans_and_php_gets_the_inner_one() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve(&collector.config("1.0", ""));
@@ -156,7 +156,7 @@ fn a_render_is_two_spans_and_php_is_told_the_lower_one() {
 }
 
 #[test]
-fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
+fn a_trusted_proxys_trace_continues_and_its_flag_decides() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE), ("fails.php", "<?php http_response_code(500);")]);
     let pagewell = site.serve(&collector.config("0.0", "trusted_proxies = [\"127.0.0.1\"]"));
@@ -191,7 +191,7 @@ fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
 }
 
 #[test]
-fn over_http2_it_is_the_same() {
+fn traces_over_http2_are_the_same() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve(&collector.config("1.0", "trusted_proxies = [\"127.0.0.1\"]"));
@@ -220,7 +220,7 @@ fn over_http2_it_is_the_same() {
 }
 
 #[test]
-fn a_collector_that_is_away_holds_nobody_up() {
+fn an_unreachable_collector_blocks_nobody() {
     let site = Site::new(&[("page.php", PAGE)]);
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let config = format!("[traces]\nto = \"http://{nobody}/v1/traces\"\nshare = 1.0\n");
@@ -231,7 +231,7 @@ fn a_collector_that_is_away_holds_nobody_up() {
 }
 
 #[test]
-fn what_waits_when_pagewell_stops_is_sent() {
+fn pending_spans_are_sent_at_the_stop() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE)]);
     let mut pagewell = site.serve(&collector.config("1.0", ""));
@@ -244,7 +244,7 @@ fn what_waits_when_pagewell_stops_is_sent() {
 }
 
 #[test]
-fn where_nothing_is_traced_contexts_are_nobodys_business() {
+fn without_tracing_contexts_are_forwarded_unchanged() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     assert_eq!(asked(&pagewell, "/page.php?1", &[]).text(), "none none");

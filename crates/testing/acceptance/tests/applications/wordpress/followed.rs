@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// With the rules of `pagewell changes suggest --for wordpress`, pages are exact whichever program writes.
 #[test]
-fn sql_at_the_prompt_is_heard_where_the_database_is_followed() {
+fn sql_at_the_prompt_invalidates_with_a_followed_database() {
     let dir = PrivateDir::temporary("followed").expect("a directory");
     let blog = Blog::start(|wordpress| {
         let database = wordpress.database();

@@ -20,7 +20,7 @@ fn titles(paper: &Paper, count: u32, last: &str) {
 }
 
 #[test]
-fn a_log_that_is_begun_anew_under_a_stream_is_noticed() {
+fn a_log_reset_during_a_stream_is_detected() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"");
     // First with fewer transactions than before; then so that the server, which still reads the old log,
@@ -42,7 +42,7 @@ fn a_log_that_is_begun_anew_under_a_stream_is_noticed() {
 }
 
 #[test]
-fn whoever_writes_into_a_log_that_is_begun_anew_finds_what_he_wrote() {
+fn read_your_writes_holds_after_a_log_reset() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"\nbarrier = \"20s\"");
     for _ in 0..3 {
@@ -103,7 +103,7 @@ fn begins_anew(paper: &Paper) {
 }
 
 #[test]
-fn a_log_that_is_begun_anew_while_nobody_reads_it_is_noticed() {
+fn a_log_reset_without_a_reader_is_detected() {
     let mut paper = Paper::new(&[]);
     let url = paper.url();
     while_nobody_reads(&mut paper, &url, |paper| begins_anew(paper));
@@ -117,7 +117,7 @@ fn a_log_that_is_begun_anew_while_nobody_reads_it_is_noticed() {
 
 /// The result of a machine crash with `sync_binlog=0`.
 #[test]
-fn a_log_that_has_lost_its_end_is_noticed() {
+fn a_log_that_has_lost_its_end_is_detected() {
     let mut paper = Paper::new(&[]);
     let url = paper.url();
     while_nobody_reads(&mut paper, &url, |paper| {
@@ -134,7 +134,7 @@ fn a_log_that_has_lost_its_end_is_noticed() {
 }
 
 #[test]
-fn a_log_that_is_begun_anew_between_two_processes_is_noticed() {
+fn a_log_reset_between_two_processes_is_detected() {
     let paper = Paper::new(&[]);
     let directory = paper.site.at("snapshots");
     let more = format!("[snapshot]\ndirectory = {directory:?}");

@@ -4,7 +4,7 @@ use super::{Paper, get, stored};
 use crate::paper::run;
 
 #[test]
-fn rules_are_proposed_and_a_configuration_is_checked_against_the_database() {
+fn rules_are_suggested_and_a_configuration_is_checked() {
     let paper = Paper::new(&[]);
     let (text, good) = run(&["changes", "suggest", &paper.url()]);
     assert!(good, "{text}");

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn over_tls_the_certificate_counts_as_far_as_asked() {
+fn certificates_are_verified_as_configured() {
     let dir = PrivateDir::temporary("tls").expect("a directory");
     let (ca, leaf, key) = certificates();
     let write = |name: &str, text: &str| {
@@ -98,7 +98,7 @@ fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
 }
 
 #[test]
-fn after_a_failover_it_goes_on_at_the_other_server() {
+fn after_a_failover_the_other_server_is_followed() {
     let (mut paper, port) = Paper::over_tcp(&[]);
     let second = replica(&paper, port, true);
     let pagewell = paper.serve("lag_max = \"60s\"");
@@ -127,7 +127,7 @@ fn after_a_failover_it_goes_on_at_the_other_server() {
 
 /// Each node has its own cache, and receives the changes of the other node's clients from the database.
 #[test]
-fn two_machines_hear_the_same_changes() {
+fn two_nodes_apply_the_same_changes() {
     let paper = Paper::new(&[]);
     let both = [paper.serve(""), paper.serve("")];
     for pagewell in &both {

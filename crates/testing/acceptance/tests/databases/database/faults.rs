@@ -7,7 +7,7 @@ use harness::Client;
 use std::sync::atomic::Ordering;
 
 #[test]
-fn a_stream_that_is_cut_in_the_middle_of_an_event_is_taken_up() {
+fn a_stream_cut_inside_an_event_is_resumed() {
     let (paper, port) = Paper::over_tcp(&[]);
     let (port, control) = proxy::before(port);
     let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
@@ -24,7 +24,7 @@ fn a_stream_that_is_cut_in_the_middle_of_an_event_is_taken_up() {
 }
 
 #[test]
-fn a_stream_that_falls_behind_is_not_relied_on() {
+fn a_stream_that_lags_too_far_closes_the_gate() {
     let (paper, port) = Paper::over_tcp(&[]);
     let (port, control) = proxy::before(port);
     let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
@@ -55,7 +55,7 @@ fn lags(pagewell: &Pagewell, bound: &str) -> u64 {
 }
 
 #[test]
-fn nothing_of_a_change_is_kept_until_everybody_is_shown_to_see_it() {
+fn no_page_is_stored_until_a_change_is_visible_to_all() {
     let (paper, port) = Paper::over_tcp(&[]);
     let (port, control) = proxy::before(port);
     let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
@@ -79,7 +79,7 @@ fn nothing_of_a_change_is_kept_until_everybody_is_shown_to_see_it() {
 }
 
 #[test]
-fn a_huge_transaction_is_not_held_and_drops_any_row_of_its_tables() {
+fn a_huge_transaction_purges_its_tables_and_is_not_held() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
     paper.sql("INSERT INTO comments (news_id, body) SELECT 1, 'first' FROM seq_1_to_300000");

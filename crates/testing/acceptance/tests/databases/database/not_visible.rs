@@ -16,7 +16,7 @@ const WAITS: &str = "SET GLOBAL rpl_semi_sync_master_timeout = 600000,
     GLOBAL rpl_semi_sync_master_enabled = ON";
 
 #[test]
-fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+fn commits_that_are_invisible_at_the_start_are_awaited() {
     let paper = Paper::new(&[]);
     let position = || paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
     for (round, (more, settle)) in [("", "0s"), ("&position=file", "0s")].into_iter().enumerate() {

@@ -7,7 +7,7 @@ fn ask(pagewell: &Pagewell, content: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_page_that_a_row_has_dropped_is_explained_by_its_table() {
+fn a_page_purged_by_a_row_is_explained_by_its_table() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
     stored(&pagewell, "/show.php?id=1");

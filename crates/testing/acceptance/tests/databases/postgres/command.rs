@@ -14,7 +14,7 @@ fn there(paper: &Paper) -> String {
 }
 
 #[test]
-fn rules_are_proposed_for_what_can_be_followed() {
+fn rules_are_suggested_for_tables_that_can_be_followed() {
     let tables = format!(
         "{TABLES} CREATE TABLE keyless (n int); CREATE UNLOGGED TABLE draft (id int PRIMARY KEY);
          CREATE SCHEMA shop; CREATE TABLE shop.price (product int, shop int, PRIMARY KEY (product, shop));

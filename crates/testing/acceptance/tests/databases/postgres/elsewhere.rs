@@ -19,7 +19,7 @@ fn encrypted(certificate: Option<(String, String)>) -> (PostgresOptions, u16) {
 }
 
 #[test]
-fn over_tls_the_certificate_counts_as_far_as_asked() {
+fn certificates_are_verified_as_configured() {
     let dir = PrivateDir::temporary("tls").expect("a directory");
     let (ca, leaf, key) = certificates();
     let write = |name: &str, text: &str| {
@@ -68,7 +68,7 @@ fn over_tls_the_certificate_counts_as_far_as_asked() {
 }
 
 #[test]
-fn what_wants_tls_never_goes_without() {
+fn a_connection_that_requires_tls_never_runs_without() {
     let (options, port) = encrypted(None);
     let paper = Paper::with(options, TABLES);
     let url = format!("postgres://writer:secret@localhost:{port}/paper");

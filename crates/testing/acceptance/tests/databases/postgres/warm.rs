@@ -82,7 +82,7 @@ impl SnapshotSite {
 }
 
 #[test]
-fn killed_it_starts_warm_and_misses_nothing() {
+fn a_killed_process_restores_pages_and_misses_no_change() {
     let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("");
     kept.is_warm(&pagewell, 3);
@@ -122,7 +122,7 @@ fn killed_it_starts_warm_and_misses_nothing() {
 }
 
 #[test]
-fn a_publication_that_was_altered_while_nobody_was_there_is_a_gap() {
+fn a_publication_altered_without_a_reader_is_a_gap() {
     let kept = SnapshotSite::new();
     for sql in ["DROP TABLE news", "ADD TABLE news"] {
         kept.title(2, sql);
@@ -159,7 +159,7 @@ fn definitions_that_changed_during_the_run_are_no_gap() {
 }
 
 #[test]
-fn what_is_kept_for_a_snapshot_is_bounded() {
+fn the_log_kept_for_a_snapshot_is_limited() {
     let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("keep_log = \"64K\"");
     kept.is_warm(&pagewell, 3);
@@ -173,7 +173,7 @@ fn what_is_kept_for_a_snapshot_is_bounded() {
 }
 
 #[test]
-fn without_the_slot_nothing_is_taken_up() {
+fn without_the_slot_no_page_is_restored() {
     let kept = SnapshotSite::new();
     kept.serve_warm("").kill();
     let drop = "SELECT pg_drop_replication_slot('pagewell')";
@@ -222,7 +222,7 @@ fn another_server_or_timeline_is_a_gap() {
 }
 
 #[test]
-fn a_server_that_was_set_back_is_a_gap() {
+fn a_restored_server_is_a_gap() {
     let mut kept = SnapshotSite::new();
     let data = kept.paper.database.data_dir().to_owned();
     let before = data.with_file_name("before");

@@ -20,7 +20,7 @@ fn stopped(pagewell: &mut Pagewell) {
 
 /// Until a node notices that it receives nothing, it may serve stored pages. The others wait for it as long.
 #[test]
-fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
+fn writes_do_not_wait_for_a_node_that_is_gone() {
     let machines = Machines::new();
     let bound = "lag_max = \"10ms\"\nbarrier = \"100ms\"";
     let here = machines.machine(bound, "");
@@ -42,7 +42,7 @@ fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
 
 /// Invalidations that are pending while a node runs are published when it stops.
 #[test]
-fn who_stops_tells_what_is_left() {
+fn a_stopping_node_publishes_its_pending_changes() {
     let mut machines = Machines::new();
     let mut here = machines.machine("barrier = \"100ms\"", "");
     machines.stream.stop();
@@ -62,7 +62,7 @@ fn who_stops_tells_what_is_left() {
 }
 
 #[test]
-fn a_restart_hears_what_was_told_meanwhile() {
+fn a_restarted_node_applies_the_changes_it_missed() {
     let machines = Machines::new();
     let directory = machines.site.at("snapshots");
     let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
@@ -81,7 +81,7 @@ fn a_restart_hears_what_was_told_meanwhile() {
 
 /// Every other node is notified, whichever looks first.
 #[test]
-fn who_takes_his_leave_makes_nobody_late() {
+fn a_leaving_node_makes_no_write_late() {
     let machines = Machines::new();
     let mut all: Vec<Pagewell> = (0..4).map(|_| machines.machine("", "")).collect();
     for _ in 0..3 {
@@ -97,7 +97,7 @@ fn who_takes_his_leave_makes_nobody_late() {
 
 /// It serves no stored pages any more, so the others do not wait for it while it waits for its clients.
 #[test]
-fn who_has_something_in_hand_while_it_stops_makes_nobody_late() {
+fn a_stopping_node_with_a_request_makes_no_write_late() {
     let machines = Machines::new();
     machines.site.file("slow.php", "<?php note('begun'); wait_for('go'); echo 'done';");
     let [here, mut there] = machines.both(&[ONE]);
@@ -178,7 +178,7 @@ impl CutOffNode {
 }
 
 #[test]
-fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
+fn pending_changes_of_a_killed_process_are_published_by_the_next() {
     let mut cut = CutOffNode::new();
     cut.cut();
     cut.changed_late();
@@ -189,7 +189,7 @@ fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
 /// A delete command without an answer is pending for the next command with an answer, which is then reported as
 /// late.
 #[test]
-fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process() {
+fn quiet_memcached_deletes_are_published_by_the_next_process() {
     for said in [format!("md {ONE} q\r\nmn\r\n"), format!("delete {ONE} noreply\r\nmn\r\n")] {
         let mut cut = CutOffNode::new();
         let socket = cut.machines.site.at("memcached.sock");
@@ -214,7 +214,7 @@ fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process(
 }
 
 #[test]
-fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
+fn pending_changes_of_a_stopped_process_are_published_by_the_next() {
     let mut cut = CutOffNode::new();
     cut.cut();
     cut.changed_late();
@@ -238,7 +238,7 @@ fn in_hand(cut: &CutOffNode) -> std::thread::JoinHandle<()> {
 
 /// The changes of an unanswered write are unknown.
 #[test]
-fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
+fn writes_in_flight_at_a_kill_are_published_by_the_next_process() {
     let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     let asking = in_hand(&cut);
@@ -248,7 +248,7 @@ fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
 }
 
 #[test]
-fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
+fn writes_in_flight_at_a_stop_are_published_by_the_next_process() {
     let mut cut = CutOffNode::new();
     let asking = in_hand(&cut);
     stopped(&mut cut.here);
@@ -257,7 +257,7 @@ fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
 }
 
 #[test]
-fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
+fn writes_in_flight_at_an_immediate_stop_are_published_by_the_next_process() {
     let mut cut = CutOffNode::with("drain = \"1h\"");
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     let asking = in_hand(&cut);
@@ -270,7 +270,7 @@ fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
 
 /// A call whose client disconnects still causes a change.
 #[test]
-fn what_nobody_waits_for_is_told_by_the_next_process() {
+fn changes_of_disconnected_clients_are_published_by_the_next_process() {
     let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     cut.cut();
@@ -291,7 +291,7 @@ fn what_nobody_waits_for_is_told_by_the_next_process() {
 
 /// The old process does not publish after the hand-over, so the new process publishes instead.
 #[test]
-fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
+fn pending_changes_after_a_take_over_are_published_by_the_successor() {
     let mut cut = CutOffNode::new();
     cut.machines.site.file(
         "slow.php",
@@ -315,7 +315,7 @@ fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
 
 /// The response to a failed write also reports that the other nodes may not have received its changes.
 #[test]
-fn a_write_that_has_failed_may_be_late() {
+fn a_failed_write_may_be_late() {
     let machines = Machines::new();
     machines.site.file("dies.php", "<?php posix_kill(getmypid(), 9);");
     let here = machines.machine("barrier = \"100ms\"", "");
@@ -330,7 +330,7 @@ fn a_write_that_has_failed_may_be_late() {
 
 /// It may end before its leave is published, unless it waits for that.
 #[test]
-fn who_has_nothing_to_wait_for_takes_his_leave_all_the_same() {
+fn a_node_without_requests_publishes_its_leave_too() {
     let machines = Machines::new();
     let config = machines.config("", "[site]\norigin = \"http://127.0.0.1:9\"\n");
     for round in 1..=5 {
@@ -344,7 +344,7 @@ fn who_has_nothing_to_wait_for_takes_his_leave_all_the_same() {
 }
 
 #[test]
-fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
+fn a_killed_idle_node_has_nothing_to_publish() {
     let mut cut = CutOffNode::new();
     stored(&cut.there, TWO);
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
@@ -357,7 +357,7 @@ fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
 
 /// A process that follows the stream must not wait for one that waits until it stops to follow.
 #[test]
-fn one_takes_over_while_the_stream_is_busy() {
+fn a_take_over_works_while_the_stream_is_busy() {
     let machines = Machines::new();
     let directory = machines.site.at("snapshots");
     let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
@@ -401,7 +401,7 @@ fn busy<T>(machines: &Machines, doing: impl FnOnce() -> T) -> T {
 
 /// A check does not register as a node, so nobody waits for it.
 #[test]
-fn a_check_makes_nobody_late() {
+fn a_check_makes_no_write_late() {
     let machines = Machines::new();
     let here = machines.machine("", "");
     until("it reads", || machines.readers() == [1, 0]);

@@ -66,7 +66,7 @@ fn show(id: u32) -> String {
 }
 
 #[test]
-fn what_the_database_has_changed_meanwhile_is_made_anew() {
+fn pages_changed_in_the_database_meanwhile_are_refreshed() {
     let mut paper = Paper::new();
     let pagewell = paper.serve();
     (1..=4).for_each(|id| stored(&pagewell, &show(id)));
@@ -130,7 +130,7 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
 }
 
 #[test]
-fn it_is_ready_when_all_of_it_is_there() {
+fn pagewell_is_ready_when_the_snapshot_is_restored() {
     let mut paper = Paper::new();
     let pagewell = paper.serve();
     stored(&pagewell, &show(1));
@@ -152,7 +152,7 @@ fn it_is_ready_when_all_of_it_is_there() {
 
 /// The next process may find no gap in the log. Only this process has seen it.
 #[test]
-fn what_was_missed_once_counts_when_it_is_killed() {
+fn a_gap_counts_even_if_the_process_is_killed() {
     let paper = Paper::new();
     let pagewell = paper.serve();
     (1..=2).for_each(|id| stored(&pagewell, &show(id)));
