@@ -211,7 +211,7 @@ impl Decoder {
         Step::Request(if is_whole {
             filled(pending.request, block.freeze())
         } else {
-            spoilt(pending)
+            reject(pending)
         })
     }
 
@@ -238,7 +238,7 @@ fn filled(mut request: Request, value: Bytes) -> Request {
 }
 
 /// Meta commands report errors even with `q`.
-fn spoilt(pending: PendingRequest) -> Request {
+fn reject(pending: PendingRequest) -> Request {
     let quiet = pending.request.quiet && matches!(pending.request.command, Command::Set(_));
     Request { command: Command::Refused(Refusal::BadValue), quiet }
 }

@@ -101,7 +101,7 @@ fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
         }
         let item = match get.touch {
             None => items.get(key, now),
-            Some(expiry) => touched(key, expiry, items, now),
+            Some(expiry) => touch_item(key, expiry, items, now),
         };
         let Some(item) = item else { continue };
         item.seen.fetch(now);
@@ -116,14 +116,14 @@ fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
 }
 
 fn touch(touch: &Touch, items: &impl Items, now: Moment) -> &'static str {
-    match touched(&touch.key, touch.expiry, items, now) {
+    match touch_item(&touch.key, touch.expiry, items, now) {
         Some(_) => "TOUCHED",
         None => "NOT_FOUND",
     }
 }
 
 /// Sets a new expiry time, and returns the item as it was before. As in memcached this counts as a read.
-fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
+fn touch_item(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
     let mut found = None;
     items.edit(key, now, &mut |item| {
         found = item.cloned();
@@ -259,12 +259,12 @@ fn with_old<'s>(
         Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => {
             Err(StoreResult::Exists)
         }
-        Mode::Append => joined(old, &old.value, &set.value, &set.key, limits, now),
-        Mode::Prepend => joined(old, &set.value, &old.value, &set.key, limits, now),
+        Mode::Append => concatenate(old, &old.value, &set.value, &set.key, limits, now),
+        Mode::Prepend => concatenate(old, &set.value, &old.value, &set.key, limits, now),
     }
 }
 
-fn joined<'s>(
+fn concatenate<'s>(
     old: &Item,
     first: &[u8],
     second: &[u8],
@@ -305,7 +305,7 @@ pub(crate) fn count(
             counted = ArithmeticResult::Exists;
             return Edit::Keep;
         }
-        match changed(item, arithmetic, now) {
+        match apply_arithmetic(item, arithmetic, now) {
             Some((changed, to)) => {
                 number = to;
                 Edit::Change(changed, NewCas::Yes)
@@ -324,7 +324,7 @@ pub(crate) fn count(
 }
 
 /// A number that becomes shorter is padded with spaces to its old length (protocol.txt, "Increment/Decrement").
-fn changed(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u64)> {
+fn apply_arithmetic(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u64)> {
     let old = (!item.value.is_empty()).then(|| line::large(&item.value)).flatten()?;
     let number = match arithmetic.direction {
         Direction::Up => old.wrapping_add(arithmetic.delta),

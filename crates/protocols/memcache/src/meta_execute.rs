@@ -29,7 +29,7 @@ pub(crate) fn get(
     let found = match plain {
         Some(item) if !item.stale || item.won => Some(FoundItem::as_it_is(item)),
         None if !meta.flags.iter().any(edits) => None,
-        _ => met(meta, items, now),
+        _ => find_or_create(meta, items, now),
     };
     let Some(met) = found else {
         if !quiet {
@@ -71,7 +71,7 @@ impl FoundItem {
 }
 
 /// Reads the item and applies the flags to it in one atomic edit.
-fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<FoundItem> {
+fn find_or_create(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<FoundItem> {
     let mut met: Option<FoundItem> = None;
     let vivifies = meta.flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)));
     let edited = items.edit(&meta.key, now, &mut |item| {
@@ -253,7 +253,7 @@ fn new_end(flags: &[Flag]) -> Option<Expiry> {
     })
 }
 
-fn is_to_begin(flags: &[Flag]) -> bool {
+fn creates_missing(flags: &[Flag]) -> bool {
     flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)))
 }
 
@@ -278,17 +278,19 @@ pub(crate) fn arithmetic(
             return answer.line(Refusal::OpaqueTooLong.as_str()).done();
         }
         ArithmeticResult::Item(item, number) => {
-            let item = retouched(meta, item, items, now);
+            let item = set_expiry(meta, item, items, now);
             if quiet {
                 return;
             }
             (item, number, ItemCreation::Before)
         }
-        ArithmeticResult::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
-            // The flags set the expiry, in their order.
-            Some(item) => (Item { ends: None, ..item }, own.initial, ItemCreation::Now),
-            None => return answer.line(Refusal::NoRoom.as_str()).done(),
-        },
+        ArithmeticResult::NotFound if creates_missing(&meta.flags) => {
+            match create_number(meta, items, now) {
+                // The flags set the expiry, in their order.
+                Some(item) => (Item { ends: None, ..item }, own.initial, ItemCreation::Now),
+                None => return answer.line(Refusal::NoRoom.as_str()).done(),
+            }
+        }
         ArithmeticResult::NotFound => return without_item("NF", meta, answer),
         ArithmeticResult::Exists => return without_item("EX", meta, answer),
         ArithmeticResult::Refused(refusal) => return answer.line(refusal.as_str()).done(),
@@ -299,7 +301,7 @@ pub(crate) fn arithmetic(
     } else {
         answer.text(b"HD");
     }
-    told(meta, &item, made, now, answer);
+    describe_number(meta, &item, made, now, answer);
     answer.text(b"\r\n");
     if own.value {
         answer.line(&digits);
@@ -313,7 +315,7 @@ fn without_item(code: &str, meta: &Meta<MetaArithmetic>, answer: &mut Answer) {
 }
 
 /// Writes the return flags of `ma`. `T`, and `N` of a new item, affect only the flags after them.
-fn told(
+fn describe_number(
     meta: &Meta<MetaArithmetic>,
     item: &Item,
     made: ItemCreation,
@@ -339,7 +341,7 @@ enum ItemCreation {
 }
 
 /// Sets the expiry given by `T`. Returns the item as it was before, for a `t` before `T`.
-fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: Moment) -> Item {
+fn set_expiry(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: Moment) -> Item {
     if let Some(expiry) = new_end(&meta.flags) {
         items.edit(&meta.key, now, &mut |found| match found {
             Some(found) if found.cas == item.cas => {
@@ -353,7 +355,7 @@ fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: M
 
 /// Creates the item that was missing. If another client created it at the same time, that item is returned
 /// unchanged.
-fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option<Item> {
+fn create_number(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option<Item> {
     let last = meta.flags.iter().rev().find_map(|flag| match flag {
         Flag::Touch(expiry) | Flag::Vivify(expiry) => Some(*expiry),
         _ => None,

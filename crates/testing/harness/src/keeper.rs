@@ -46,25 +46,25 @@ done
 
 /// Adds a process to the list.
 pub(crate) fn watch(pid: u32) {
-    tell(&format!("+ {pid}\n"));
+    send_line(&format!("+ {pid}\n"));
 }
 
 /// Removes a process from the list, after its end.
 pub(crate) fn forget(pid: u32) {
-    tell(&format!("- {pid}\n"));
+    send_line(&format!("- {pid}\n"));
 }
 
 /// Adds a temporary directory to the list.
 pub(crate) fn watch_dir(path: &Path) {
     if let Some(path) = plain(path) {
-        tell(&format!("d {path}\n"));
+        send_line(&format!("d {path}\n"));
     }
 }
 
 /// Removes a directory from the list, after it has been removed.
 pub(crate) fn forget_dir(path: &Path) {
     if let Some(path) = plain(path) {
-        tell(&format!("u {path}\n"));
+        send_line(&format!("u {path}\n"));
     }
 }
 
@@ -75,7 +75,7 @@ fn plain(path: &Path) -> Option<&str> {
     text.bytes().all(safe).then_some(text)
 }
 
-fn tell(line: &str) {
+fn send_line(line: &str) {
     let mut keeper = KEEPER.lock().unwrap_or_else(PoisonError::into_inner);
     if keeper.is_none() {
         *keeper = start();

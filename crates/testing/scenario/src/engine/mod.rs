@@ -118,7 +118,7 @@ impl Scene {
     /// Executes one step, and checks that the origin has received no request without a rule.
     fn step(&mut self, step: &Step) -> Result<(), Vec<Mismatch>> {
         self.transcript.add(format!("{:>3}  {}", step.line, step.text));
-        self.tell_time();
+        self.update_time();
         let mut wrong = self.act(&step.action).err().unwrap_or_default();
         wrong.extend(self.unexpected());
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
@@ -132,7 +132,7 @@ impl Scene {
     }
 
     /// Sets the subject's time for the placeholders.
-    fn tell_time(&self) {
+    fn update_time(&self) {
         let moved = u64::try_from(self.advanced.as_millis()).unwrap_or(u64::MAX);
         let own = || machine_now_ms().saturating_add(moved);
         let now_ms = self.subject.now_ms().unwrap_or_else(own);
