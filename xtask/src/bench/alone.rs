@@ -14,7 +14,7 @@ pub use pauses::pauses;
 
 use super::compare::two_cores;
 use super::told;
-use harness::{Address, Deadline, Load, Pagewell, LoadEnd, cpu, page_origin};
+use harness::{Address, Deadline, Load, LoadEnd, Pagewell, cpu, page_origin};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;

@@ -9,7 +9,7 @@ use super::figures::{Round, Series, table};
 use super::pages::{Pages, fast_dir};
 use super::rivals::{Ground, Rival, Server};
 use super::{Amount, plot, told};
-use harness::{Client, Deadline, Load, Request, LoadEnd, cpu};
+use harness::{Client, Deadline, Load, LoadEnd, Request, cpu};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::IsTerminal;

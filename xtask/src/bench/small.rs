@@ -11,7 +11,7 @@ use super::{Amount, Found, told};
 use crate::root;
 use crate::torture::chance::Chance;
 use harness::{
-    Address, Load, LoadReport, MariaDbOptions, NewsSite, Pagewell, PrivateDir, LoadEnd, cpu,
+    Address, Load, LoadEnd, LoadReport, MariaDbOptions, NewsSite, Pagewell, PrivateDir, cpu,
 };
 use serde_json::json;
 use std::fmt::Write as _;

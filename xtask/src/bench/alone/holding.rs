@@ -6,7 +6,7 @@ use super::super::figures::{Round, Series, shown_bytes, shown_time, table};
 use super::super::pages::Pages;
 use super::super::{Amount, Found, told};
 use super::{Subject, micros_each, target};
-use harness::{Client, Pagewell, Stopwatch, LoadEnd};
+use harness::{Client, LoadEnd, Pagewell, Stopwatch};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{Read, Write};

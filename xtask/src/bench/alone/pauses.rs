@@ -12,7 +12,7 @@ use super::super::figures::shown_time;
 use super::super::pages::Pages;
 use super::super::{Amount, Found, told};
 use super::{Subject, target};
-use harness::{Client, Histogram, PrivateDir, Request, Stopwatch, LoadEnd, cpu};
+use harness::{Client, Histogram, LoadEnd, PrivateDir, Request, Stopwatch, cpu};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
