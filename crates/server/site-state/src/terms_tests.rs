@@ -46,7 +46,7 @@ impl SearchedPages for Stage {
         self.store.number()
     }
 
-    fn drop_pages(&self, targets: &[Target<'_>]) {
+    fn drop_pages(&self, targets: &[ChangeTarget<'_>]) {
         self.store.change(&Change { site: SITE, targets }, Strength::Drop);
     }
 }
@@ -84,14 +84,14 @@ impl Stage {
 
     /// Commits a row with this text: what it touches is purged, and the change is open.
     fn open(&self, text: &'static str) -> (OpenChange, Look) {
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         self.feed.row("news", &Text(text), &mut touched);
         self.open_touched(&touched)
     }
 
-    fn open_touched(&self, touched: &Touched) -> (OpenChange, Look) {
+    fn open_touched(&self, touched: &TouchedTags) -> (OpenChange, Look) {
         let (tags, look) = self.terms.look(touched).expect("a text is touched");
-        let targets: Vec<_> = tags.iter().map(|tag| Target::Tag(tag)).collect();
+        let targets: Vec<_> = tags.iter().map(|tag| ChangeTarget::Tag(tag)).collect();
         (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
     }
 
@@ -117,7 +117,7 @@ fn a_text_drops_the_searches_for_its_words_and_no_others() {
     stage.change("a Cache in MALMO");
     assert!(stage.has("PHP") && !stage.has("cache") && !stage.has("Malm%C3%B6"));
     // A change of any row purges all searches.
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     stage.feed.table("news", &mut touched);
     stage.settle(stage.open_touched(&touched));
     assert!(!stage.has("PHP"));

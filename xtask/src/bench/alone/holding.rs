@@ -139,7 +139,7 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
 /// been let go of.
 const COME_AT_ONCE: usize = 2500;
 const REST: Duration = Duration::from_secs(2);
-/// LoadEnd what a crowd has left behind is given back to the system: two looks, five seconds apart.
+/// Until what a crowd has left behind is given back to the system: two looks, five seconds apart.
 const LET_GO: Duration = Duration::from_secs(12);
 
 fn asked_once(subject: &Subject, range: &str) -> std::io::Result<TcpStream> {
