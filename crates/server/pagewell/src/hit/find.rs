@@ -124,20 +124,19 @@ impl HitFinder {
             return None;
         }
         let shared = StoredPages::Shared(pages);
-        match lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now) {
-            Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
-                let page = &pages[candidate];
-                let form = form(&asked.facts, page, answer, content_max)?;
-                if form.coding.is_none() && form.head == Section::Whole {
-                    codings::wanted(site, &asked.facts, page);
-                }
-                site.counters.requests.add();
-                site.counters.hits.add();
-                page.serve();
-                Some((HitSource::Page(page.clone()), asked.answered(form, (now, instant))))
-            }
-            _ => None,
+        let verdict = lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now);
+        let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = &verdict else {
+            return None;
+        };
+        let page = &pages[*candidate];
+        let form = form(&asked.facts, page, answer, content_max)?;
+        if form.coding.is_none() && form.head == Section::Whole {
+            codings::wanted(site, &asked.facts, page);
         }
+        site.counters.requests.add();
+        site.counters.hits.add();
+        page.serve();
+        Some((HitSource::Page(page.clone()), asked.answered(form, (now, instant))))
     }
 
     /// The file that answers the request, if it was found at its path a moment ago.
@@ -156,7 +155,7 @@ impl HitFinder {
         }
         let length = file.length() as u64;
         let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
-        let form = form(&asked.facts, &file, answer, content_max)?;
+        let form = form(&asked.facts, &file, &answer, content_max)?;
         site.counters.requests.add();
         site.counters.files.add();
         Some((HitSource::File(file), asked.answered(form, (now, instant))))
@@ -230,7 +229,7 @@ impl PlainRequest<'_> {
 fn form(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
-    answer: Answer,
+    answer: &Answer,
     content_max: usize,
 ) -> Option<HitForm> {
     let selected = select(facts, page, answer);
