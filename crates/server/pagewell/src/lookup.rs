@@ -104,7 +104,7 @@ pub fn choose(
     verdict
 }
 
-/// What is stored under a key, and what is to be done with a request for it.
+/// The pages stored under a key, or under the same key without vary cookies, and the verdict on a request for it.
 pub fn decide_on(
     site: &Site,
     facts: &RequestFacts<'_>,
@@ -117,7 +117,7 @@ pub fn decide_on(
     })
 }
 
-/// The same, with what is stored found by `look`.
+/// The same, where `look` gives the pages under a key.
 pub fn decide_by(
     site: &Site,
     facts: &RequestFacts<'_>,

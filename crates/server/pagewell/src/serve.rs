@@ -133,7 +133,7 @@ pub fn file_in_form(
 ) -> Response<ResponseBody> {
     let (codings, content_in) = forms;
     let answer = answer(facts, stored, Some(length));
-    let coding = select_coding(facts, stored, codings, answer);
+    let coding = select_coding(facts, stored, codings, &answer);
     of_file(reuse_in_form(facts, stored, (answer, coding), content_in, || plain(answer)))
 }
 
@@ -220,7 +220,7 @@ fn reuse_page(
     answer: Answer,
 ) -> Response<ResponseBody> {
     let stored = &page.response();
-    let selected = select(facts, page, answer);
+    let selected = select(facts, page, &answer);
     let content_in = |coding| page.payload().forms().get(coding).and_then(Laid::shared);
     let plain = || match answer {
         Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, answer, page.content()),

@@ -8,8 +8,8 @@
 //!
 //! Where no page is stored, a file of the document root that was found within the last second is sent the same way.
 
-use super::read::{self, Asked, LineAt, Lines, PlainHead};
-use super::send::{Chosen, Held, Hit, Plain};
+use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
+use super::send::{Hit, HitForm, HitParts, HitSource};
 use crate::codings;
 use crate::lookup::{self, StoredPages};
 use crate::page::{ReadPage, Section, SharedPage, select};
@@ -72,7 +72,9 @@ impl HitFinder {
             .and_then(|request| Some((self.find_by_head(&request)?, request.head_bytes)));
         self.places = places;
         match found {
-            Some(((held, plain), head_bytes)) => Ok((Hit::new(held, plain, buffer), head_bytes)),
+            Some(((source, parts), head_bytes)) => {
+                Ok((Hit::new(source, parts, buffer), head_bytes))
+            }
             None => Err(buffer),
         }
     }
@@ -88,7 +90,7 @@ impl HitFinder {
         Lines::at(head, &self.places)
     }
 
-    fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(Held, Plain)> {
+    fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(HitSource, HitParts)> {
         let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
         let schemes = Schemes { target: asked.scheme, connection: self.scheme };
         self.key.write(schemes, asked.host, request.target)?;
@@ -110,11 +112,11 @@ impl HitFinder {
     fn page(
         site: &Site,
         peer: Peer,
-        asked: &Asked<'_>,
+        asked: &PlainRequest<'_>,
         key: &mut Key,
         (now, instant): (Timestamp, Instant),
         content_max: usize,
-    ) -> Option<(Held, Plain)> {
+    ) -> Option<(HitSource, HitParts)> {
         let plan = asked.plan(site, peer, now, key)?;
         let candidates = site.store.candidates(site.store.key(&key.bytes));
         let pages = candidates.as_slice();
@@ -122,30 +124,29 @@ impl HitFinder {
             return None;
         }
         let shared = StoredPages::Shared(pages);
-        match lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now) {
-            Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
-                let page = &pages[candidate];
-                let form = form(&asked.facts, page, answer, content_max)?;
-                if form.coding.is_none() && form.head == Section::Whole {
-                    codings::wanted(site, &asked.facts, page);
-                }
-                site.counters.requests.add();
-                site.counters.hits.add();
-                page.serve();
-                Some((Held::Page(page.clone()), asked.answered(form, (now, instant))))
-            }
-            _ => None,
+        let verdict = lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now);
+        let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = &verdict else {
+            return None;
+        };
+        let page = &pages[*candidate];
+        let form = form(&asked.facts, page, answer, content_max)?;
+        if form.coding.is_none() && form.head == Section::Whole {
+            codings::wanted(site, &asked.facts, page);
         }
+        site.counters.requests.add();
+        site.counters.hits.add();
+        page.serve();
+        Some((HitSource::Page(page.clone()), asked.answered(form, (now, instant))))
     }
 
     /// The file that answers the request, if it was found at its path a moment ago.
     fn file(
         site: &Site,
-        asked: &Asked<'_>,
+        asked: &PlainRequest<'_>,
         key: &Key,
         (now, instant): (Timestamp, Instant),
         content_max: usize,
-    ) -> Option<(Held, Plain)> {
+    ) -> Option<(HitSource, HitParts)> {
         let (_, files) = site.files.as_deref()?;
         let path = asked.target.split('?').next()?;
         let file = files.found(path, now)?;
@@ -154,10 +155,10 @@ impl HitFinder {
         }
         let length = file.length() as u64;
         let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
-        let form = form(&asked.facts, &file, answer, content_max)?;
+        let form = form(&asked.facts, &file, &answer, content_max)?;
         site.counters.requests.add();
         site.counters.files.add();
-        Some((Held::File(file), asked.answered(form, (now, instant))))
+        Some((HitSource::File(file), asked.answered(form, (now, instant))))
     }
 }
 
@@ -185,11 +186,11 @@ impl Key {
     }
 }
 
-impl Asked<'_> {
+impl PlainRequest<'_> {
     /// That it is answered so.
-    fn answered(&self, form: Chosen, (now, instant): (Timestamp, Instant)) -> Plain {
+    fn answered(&self, form: HitForm, (now, instant): (Timestamp, Instant)) -> HitParts {
         let (is_get, version, after) = (self.kind == Method::Get, self.version, self.after);
-        Plain { form, is_get, version, after, now, instant }
+        HitParts { form, is_get, version, after, now, instant }
     }
 
     /// Whether the target is in its normal form, and the host the site's own.
@@ -222,19 +223,19 @@ impl Asked<'_> {
     }
 }
 
-/// The form of a page that answers the request, if it goes out as it is laid out, with no more than so many
-/// bytes of content. Whatever has to be made for the request is for the other reader.
+/// The form of a page that answers the request, if it is sent as it is laid out, with at most `content_max` bytes
+/// of content. An answer that has to be made for the request is left to `serve`.
 #[inline]
 fn form(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
-    answer: Answer,
+    answer: &Answer,
     content_max: usize,
-) -> Option<Chosen> {
+) -> Option<HitForm> {
     let selected = select(facts, page, answer);
     let (head, coding) = (selected.section?, selected.coding);
     let (lines, length) = (selected.lines()?, selected.content_bytes()?);
-    (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
+    (length <= content_max).then_some(HitForm { head, coding, lines_bytes: lines.len(), length })
 }
 
 /// The schemes of a request.

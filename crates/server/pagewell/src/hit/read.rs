@@ -101,8 +101,8 @@ impl PlainVersion {
     }
 }
 
-/// What a plain request asks for.
-pub(super) struct Asked<'a> {
+/// A plain request: its target, and its header lines as the cache needs them.
+pub(super) struct PlainRequest<'a> {
     pub(super) kind: Method,
     pub(super) scheme: &'static str,
     pub(super) host: &'a [u8],
@@ -157,14 +157,15 @@ pub fn read<'a>(
 }
 
 impl<'a> PlainHead<'a> {
-    /// What the lines say, on a connection to `site` by this scheme; `None` when there is something among them that is not plain.
+    /// Reads the header lines of a request that came to `site` over a connection of this scheme. `None` where a
+    /// line has to be judged by hyper and `exchange`.
     #[inline]
     pub(super) fn read_lines(
         &self,
         site: &Site,
         believed: Peer,
         scheme: &'static str,
-    ) -> Option<Asked<'a>> {
+    ) -> Option<PlainRequest<'a>> {
         let kind = match self.method {
             PlainMethod::Get => Method::Get,
             PlainMethod::Head => Method::Head,
@@ -208,7 +209,7 @@ impl<'a> PlainHead<'a> {
                 _ => facts.read_line(name, value),
             }
         }
-        Some(Asked {
+        Some(PlainRequest {
             kind,
             scheme: told_scheme.unwrap_or(scheme),
             host: host?,

@@ -22,22 +22,22 @@ use tokio::io::AsyncWrite;
 const MINOR: usize = "HTTP/1.".len();
 
 /// What is sent.
-pub(super) enum Held {
+pub(super) enum HitSource {
     Page(SharedPage),
     File(SharedPage),
 }
 
-impl Held {
+impl HitSource {
     fn page(&self) -> &SharedPage {
         match self {
-            Held::Page(page) | Held::File(page) => page,
+            HitSource::Page(page) | HitSource::File(page) => page,
         }
     }
 }
 
 /// A plain hit on its way to the client.
 pub struct Hit {
-    held: Held,
+    source: HitSource,
     head: Section,
     /// The coding it is sent in.
     coding: Option<Coding>,
@@ -64,8 +64,8 @@ pub enum After {
 }
 
 /// What was found to be sent of a page.
-pub(super) struct Plain {
-    pub(super) form: Chosen,
+pub(super) struct HitParts {
+    pub(super) form: HitForm,
     pub(super) is_get: bool,
     pub(super) version: PlainVersion,
     pub(super) after: After,
@@ -76,7 +76,7 @@ pub(super) struct Plain {
 
 /// Which form of a page is sent.
 #[derive(Clone, Copy)]
-pub(super) struct Chosen {
+pub(super) struct HitForm {
     pub(super) head: Section,
     pub(super) coding: Option<Coding>,
     /// The length of its header lines in bytes, and the empty line.
@@ -87,11 +87,11 @@ pub(super) struct Chosen {
 
 impl Hit {
     /// An answer by what was found; `first` is a buffer that is used again.
-    pub(super) fn new(held: Held, plain: Plain, mut first: Vec<u8>) -> Hit {
-        let Plain { form, is_get, version, after, now, instant } = plain;
-        let Chosen { head, coding, lines_bytes, length } = form;
+    pub(super) fn new(source: HitSource, parts: HitParts, mut first: Vec<u8>) -> Hit {
+        let HitParts { form, is_get, version, after, now, instant } = parts;
+        let HitForm { head, coding, lines_bytes, length } = form;
         first.clear();
-        let stored = &held.page().payload().stored;
+        let stored = &source.page().payload().stored;
         match head {
             Section::NotModified => first.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
             Section::Whole => write_status_and_length(stored.status, length, &mut first),
@@ -99,15 +99,15 @@ impl Hit {
         if version == PlainVersion::Http10 {
             first[MINOR] = b'0';
         }
-        match &held {
-            Held::Page(_) => {
+        match &source {
+            HitSource::Page(_) => {
                 let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
                 first.extend_from_slice(b"\r\nage: ");
                 first.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
                 first.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
                 first.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
             }
-            Held::File(_) => {
+            HitSource::File(_) => {
                 first.extend_from_slice(b"\r\ncache-status: ");
                 first.extend_from_slice(serve::FILE_STATUS.as_bytes());
                 first.extend_from_slice(b"\r\ndate: ");
@@ -129,7 +129,7 @@ impl Hit {
         let before_content = first.len() + lines_bytes;
         let length = before_content + if with_content { length } else { 0 };
         Hit {
-            held,
+            source,
             head,
             coding,
             first,
@@ -152,7 +152,7 @@ impl Hit {
     }
 
     fn form(&self) -> Form<'_> {
-        let page = self.held.page();
+        let page = self.source.page();
         let form = self.coding.and_then(|coding| page.payload().forms().get(coding));
         form.map_or_else(|| page.plain(), Laid::form)
     }
@@ -212,9 +212,9 @@ impl Hit {
 
     /// The page that it holds on to; files are few, and the site's own.
     pub fn page(&self) -> Option<&SharedPage> {
-        match &self.held {
-            Held::Page(page) => Some(page),
-            Held::File(_) => None,
+        match &self.source {
+            HitSource::Page(page) => Some(page),
+            HitSource::File(_) => None,
         }
     }
 
@@ -236,16 +236,16 @@ impl Hit {
     /// Its status.
     pub fn status(&self) -> u16 {
         match self.head {
-            Section::Whole => self.held.page().payload().stored.status.as_u16(),
+            Section::Whole => self.source.page().payload().stored.status.as_u16(),
             Section::NotModified => 304,
         }
     }
 
     /// What the access log says of it.
     pub fn outcome(&self) -> Outcome<'static> {
-        match self.held {
-            Held::Page(_) => HIT,
-            Held::File(_) => FILE,
+        match self.source {
+            HitSource::Page(_) => HIT,
+            HitSource::File(_) => FILE,
         }
     }
 

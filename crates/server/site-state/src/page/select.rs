@@ -55,7 +55,7 @@ impl<'p> Selected<'p> {
 pub fn select<'p>(
     request: &RequestFacts<'_>,
     page: &'p SharedPage,
-    answer: Answer,
+    answer: &Answer,
 ) -> Selected<'p> {
     let (stored, forms) = (&page.payload().stored, page.payload().forms());
     let section = match answer {
@@ -78,7 +78,7 @@ pub fn select_coding(
     request: &RequestFacts<'_>,
     stored: &StoredFacts,
     codings: &[Coding],
-    answer: Answer,
+    answer: &Answer,
 ) -> Option<Coding> {
     match answer {
         Answer::Whole => form_of_whole(request, codings),
