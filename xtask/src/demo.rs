@@ -7,7 +7,7 @@
 
 mod check;
 
-use crate::root::{self, Profile};
+use harness::root::{self, Profile};
 use harness::{
     Client, Deadline, MariaDbOptions, NewsSite, Pagewell, PrivateDir, StartReason, Wait,
     suits_servers,

@@ -53,7 +53,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::repository;
+    use harness::root::repository;
 
     #[test]
     fn what_is_made_is_what_the_code_says() {

@@ -8,9 +8,9 @@
 mod upgrade;
 
 use crate::man;
-use crate::root::{self, Profile};
 use clap::CommandFactory;
 use clap_complete::{Shell, generate_to};
+use harness::root::{self, Profile};
 use pagewell::options::CommandLine;
 use std::fs;
 use std::io::Write as _;

@@ -4,7 +4,7 @@
 //! it is sent the terminal's SIGINT, must end by itself with status 0, and none of the processes it
 //! had started may be left. Each expectation is one line of the outcome.
 
-use crate::root::Profile;
+use harness::root::Profile;
 use harness::{Address, Client, Deadline, Process, Response, Wait, cpu};
 use std::env;
 use std::path::Path;

@@ -135,7 +135,7 @@ On a small machine lower `connections` ([a small machine](../guide/small-machine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::repository;
+    use harness::root::repository;
 
     #[test]
     fn every_limit_is_shown_by_something_that_is_there_and_names_it() {

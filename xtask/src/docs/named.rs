@@ -173,7 +173,7 @@ fn read_all(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::repository;
+    use harness::root::repository;
 
     #[test]
     fn reasons_are_found_and_other_words_are_not() {

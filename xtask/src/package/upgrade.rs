@@ -2,7 +2,7 @@
 //! against a real process. Two things of its surroundings are the test's: `systemctl`, which notes what it is
 //! told and does it to that process, and the directory by which systemd is known to be there.
 
-use crate::root::{self, Profile};
+use harness::root::{self, Profile};
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Signal, cpu};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

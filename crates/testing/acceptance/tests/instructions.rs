@@ -3,7 +3,7 @@
 //!
 //! The binary is the one that all these tests are run with, optimised a little: a step too much on the
 //! way of a hit shows in it as in the one that is shipped, and nothing is built for this alone
-//! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for that one.
+//! (docs/decisions/0037-counting-instructions.md). `cargo measure instructions` counts for that one.
 
 use harness::instructions::{Bounds, Counted, Protocol};
 
@@ -38,7 +38,7 @@ fn check(section: &str, protocol: Protocol, more: &[&str]) {
         assert!(
             !bounds.exceeded(bound, counted),
             "a hit ({kind} headers) takes {counted} instructions; {bound} are written down, and \
-             {} % more are allowed.\nWhere: cargo xtask bench instructions --dev --places\n\
+             {} % more are allowed.\nWhere: cargo measure instructions --dev --places\n\
              If it is worth that: write {counted} into crates/testing/acceptance/tests/instructions.toml, \
              [{section}] {kind}, and say why in the commit.",
             bounds.margin_percent

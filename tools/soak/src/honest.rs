@@ -1,0 +1,272 @@
+//! Honest visitors, who know what is right.
+//!
+//! Every item has a value that only grows. A page says which item it shows and with which value, is as
+//! long as the item makes it, and ends with the same words as it begins with. Who asks notes beforehand
+//! what had been acknowledged to a writer: a page may show no less, nor more than was ever sent. A
+//! visitor's own page must name him.
+
+use super::site::{HOST, ITEMS, filler};
+use super::tally::{Asked, name_of};
+use super::{Run, WRITERS};
+use harness::Chance;
+use harness::{Client, ClientError, Request, Response, Stopwatch};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+/// How long a visitor waits for an answer before he leaves.
+const WITHIN: Duration = Duration::from_secs(10);
+/// What he does before he asks again.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The same for one who writes.
+const WRITE_PAUSE: Duration = Duration::from_millis(60);
+/// After a failure nobody asks again at once.
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
+
+/// What of each item was acknowledged, and what was sent.
+pub struct Truth {
+    acknowledged: Vec<AtomicU64>,
+    sent: Vec<AtomicU64>,
+}
+
+impl Truth {
+    /// So many items, all of value 1.
+    pub fn new(items: usize) -> Truth {
+        let ones = || (0..items).map(|_| AtomicU64::new(1)).collect();
+        Truth { acknowledged: ones(), sent: ones() }
+    }
+}
+
+/// Asks for everything once, so that it is known to work.
+///
+/// # Errors
+/// What did not.
+pub fn warm(run: &Run) -> Result<(), String> {
+    let mut client = client(run);
+    for item in 0..ITEMS {
+        let answer = client.get(&format!("/item.php?id={item}"));
+        match judge_item(run, item, 1, &answer) {
+            Judged::Right { .. } => {}
+            Judged::Failed(name) | Judged::Wrong(name) => return Err(format!("soak: {name}")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether PHP, the database and all between them answer now.
+pub fn is_served(run: &Run) -> bool {
+    let answer = client(run).within(Duration::from_secs(2)).get("/fresh.php?id=0");
+    matches!(judge_item(run, 0, 1, &answer), Judged::Right { .. })
+}
+
+fn client(run: &Run) -> Client {
+    Client::new(run.address).host(HOST).within(WITHIN)
+}
+
+/// A visitor, until the run is over.
+pub fn visit(run: &Run, number: usize) {
+    let mut chance = run.chance(number);
+    let mut client = client(run);
+    let own = format!("visitor{number:03}-{:010}", chance.below(1 << 30));
+    while !run.is_over() {
+        if chance.one_in(20) {
+            client.close();
+        }
+        let item = popular(&mut chance);
+        let least = run.truth.acknowledged[item].load(SeqCst);
+        let (fault, watch) = (run.now(), Stopwatch::start());
+        let (asked, judged) = match chance.below(10) {
+            0 => (Asked::Rendered, judge_own(&own, &client.send(&own_page(&own)))),
+            1 => {
+                let answer = client.get(&format!("/fresh.php?id={item}"));
+                (Asked::Rendered, judge_item(run, item, least, &answer))
+            }
+            _ => {
+                let answer = client.get(&format!("/item.php?id={item}"));
+                (Asked::Page, judge_item(run, item, least, &answer))
+            }
+        };
+        note(run, fault, asked, judged, &watch);
+        thread::park_timeout(PAUSE);
+    }
+}
+
+/// Some items are asked for far more than others.
+fn popular(chance: &mut Chance) -> usize {
+    let most = chance.below(ITEMS) + 1;
+    chance.below(most)
+}
+
+fn own_page(own: &str) -> Request {
+    Request::get("/me.php").header("Cookie", &format!("PHPSESSID={own}"))
+}
+
+/// One who writes, and reads at once what he wrote, until the run is over.
+pub fn write(run: &Run, number: usize) {
+    let mut chance = run.chance(1_000 + number);
+    let mut client = client(run);
+    while !run.is_over() {
+        // Each has items of his own, so that he knows their order.
+        let item = chance.below(ITEMS / WRITERS) * WRITERS + number;
+        let value = run.truth.sent[item].fetch_add(1, SeqCst) + 1;
+        let (fault, watch) = (run.now(), Stopwatch::start());
+        let answer = client.post(&format!("/write.php?id={item}&value={value}"), "a=b");
+        let judged = judge_write(item, value, &answer);
+        if matches!(judged, Judged::Right { .. }) {
+            run.truth.acknowledged[item].fetch_max(value, SeqCst);
+            note(run, fault, Asked::Write, judged, &watch);
+            let watch = Stopwatch::start();
+            let answer = client.get(&format!("/item.php?id={item}"));
+            note(run, fault, Asked::Page, judge_item(run, item, value, &answer), &watch);
+        } else {
+            // What became of it nobody knows; what it sent may be shown from now on.
+            note(run, fault, Asked::Write, judged, &watch);
+        }
+        thread::park_timeout(WRITE_PAUSE);
+    }
+}
+
+fn note(run: &Run, fault: usize, asked: Asked, judged: Judged, watch: &Stopwatch) {
+    let took = watch.elapsed();
+    let mut tally = run.tally(fault);
+    match judged {
+        Judged::Right { is_hit } => tally.right(asked, is_hit, took),
+        Judged::Wrong(what) => tally.wrong(what),
+        Judged::Failed(name) => {
+            tally.failed(match asked {
+                Asked::Write => format!("{name} to a write"),
+                _ => name,
+            });
+            drop(tally);
+            thread::park_timeout(AFTER_FAILURE);
+        }
+    }
+}
+
+/// What an answer is worth.
+#[derive(Debug)]
+enum Judged {
+    Right {
+        is_hit: bool,
+    },
+    /// The visitor sees that he was not served.
+    Failed(String),
+    /// He does not see it.
+    Wrong(String),
+}
+
+type Answer = Result<Response, ClientError>;
+
+fn whole(answer: &Answer) -> Result<&Response, Judged> {
+    match answer {
+        Ok(response) if response.status == 200 => Ok(response),
+        Ok(response) => Err(Judged::Failed(shown(response))),
+        Err(error) => Err(match name_of(error) {
+            Some(name) => Judged::Failed(name.to_owned()),
+            None => Judged::Wrong(format!("unreadable: {error}")),
+        }),
+    }
+}
+
+fn judge_item(run: &Run, item: usize, least: u64, answer: &Answer) -> Judged {
+    let response = match whole(answer) {
+        Ok(response) => response,
+        Err(judged) => return judged,
+    };
+    let text = response.text();
+    let words: Vec<&str> = text.lines().next().unwrap_or_default().split(' ').collect();
+    let (shown, value) = match words.as_slice() {
+        ["item", shown, value] => (shown.parse::<usize>().ok(), value.parse::<u64>().ok()),
+        _ => (None, None),
+    };
+    let (Some(shown), Some(value)) = (shown, value) else {
+        return Judged::Wrong(format!("torn: item {item} begins {:?}", start(&text)));
+    };
+    let most = run.truth.sent[item].load(SeqCst);
+    let status = response.header("cache-status").unwrap_or_default();
+    if shown != item {
+        Judged::Wrong(format!("foreign: item {shown} for item {item} ({status})"))
+    } else if value < least {
+        Judged::Wrong(format!("outdated: {value} for item {item}, after {least} ({status})"))
+    } else if value > most {
+        Judged::Wrong(format!("from nowhere: {value} for item {item}, of {most} ({status})"))
+    } else if text != page(item, value) {
+        Judged::Wrong(format!("torn: item {item} has {} bytes ({status})", text.len()))
+    } else {
+        Judged::Right { is_hit: status.starts_with("pagewell; hit") }
+    }
+}
+
+/// The page of an item, as the script makes it.
+fn page(item: usize, value: u64) -> String {
+    format!("item {item} {value}\n{}\nend {item} {value}\n", "x".repeat(filler(item)))
+}
+
+fn judge_own(own: &str, answer: &Answer) -> Judged {
+    match whole(answer) {
+        Ok(response) if response.text() == format!("me {own}\n") => Judged::Right { is_hit: false },
+        Ok(response) => {
+            let text = response.text();
+            Judged::Wrong(format!("foreign: {:?} for {own}", start(&text)))
+        }
+        Err(judged) => judged,
+    }
+}
+
+fn judge_write(item: usize, value: u64, answer: &Answer) -> Judged {
+    match whole(answer) {
+        Ok(response) if response.text() == format!("written {item} {value}\n") => {
+            Judged::Right { is_hit: false }
+        }
+        Ok(response) => {
+            let text = response.text();
+            Judged::Wrong(format!("foreign: {:?} for a write of {item}", start(&text)))
+        }
+        Err(judged) => judged,
+    }
+}
+
+fn start(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// Its status, and Pagewell's reason where it has one (`pagewell: reason` is its content).
+fn shown(response: &Response) -> String {
+    let content = response.text();
+    let reason = content.trim().strip_prefix("pagewell: ").filter(|reason| reason.len() < 40);
+    reason.map_or(response.status.to_string(), |reason| format!("{} {reason}", response.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn answered(text: &str) -> Answer {
+        let content = text.as_bytes().to_vec();
+        let (headers, trailers, interim) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Response { status: 200, headers, content, trailers, interim })
+    }
+
+    #[test]
+    fn what_is_wrong_is_found() {
+        let run = Run::new(SocketAddr::from(([127, 0, 0, 1], 1)), 1);
+        run.truth.sent[3].store(7, SeqCst);
+        let wrong = |text: &str| match judge_item(&run, 3, 5, &answered(text)) {
+            Judged::Wrong(what) => what.split(':').next().unwrap_or_default().to_owned(),
+            other => format!("{other:?}"),
+        };
+        for value in 5..=7 {
+            let judged = judge_item(&run, 3, 5, &answered(&page(3, value)));
+            assert!(matches!(judged, Judged::Right { .. }), "{judged:?}");
+        }
+        assert_eq!(wrong(&page(3, 4)), "outdated");
+        assert_eq!(wrong(&page(3, 8)), "from nowhere");
+        assert_eq!(wrong(&page(2, 6)), "foreign");
+        assert_eq!(wrong(&page(3, 6)[..900]), "torn");
+        assert_eq!(wrong(""), "torn");
+        assert!(matches!(judge_own("a", &answered("me b\n")), Judged::Wrong(_)));
+        let cut = Err(ClientError::Closed { after_bytes: 9 });
+        assert!(matches!(judge_item(&run, 3, 5, &cut), Judged::Failed(_)));
+    }
+}
