@@ -5,8 +5,10 @@
 //! run as a test of this crate, so that `cargo test` fails where this task would.
 
 mod files;
+mod layers;
 mod lexer;
 mod licences;
+mod manifests;
 mod markdown;
 mod shape;
 mod words;
@@ -78,6 +80,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
     let rules = vec![
         ("opening", shape::openings(&files)),
         ("length", shape::ratchet(&lengths, &recorded)),
+        ("layer", layers::layers(&manifests::members(&files))),
         ("name", words::names(&files)),
         ("mention", words::mentions(&files)),
         ("unwrap", words::unwraps(&files)),
