@@ -45,9 +45,12 @@ enum Task {
     },
     /// Checks the rules of the house that no compiler checks
     Tidy {
-        /// Lower the ratchet to what is true now
+        /// Lower the numbers of the ratchet (xtask/tidy.toml) to what is true now
         #[arg(long)]
         lower: bool,
+        /// Only list all places of one number of the ratchet: comment_words, flag_matches, …
+        #[arg(long, value_name = "NUMBER", conflicts_with = "lower")]
+        list: Option<String>,
     },
 }
 
@@ -57,7 +60,8 @@ fn main() -> ExitCode {
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::GenDocs => docs::run(&root::repository()),
         Task::Package { dev } => package::run(profile(dev)),
-        Task::Tidy { lower } => tidy(lower),
+        Task::Tidy { list: Some(name), .. } => list(&name),
+        Task::Tidy { lower, .. } => tidy(lower),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,6 +86,11 @@ fn tidy(lower: bool) -> Result<(), String> {
         return Err(outcome.to_string());
     }
     println!("{outcome}");
+    Ok(())
+}
+
+fn list(name: &str) -> Result<(), String> {
+    println!("{}", tidy::list(&root::repository(), name)?);
     Ok(())
 }
 
