@@ -80,8 +80,9 @@ lint: ## the lints and the rules of the house
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) xtask tidy
 
-setup: ## installs what the tests need
+setup: ## installs what the tests need, and has git check the messages of commits
 	@scripts/setup test
+	@scripts/use-hooks
 
 clean: ## removes what was built
 	$(CARGO) clean

@@ -14,7 +14,7 @@ const TEXT: [&str; 14] = [
     "rs", "php", "md", "toml", "scn", "sql", "css", "js", "html", "json", "sh", "yml", "yaml",
     "conf",
 ];
-const TEXT_BY_NAME: [&str; 3] = ["Makefile", "run", "setup"];
+const TEXT_BY_NAME: [&str; 5] = ["Makefile", "commit-msg", "run", "setup", "use-hooks"];
 
 /// A file of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
