@@ -5,6 +5,7 @@
 //! run as a test of this crate, so that `cargo test` fails where this task would.
 
 mod changed_lines;
+mod decisions;
 mod doc_comments;
 mod files;
 mod flags;
@@ -94,6 +95,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("unwrap", words::unwraps(&files)),
         ("white-space", words::white_space(&files)),
         ("link", markdown::links(&files, root)),
+        ("decision", decisions::decisions(&files)),
         ("command", markdown::commands(&files, tasks)),
         ("licence", licences::licences(root)),
     ];

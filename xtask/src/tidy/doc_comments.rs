@@ -1,6 +1,6 @@
 //! The rule for documentation comments: they can be understood without the signature below them.
 //!
-//! What can be checked is their length: on a public item (a function, a type, a field, a constant) fewer than
+//! Their length can be checked: on a public item (a function, a type, a field, a constant) fewer than
 //! four words are counted, and the ratchet keeps the count. Attributes between the comment and the item are
 //! passed over, and so are tests.
 

@@ -2,9 +2,10 @@
 //! machines, sentences that begin with a clause, tables without a heading.
 //!
 //! Looks at the comments of Rust and PHP that have a line of their own, and at all Markdown but for the change
-//! log; text between back-quotes and fenced blocks are passed over. The texts of `--help`, of options and of
-//! counters are among them: as comments, and in the generated pages of the manual. Each kind is counted, apart
-//! for comments and documents, and the ratchet keeps the counts. It compares words and knows no grammar.
+//! log; text between back-quotes, targets of links and fenced blocks are passed over. The texts of `--help`, of
+//! options and of counters are among them: as comments, and in the generated pages of the manual. Each kind is
+//! counted, apart for comments and documents, and the ratchet keeps the counts. It compares words and knows no
+//! grammar.
 
 use super::files::SourceFile;
 use super::lexer::is_word;
@@ -42,7 +43,7 @@ const PERSONS: [&str; 4] = ["he", "him", "his", "himself"];
 /// Begins of a clause that stands where a noun should.
 const CLAUSES: [&str; 5] = ["What", "Who", "Whoever", "That which", "Whatever"];
 
-/// What is wrong in one line of text.
+/// A fault in one line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Word,
@@ -117,7 +118,7 @@ fn comment<'a>(line: &'a str, extension: &str) -> Option<&'a str> {
 }
 
 fn look_at(file: &SourceFile, number: usize, line: &str, found: &mut Vec<(Fault, Finding)>) {
-    let text = without_code(line);
+    let text = without_targets(&without_code(line));
     let lower = text.to_ascii_lowercase();
     for (word, instead) in WORDS {
         for _ in 0..occurrences(&lower, word) {
@@ -151,6 +152,16 @@ fn without_code(line: &str) -> String {
     text
 }
 
+/// The text without the targets of its links, which may be names of files: `[text](target)`.
+fn without_targets(line: &str) -> String {
+    let mut parts = line.split("](");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.extend(["]", part.split_once(')').map_or(part, |(_, rest)| rest)]);
+    }
+    text
+}
+
 /// How often a text has these words, none of them part of a longer one.
 fn occurrences(text: &str, words: &str) -> usize {
     let is_whole = |(at, _): &(usize, &str)| {
@@ -163,19 +174,10 @@ fn occurrences(text: &str, words: &str) -> usize {
 
 /// The clauses that begin a sentence or a cell of a table, each with the word after its first.
 fn clauses(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rest = text.trim_start();
-    loop {
-        found.extend(clause(rest));
-        let Some(end) = rest.find(['.', ';', ':', '|']) else { return found };
-        let after = &rest[end + 1..];
-        // A dot within a word ends no sentence.
-        rest = if after.starts_with(' ') {
-            after.trim_start()
-        } else {
-            after.trim_start_matches(|c| c != ' ')
-        };
-    }
+    let ends = text.match_indices(['.', ';', ':', '|']).map(|(at, _)| at + 1);
+    let begins = ends.filter(|at| text[*at..].starts_with(' '));
+    let begins = std::iter::once(0).chain(begins);
+    begins.filter_map(|at| clause(text[at..].trim_start())).collect()
 }
 
 fn clause(sentence: &str) -> Option<String> {
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn tables_have_a_head() {
-        let text = "| | |\n|---|---|\n| a | b |\n```\n| |\ntold\n```\nHe is in hand.\n";
+        let text = "| | |\n|---|---|\n| a | b |\n```\n| |\ntold\n```\nHe is in [hand](told.md).\nIn hand.\n";
         let expected = [count("document_words", 1), count("document_table_heads", 1)];
         assert_eq!(counts("docs/a.md", text), expected);
         assert_eq!(counts("CHANGELOG.md", text), []);

@@ -16,7 +16,7 @@ use super::{Finding, RATCHET};
 /// The section of `tidy.toml` with a line for each name that is declared more than once.
 const REPEATED: &str = "[repeated_type_names]";
 
-/// What kind of number it is.
+/// How a number comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberKind {
     /// The size of the largest of something; the first place is that one.
@@ -30,15 +30,15 @@ pub enum NumberKind {
 /// A number that the ratchet keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatchetNumber {
-    /// Its name in `tidy.toml`.
+    /// The name of its line in `tidy.toml`.
     pub name: String,
-    /// What kind of number it is.
+    /// How the number comes about.
     pub kind: NumberKind,
     /// The maximum in `tidy.toml` need not fall below this.
     pub limit: usize,
     /// The number as it is now.
     pub value: usize,
-    /// Where it comes from.
+    /// The places that it is counted from.
     pub places: Vec<Finding>,
 }
 
