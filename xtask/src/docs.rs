@@ -16,7 +16,7 @@ use std::path::Path;
 struct Made {
     /// Its path from the root of the repository.
     path: &'static str,
-    /// What it says.
+    /// The text of the page.
     text: String,
 }
 

@@ -2,7 +2,7 @@
 //! `contrib` and what the code says of itself (manual pages, completions).
 //!
 //! It is built in a directory of its own below `target/package`; nothing is installed, and root is not
-//! needed: the files in the package are root's whoever builds it.
+//! needed: the files in the package are root's, also when another user builds it.
 
 #[cfg(test)]
 mod upgrade;
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
-/// What a person may have changed, and an upgrade leaves alone.
+/// Files that an operator may have changed, and an upgrade leaves alone.
 const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
 
 /// Builds the package, and prints where it is.
 ///
 /// # Errors
-/// What could not be built or written.
+/// A file that could not be built or written.
 pub fn run(profile: Profile) -> Result<(), String> {
     let package = build(profile)?;
     println!("{}", package.display());
@@ -46,7 +46,7 @@ pub fn build(profile: Profile) -> Result<PathBuf, String> {
     let version = env!("CARGO_PKG_VERSION");
     let package = place.join(format!("pagewell_{version}_{architecture}.deb"));
     let (from, to) = (tree.display().to_string(), package.display().to_string());
-    // What is only looked at need not be small: half a minute less.
+    // A package that is only looked at need not be small: half a minute less.
     let pressed: &[&str] = match profile {
         Profile::Dev => &["-Zgzip", "-z1"],
         Profile::Release => &[],

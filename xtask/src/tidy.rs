@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house, as code.
 //!
 //! Each rule is a function from the repository's files to findings, and has tests that show it can
-//! find something. What the compiler, clippy and rustfmt can check is left to them. The same rules
+//! find something. Checks of the compiler, clippy and rustfmt are left to them. The same rules
 //! run as a test of this crate, so that `cargo test` fails where this task would.
 
 mod changed_lines;
@@ -50,7 +50,7 @@ fn finding(file: &SourceFile, line: usize, rule: &'static str, message: &str) ->
     Finding { path: file.path.clone(), line, rule, message: message.to_owned() }
 }
 
-/// What all rules found, rule by rule.
+/// The findings of all rules, rule by rule.
 pub struct Outcome {
     rules: Vec<(&'static str, Vec<Finding>)>,
     notes: Vec<String>,

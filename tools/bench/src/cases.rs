@@ -92,7 +92,7 @@ impl Case {
     /// Measures it.
     ///
     /// # Errors
-    /// What did not start, an answer that is wrong.
+    /// A server that did not start, an answer that is wrong.
     pub fn run(self, amount: &Amount, binary: &Path) -> Result<Vec<Found>, String> {
         match self {
             Case::Growth => alone::growth(amount, binary).map(|found| vec![found]),

@@ -23,19 +23,19 @@ const STRAY_RENDERS: usize = 8;
 /// One measurement: who is asked for what, and how.
 #[derive(Debug, Clone)]
 pub struct Measure {
-    /// What it is called in tables.
+    /// The title of its tables.
     pub title: String,
     /// Its name among the figures.
     pub name: String,
     /// The target that is asked for; one of [`super::pages::FILES`].
     pub target: &'static str,
-    /// Who is asked.
+    /// The servers that are measured.
     pub rivals: Vec<Rival>,
     /// How many connections ask.
     pub connections: usize,
     /// Whether a connection is used for more than one request.
     pub keep_alive: bool,
-    /// Field lines besides `Host`.
+    /// Field lines in addition to `Host`.
     pub headers: Vec<(String, String)>,
     /// Whether servers may use both cores, as the load does.
     pub both_cores: bool,
@@ -91,7 +91,7 @@ impl Measure {
 /// Measures, and returns the tables (Markdown) and the figures.
 ///
 /// # Errors
-/// What did not start; an answer that is wrong.
+/// A server that did not start; an answer that is wrong.
 pub fn run(measure: &Measure, amount: &Amount, binary: &Path) -> Result<(String, Value), String> {
     let cores = two_cores()?;
     let core = (!measure.both_cores).then_some(cores.0);

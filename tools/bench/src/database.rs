@@ -53,7 +53,7 @@ pub struct Amount {
 /// Measures, prints the figures, writes `target/bench/database.json`.
 ///
 /// # Errors
-/// What did not start, or a page that was not dropped.
+/// A server that did not start, or a page that was not dropped.
 pub fn run(amount: &Amount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
     let rows = Rows::start(&Wanted {
@@ -175,7 +175,7 @@ fn lag(rows: &Rows, amount: &Amount) -> Result<(Histogram, u64), String> {
     Ok(all)
 }
 
-/// What can be followed.
+/// How many rows can be followed.
 struct Followed {
     per_second: f64,
     per_cpu_second: f64,

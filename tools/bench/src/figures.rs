@@ -112,8 +112,8 @@ impl Series {
     }
 }
 
-/// The servers as a table of the manual. `floor` and `ours` are places in the list: what each is
-/// compared with. A server that only makes pages anew has no cost for a hit to compare.
+/// The servers as a table of the manual. `floor` and `ours` are the places in the list of the servers to compare
+/// with. A server that only renders pages has no cost for a hit to compare.
 pub fn table(series: &[Series], floor: Option<usize>, ours: Option<usize>) -> String {
     let mut text = String::from(
         "| | server CPU | × the loop | Pagewell takes of it | requests/s | median | 99 % | worst | failed | memory |\n\

@@ -69,7 +69,7 @@ struct Connection {
     begun: Vec<u8>,
 }
 
-/// Accepts whoever is there; who is not done with what he has sent already is watched.
+/// Accepts all waiting connections; one whose first request is not answered at once is watched.
 fn accept(
     listener: &TcpListener,
     epoll: &OwnedFd,

@@ -69,7 +69,7 @@ struct Found {
 /// Measures, prints the table, writes `target/bench/flush.json`.
 ///
 /// # Errors
-/// What did not start, a page that was not there, a cache that rendered before it was flushed.
+/// A server that did not start, a page that was not there, a cache that rendered before it was flushed.
 pub fn run(amount: Amount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
     let site = Site::start(amount.pages, amount.children, amount.render_ms)?;

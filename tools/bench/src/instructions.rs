@@ -15,7 +15,7 @@ const BOUNDS: &str = "crates/testing/acceptance/tests/instructions.toml";
 const HITS_FOR_PLACES: u64 = 10_000;
 const PLACES_SHOWN: usize = 45;
 
-/// What is counted.
+/// The kinds of hits that are counted.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Amount {
     /// The binary as the tests build it, not as it is shipped
@@ -38,7 +38,7 @@ pub struct Amount {
 /// Counts, and prints the figures.
 ///
 /// # Errors
-/// What did not start; a count above what is written down.
+/// A server that did not start; a count above the recorded one.
 pub fn run(amount: Amount) -> Result<(), String> {
     let (profile, section) =
         if amount.dev { (Profile::Dev, "dev") } else { (Profile::Release, "release") };
@@ -60,7 +60,7 @@ pub fn run(amount: Amount) -> Result<(), String> {
     for (kind, bound, counted, headers) in kinds {
         println!("  {kind:<8} {counted:>8} {bound:>8}");
         figures.insert(kind.to_owned(), json!({ "counted": counted, "written_down": bound }));
-        // What is written down is without these.
+        // The recorded counts are without these.
         if !amount.access_log && !amount.http2 && bounds.exceeded(bound, counted) {
             over.push(kind);
         }

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What is measured, and how much.
+/// The cases to measure, and how much.
 #[derive(Debug, Parser)]
 #[command(name = "cargo measure", about = "Measures, beside other servers")]
 #[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
@@ -49,7 +49,7 @@ pub struct Bench {
 /// Benchmarks with options of their own.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Special {
-    /// What a flush of a whole site under load costs, beside nginx's fastcgi_cache
+    /// The cost of flushing a whole site under load, beside nginx's fastcgi_cache
     Flush(flush::Amount),
     /// How soon changed rows drop their pages, and how many can be followed
     Database(database::Amount),
@@ -66,7 +66,7 @@ pub enum Special {
 /// How much is measured.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Amount {
-    /// How many rounds, in each of which every server is asked in turn
+    /// How many rounds; each asks every server in turn
     #[arg(long, default_value_t = 12, value_parser = rounds)]
     rounds: usize,
     /// How many milliseconds each server is asked in a round
@@ -105,7 +105,7 @@ fn rounds(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What a case found: its name, the table, and the figures.
+/// The result of a case: its name, the table, and the figures.
 pub struct Found {
     name: String,
     text: String,
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
 /// Measures what was asked for.
 ///
 /// # Errors
-/// What did not start, an answer that is wrong, no case.
+/// A server that did not start, an answer that is wrong, no case.
 pub fn run(bench: Bench) -> Result<(), String> {
     match bench.special {
         Some(Special::Flush(amount)) => return flush::run(amount),
@@ -192,7 +192,7 @@ fn save(path: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("bench: {}: {error}", path.display()))
 }
 
-/// What kept a server from starting.
+/// The reason why a server did not start, in words.
 fn told(error: StartError) -> String {
     format!("bench: {error}")
 }

@@ -1,4 +1,4 @@
-//! What a miss costs: a page that PHP makes anew, by way of nginx and by way of Pagewell, which keeps it.
+//! The cost of a miss: a page that PHP renders, by way of nginx and by way of Pagewell, which stores it.
 //!
 //! Every request is for an address that was not asked for before. Counted is the CPU of the web tier and of
 //! php-fpm together, for the same PHP answers both; and, over a single connection, how long a request takes.
@@ -8,8 +8,8 @@
 //! with as many rounds of work for a page however many children share it; its Unix socket, to which each
 //! request makes a connection of its own (neither keeps any, as neither does by itself); answers that are
 //! held in memory until they are whole; one worker each; no access log. Pagewell is as it comes: it looks
-//! for a file before it asks PHP, which nginx is not told to do, and keeps each page, whose codings would
-//! be made if somebody asked for it again.
+//! for a file before it asks PHP, which nginx is not set to do, and stores each page, which would be compressed
+//! if it were requested again.
 
 use super::compare::{let_php_finish, two_cores};
 use super::figures::{Round, Series, Spread, shown};
@@ -42,7 +42,7 @@ const CONNECTIONS: [usize; 2] = [1, 8];
 /// Measures.
 ///
 /// # Errors
-/// What did not start; a request that failed, or was not rendered.
+/// A server that did not start; a request that failed, or was not rendered.
 pub fn miss(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let title = "A miss: PHP makes the page, Pagewell keeps it";
     let mut text = format!(

@@ -64,7 +64,7 @@ impl Pages {
     /// Starts php-fpm with so many children, and lays the files.
     ///
     /// # Errors
-    /// What did not start.
+    /// A server that did not start.
     pub fn start(children: u32) -> Result<Pages, String> {
         let dir = fast_dir("pages").map_err(told)?;
         let lay = || -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! cut.
 //!
 //! A server that cannot be started is left out, and the table says why; Pagewell and the floor have to
-//! be there. What is counted for a server is the CPU of all the processes that a visitor's request goes
+//! be there. The figure of a server is the CPU time of all the processes that a client's request goes
 //! through: nginx and memcached, nginx and Apache, php-fpm where it renders.
 
 mod caches;
@@ -81,7 +81,7 @@ impl Rival {
         }
     }
 
-    /// Whether it makes the page anew for each request.
+    /// Whether it renders the page for each request.
     pub fn renders(self) -> bool {
         matches!(self, Rival::Php | Rival::PerlCgi)
     }
@@ -89,7 +89,7 @@ impl Rival {
     /// Starts it before these pages, on this core.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start(self, on: &Ground) -> Result<Server, String> {
         let start = || match self {
             Rival::Floor => start_floor(on),
@@ -121,7 +121,7 @@ impl Rival {
     }
 }
 
-/// What the servers stand on.
+/// The pages and programs that all servers have in common.
 pub struct Ground {
     /// The site.
     pub pages: Pages,
@@ -185,7 +185,7 @@ pub struct Server {
     pub pids: Vec<u32>,
     /// Its access log, where it writes one.
     log: Option<PathBuf>,
-    /// What ends it when it is dropped.
+    /// Guards that end it when they are dropped.
     _keeps: Vec<Box<dyn Any>>,
 }
 

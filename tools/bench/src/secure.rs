@@ -18,7 +18,7 @@ use std::process::Command;
 const TARGET: &str = "/p/2042-0";
 const CONNECTIONS: u32 = 50;
 
-/// What is spoken over TLS.
+/// The protocol over TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -41,7 +41,7 @@ impl Protocol {
 /// Measures.
 ///
 /// # Errors
-/// What did not start; a program that is missing.
+/// A server that did not start; a program that is missing.
 pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<Found, String> {
     let (core, load_core) = two_cores()?;
     let (name, title) = protocol.names();

@@ -1,6 +1,6 @@
 //! A machine of 256 MB: Pagewell, its php-fpm and a MariaDB with the news site, under load.
 //!
-//! What each of the three takes is read from the kernel several times a second while visitors ask for
+//! The memory of each of the three is read from the kernel several times a second while clients request
 //! articles (few of them much, most seldom), and everything about the news is invalidated every other second,
 //! so that PHP and the database have work all the time. A page of memory that several processes share counts
 //! once, in equal parts (Pss). The bound is on the sum, and more than that is an error, like a failed request;
@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// What there is for all of them.
+/// The memory of the whole machine.
 const MACHINE_BYTES: u64 = 256 << 20;
-/// What is set in the configuration of Pagewell; everything else is as it comes.
+/// The settings of Pagewell; everything else is the default.
 const CONFIG: &str = "memory = \"32M\"\n[php]\nchildren = 4\n";
 /// A MariaDB for a small machine, as its manual has it.
 const DATABASE: [&str; 7] = [
@@ -41,7 +41,7 @@ const CONNECTIONS: usize = 50;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const DRAWS: usize = 20_000;
 
-/// What was taken at most: Pagewell, PHP, MariaDB, and all at one moment.
+/// The most memory that was taken: by Pagewell, PHP, MariaDB, and by all at one moment.
 #[derive(Debug, Default)]
 struct Peaks {
     pagewell: u64,
@@ -53,7 +53,7 @@ struct Peaks {
 /// Measures.
 ///
 /// # Errors
-/// What did not start; a request that failed; more memory than there is.
+/// A server that did not start; a request that failed; more memory than there is.
 pub fn small(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let (articles, seconds) = if amount.short { (50, 3) } else { (2000, 60) };
     let site = NewsSite::start_with(

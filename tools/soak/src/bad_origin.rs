@@ -1,6 +1,6 @@
-//! An origin that misbehaves: hangs, trickles, lies about its length, sends garbage; and the visitors who
-//! ask for that, and know what they may be told. What comes to its end and counts as an answer has to be
-//! one that the origin really gave; everything else has to be seen to have gone wrong.
+//! An origin that misbehaves: hangs, trickles, lies about its length, sends garbage; and the clients that
+//! ask for that, and know which answers are allowed. An answer that is complete and successful has to be
+//! one that the origin really gave; in all other cases the client has to see that something failed.
 
 use super::site::BAD_HOST;
 use super::tally::name_of;
@@ -23,7 +23,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// How long those who ask for it wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What it does, and what may come to its end as an answer of status 200.
+/// Its paths, each with the content that may arrive complete with status 200.
 pub const PATHS: [(&str, Option<&str>); 14] = [
     ("/hang", None),
     ("/hang-in-the-head", None),
@@ -93,7 +93,7 @@ fn listen(listener: &TcpListener, stopping: &AtomicBool) {
         }
         let open = open.clone();
         let _ = thread::Builder::new().name("bad origin".into()).spawn(move || {
-            // That the other side goes is what it deserves.
+            // The client may leave at any time.
             let _ = serve(stream);
             open.fetch_sub(1, SeqCst);
         });

@@ -1,5 +1,5 @@
-//! What is taken from a running process, and given back when the guard is dropped: descriptors, room in
-//! files, memory. By its process id, and only of processes that this one has started.
+//! Resources that are taken from a running process, and given back when the guard is dropped: descriptors, room
+//! in files, memory. By its process id, and only of processes that this one has started.
 //!
 //! Memory is taken by a control group of its own, below the one that this process is in. Where the
 //! system allows none (a container, no root), by a bound on the address space of the one process.
@@ -51,7 +51,7 @@ pub enum Memory {
     },
     /// A bound of one process, which is raised again when this is dropped.
     Process {
-        /// It.
+        /// The lowered bound.
         _bound: Lowered,
     },
 }

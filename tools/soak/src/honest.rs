@@ -1,9 +1,9 @@
 //! Honest visitors, who know what is right.
 //!
 //! Every item has a value that only grows. A page says which item it shows and with which value, is as
-//! long as the item makes it, and ends with the same words as it begins with. Who asks notes beforehand
-//! what had been acknowledged to a writer: a page may show no less, nor more than was ever sent. A
-//! visitor's own page must name him.
+//! long as the item makes it, and ends with the same words as it begins with. A visitor notes before each
+//! request the values that were acknowledged to a writer: a page may show no less, nor more than was ever sent.
+//! A visitor's own page must name that visitor.
 
 use super::site::{HOST, ITEMS, filler};
 use super::tally::{Asked, name_of};
@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// How long a visitor waits for an answer before he leaves.
+/// How long a visitor waits for an answer before leaving.
 const WITHIN: Duration = Duration::from_secs(10);
-/// What he does before he asks again.
+/// The pause before the next request.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The same for one who writes.
+/// The pause of a writer.
 const WRITE_PAUSE: Duration = Duration::from_millis(60);
 /// After a failure nobody asks again at once.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// What of each item was acknowledged, and what was sent.
+/// The value of each item that was acknowledged, and the value that was sent.
 pub struct Truth {
     acknowledged: Vec<AtomicU64>,
     sent: Vec<AtomicU64>,
@@ -40,7 +40,7 @@ impl Truth {
 /// Asks for everything once, so that it is known to work.
 ///
 /// # Errors
-/// What did not.
+/// A page that was not served.
 pub fn warm(run: &Run) -> Result<(), String> {
     let mut client = client(run);
     for item in 0..ITEMS {
@@ -101,12 +101,12 @@ fn own_page(own: &str) -> Request {
     Request::get("/me.php").header("Cookie", &format!("PHPSESSID={own}"))
 }
 
-/// One who writes, and reads at once what he wrote, until the run is over.
+/// A visitor that writes, and reads the value back at once, until the run is over.
 pub fn write(run: &Run, number: usize) {
     let mut chance = run.chance(1_000 + number);
     let mut client = client(run);
     while !run.is_over() {
-        // Each has items of his own, so that he knows their order.
+        // Each has items of its own, and so knows their order.
         let item = chance.below(ITEMS / WRITERS) * WRITERS + number;
         let value = run.truth.sent[item].fetch_add(1, SeqCst) + 1;
         let (fault, watch) = (run.now(), Stopwatch::start());
@@ -119,7 +119,7 @@ pub fn write(run: &Run, number: usize) {
             let answer = client.get(&format!("/item.php?id={item}"));
             note(run, fault, Asked::Page, judge_item(run, item, value, &answer), &watch);
         } else {
-            // What became of it nobody knows; what it sent may be shown from now on.
+            // Its outcome is unknown; the value that it sent may be shown from now on.
             note(run, fault, Asked::Write, judged, &watch);
         }
         thread::park_timeout(WRITE_PAUSE);
@@ -143,15 +143,15 @@ fn note(run: &Run, fault: usize, asked: Asked, judged: Judged, watch: &Stopwatch
     }
 }
 
-/// What an answer is worth.
+/// The judgement of an answer.
 #[derive(Debug)]
 enum Judged {
     Right {
         is_hit: bool,
     },
-    /// The visitor sees that he was not served.
+    /// The visitor sees that the request failed.
     Failed(String),
-    /// He does not see it.
+    /// The visitor does not see that it is wrong.
     Wrong(String),
 }
 

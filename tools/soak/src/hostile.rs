@@ -35,7 +35,7 @@ const HELD: usize = 8;
 
 /// One kind: its name, and one act of it.
 pub struct Kind {
-    /// What it is called.
+    /// The name of this kind of client.
     pub name: &'static str,
     act: fn(&Arena, &mut Chance) -> io::Result<()>,
 }

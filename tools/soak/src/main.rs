@@ -40,8 +40,8 @@ const SHORT: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(40);
 /// How many write.
 const WRITERS: usize = 2;
-/// What Pagewell may have resident at the end: its budget, and what a program with all those
-/// connections takes besides.
+/// The resident memory that Pagewell may have at the end: its budget, and the memory of a program with all
+/// those connections.
 const RESIDENT_MAX: u64 = 192 << 20;
 
 /// How much soaking.
@@ -111,7 +111,7 @@ impl Run {
         self.fault.load(SeqCst)
     }
 
-    /// What was seen while a fault was on.
+    /// The answers during a fault, counted.
     fn tally(&self, fault: usize) -> MutexGuard<'_, Tally> {
         self.tallies[fault].lock().unwrap_or_else(PoisonError::into_inner)
     }

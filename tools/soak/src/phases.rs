@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// Before a fault: who asked before it has his answer.
+/// The pause before a fault, in which earlier requests are answered.
 const LULL: Duration = Duration::from_millis(500);
 /// Between two blows.
 const BETWEEN: Duration = Duration::from_millis(800);
@@ -32,7 +32,7 @@ const ASKERS: usize = 8;
 /// How many connections want the last descriptors.
 const IDLE: usize = 40;
 
-/// What is put upon Pagewell.
+/// A fault that Pagewell has to bear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fault {
     /// Nothing: what the others are compared with
@@ -344,7 +344,7 @@ fn memory(run: &Run, stand: &mut Stand<'_>, until: Deadline) -> Result<(), Strin
         run.tally(place).did(taken.name());
         let before = stand.php();
         let within = Duration::from_secs(5);
-        // What becomes of it is the kernel's to say.
+        // The kernel decides whether it is answered.
         let _ = Client::new(run.address).host(super::site::HOST).within(within).get(HOG);
         let ended = before.iter().filter(|pid| !cpu::is_running(**pid)).count() as u64;
         run.tally(place).did_many("PHP processes ended by the kernel", ended);

@@ -1,6 +1,6 @@
-//! What a run has found, as a table of the manual, and whether it may count as passed: no answer was
-//! wrong; no honest visitor failed where the fault does not touch what he needs; every kind of hostile
-//! client was there.
+//! The findings of a run, as a table of the manual, and whether the run may count as passed: no answer was
+//! wrong; no honest visitor failed where the fault does not touch the pages of that visitor; every kind of
+//! hostile client was there.
 
 use super::Run;
 use super::hostile::KINDS;
@@ -94,7 +94,7 @@ fn millis(millis: u64) -> String {
 /// Whether it passed.
 ///
 /// # Errors
-/// What did not.
+/// The conditions that do not hold.
 pub fn verdict(run: &Run) -> Result<(), String> {
     for (place, fault) in Fault::ALL.into_iter().enumerate() {
         let tally = run.tally(place);

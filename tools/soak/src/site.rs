@@ -100,7 +100,7 @@ impl Site {
     /// Starts its database and its bad origin, and writes its files.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start() -> Result<Site, String> {
         let take = || Port::take().map_err(told);
         let ports = Ports { visitors: take()?, proxied: take()?, secure: take()?, admin: take()? };

@@ -1,4 +1,4 @@
-//! Pagewell through all of its lives: started, killed as a crash would, started anew at the same
+//! Pagewell through all of its lives: started, killed as a crash would, started again at the same
 //! addresses; with a disk of its own that can be full, where the system allows one.
 //!
 //! The disk is a file system in memory, mounted in a mount namespace of Pagewell's own: nobody else
@@ -16,7 +16,7 @@ use std::time::Duration;
 const STARTS_MAX: usize = 5;
 /// How large the disk is that can be full.
 const DISK: &str = "size=12m";
-/// What says what is going on now: nothing, once nobody asks.
+/// The counters of current work: all are 0 once there are no requests.
 const LEFT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
 const IDLE_WITHIN: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub struct Stand<'a> {
     disk: PathBuf,
     /// How often it was killed.
     pub killed: u64,
-    /// What it had resident at most, in bytes, whenever somebody looked.
+    /// The most resident memory that was measured, in bytes.
     pub resident_max: u64,
 }
 
@@ -46,19 +46,19 @@ impl<'a> Stand<'a> {
     /// Starts it.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start(binary: &'a Path, site: &Site) -> Result<Stand<'a>, String> {
         let (config, disk) = (site.config(), site.disk());
         let pagewell = start(binary, &config, &disk, Disk::Shared)?;
         Ok(Stand { pagewell, binary, config, disk, killed: 0, resident_max: 0 })
     }
 
-    /// It.
+    /// The running process.
     pub fn pagewell(&self) -> &Pagewell {
         &self.pagewell
     }
 
-    /// Kills it as a crash would, and starts it anew.
+    /// Kills it as a crash would, and starts it again.
     ///
     /// # Errors
     /// It does not come up again.
@@ -126,7 +126,7 @@ impl<'a> Stand<'a> {
     /// Once nobody asks any more, no render, no lease and nobody who waits may be left.
     ///
     /// # Errors
-    /// What is left.
+    /// The work that is left, with its counters.
     pub fn wait_idle(&mut self) -> Result<(), String> {
         let deadline = Deadline::after(IDLE_WITHIN);
         loop {
@@ -166,7 +166,7 @@ fn start(binary: &Path, config: &Path, disk: &Path, on: Disk) -> Result<Pagewell
     }
 }
 
-/// The program with a disk of its own; whoever comes before it ends in it.
+/// The program with a disk of its own; the shell that mounts it is replaced by the program.
 fn mounted(binary: &Path, disk: &Path) -> Result<Command, String> {
     let mut command = Command::new(harness::program(&["unshare"]).map_err(told)?);
     let script = format!("mount -t tmpfs -o {DISK} soak \"$1\" && shift && exec \"$@\"");

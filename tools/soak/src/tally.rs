@@ -1,6 +1,6 @@
-//! What honest visitors saw while one fault was on: how often they were served, how fast, and by what
-//! name it was when they were not. A failure is something a visitor can see (an error, a connection that
-//! ends, silence); a wrong answer is one that he cannot, and must never be.
+//! The answers to honest visitors during one fault: how often they were served, how fast, and the names of the
+//! failures. A visitor can see a failure (an error, a connection that ends, silence), but not that an answer is
+//! wrong: that must never happen.
 
 use harness::{ClientError, Histogram};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// So many wrong answers are kept to be shown.
 const WRONG_SHOWN: usize = 8;
 
-/// What was asked for.
+/// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// A page that may come from memory.
@@ -20,7 +20,7 @@ pub enum Asked {
     Write,
 }
 
-/// What was seen while a fault was on.
+/// The answers during a fault, counted.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// How often the fault was put upon Pagewell, by rounds.
@@ -39,7 +39,7 @@ pub struct Tally {
     pub wrong: u64,
     /// The first of them.
     pub wrong_shown: Vec<String>,
-    /// What was done, by its name, and how often.
+    /// How often each action of the fault was done, by its name.
     pub done: BTreeMap<&'static str, u64>,
     /// The longest time from a fault's end until an uncached page was there again, in milliseconds.
     pub recovered_ms: u64,

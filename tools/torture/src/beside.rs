@@ -21,7 +21,7 @@ const MEMORY_MB: u32 = 64;
 /// Runs it; nothing is disturbed.
 ///
 /// # Errors
-/// What kept it from running: above all that it is not installed.
+/// The reason why it did not run: above all that it is not installed.
 pub fn varnish(amount: &Amount) -> Result<Figures, String> {
     let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
     let origin = Origin::start(&site, amount.seed, Faults::Off).map_err(system)?;

@@ -1,7 +1,7 @@
 //! A change: what is changed, and the requests that say so, in each of the manners there are
 //! ([`super::manner`]).
 //!
-//! Drawn from a seed. Nothing is sent here; whoever sends the requests knows what an answer is worth.
+//! Drawn from a seed. Nothing is sent here; the sender of the requests judges the answers.
 
 use super::manner::{By, Manner, Strength};
 use super::site::{Site, tag};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A change to be made.
 #[derive(Debug)]
 pub struct Change {
-    /// What is changed, where that is not done by the request itself.
+    /// The cells that are changed, where the request itself does not change them.
     pub cells: Vec<usize>,
     /// How.
     pub way: Way,
@@ -23,11 +23,11 @@ pub struct Change {
 pub enum Way {
     /// A request that goes through to the origin, which changes something and says so.
     Through(Request),
-    /// Something is committed, and then each of these is said.
+    /// Something is committed, and then each of these requests is sent.
     Tell(Told, Strength, Vec<Request>),
 }
 
-/// Who is told of a change.
+/// The address to which a change is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     /// The control interface.

@@ -11,7 +11,7 @@ use super::site::{Currency, Page, Site};
 use super::stamp::{Stamp, Versions};
 use harness::Response;
 
-/// What was asked, and what could be counted on.
+/// A request, and the versions that its answer has to have at least.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The site, and the truth about it.
@@ -24,7 +24,7 @@ pub struct Question<'a> {
     pub is_head: bool,
     /// The validator that was sent, and what the page behind it was made from.
     pub condition: Option<&'a (String, Stamp)>,
-    /// What had been acknowledged before the request was sent.
+    /// The versions that were acknowledged before the request was sent.
     pub acknowledged: Versions,
     /// When it was sent, in microseconds since the start of the run.
     pub sent_micros: u64,
@@ -52,7 +52,7 @@ impl Fault {
     }
 }
 
-/// What an answer is.
+/// The judgement of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// Right, and made from this.

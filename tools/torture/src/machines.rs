@@ -37,7 +37,7 @@ pub const MACHINES: std::ops::RangeInclusive<u64> = 2..=5;
 /// Tortures so many machines, up to so many wrong answers; what was found.
 ///
 /// # Errors
-/// What kept it from running.
+/// The reason why it did not run.
 pub fn torture(amount: &Amount, machines: usize, enough: u64) -> Result<Figures, String> {
     let binary = root::pagewell(Profile::Dev)?;
     let stand = Stand::start(amount, machines, &binary, enough)

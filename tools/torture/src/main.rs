@@ -1,11 +1,11 @@
 //! `cargo torture`: is any answer older than what had been acknowledged before it was asked for?
 //!
 //! The real binary, before an origin that knows the truth ([`site`]); writers that change what pages
-//! are made from, in every way that there is ([`writer`]); readers that hold each answer against what
-//! had been acknowledged when they sent their request ([`reader`], [`judge`]). With faults the origin
-//! cuts answers and refuses, readers leave, and Pagewell is killed and started anew. Or several of them
-//! tell each other what was changed ([`machines`]). Loopback only; ends by itself. The same run against a binary whose store does not check leases must find outdated
-//! answers: so it is known that it can.
+//! are made from, in every way that there is ([`writer`]); readers that compare each answer with the versions
+//! that were acknowledged when they sent their request ([`reader`], [`judge`]). With faults the origin
+//! cuts answers and refuses, readers leave, and Pagewell is killed and started again. Or several of them
+//! publish changes to each other ([`machines`]). Loopback only; ends by itself. The same run against a binary
+//! whose store does not check leases must find outdated answers: this shows that the run can find them.
 
 mod beside;
 mod change;
@@ -51,8 +51,8 @@ const REFUSE: (u64, u64) = (700_000, 2_000_000);
 const REFUSE_FOR: Duration = Duration::from_millis(200);
 /// With faults: when Pagewell is first killed, and how often, in microseconds.
 const KILL: (u64, u64) = (1_700_000, 3_000_000);
-/// The short form: in which ways changes are told, and for how many seconds. Longer where that has to be
-/// for a marked page to run out.
+/// The short form: by which ways changes are published, and for how many seconds. Longer where a marked page
+/// has to expire.
 const SHORT: [(By, u64); 6] = [
     (By::Headers, 3),
     (By::Api, 3),
@@ -102,10 +102,10 @@ pub struct Amount {
     /// Changes a second by all writers together, or `max`: as many as are acknowledged
     #[arg(long, default_value = "max")]
     writes_per_second: Rate,
-    /// How Pagewell is told of changes
+    /// How changes are published to Pagewell
     #[arg(long, value_enum, default_value_t = By::Mixed)]
     by: By,
-    /// The same load on another cache as well, told by PURGEKEYS and PURGE as Pagewell then is
+    /// The same load on another cache as well; both are purged by PURGEKEYS and PURGE
     #[arg(long, value_enum, conflicts_with_all = ["by", "faults", "short", "without_lease_check"])]
     beside: Option<Other>,
     /// Changes are made in a database and read from its change stream
@@ -122,7 +122,7 @@ pub struct Amount {
     /// With `--machines`: writes are answered before the others have applied them; it must be found out
     #[arg(long, requires = "machines")]
     without_wait: bool,
-    /// Cut and refuse at the origin, leave as a reader, kill Pagewell and start it anew
+    /// Cut and refuse at the origin, leave as a reader, kill Pagewell and start it again
     #[arg(long)]
     faults: bool,
     /// Build and torture a binary that does not check leases; it must be found out
@@ -246,7 +246,7 @@ pub fn run(amount: &Amount) -> Result<(), String> {
         };
         fs::write(path, text).map_err(|error| format!("torture: {}: {error}", path.display()))?;
     }
-    // What another cache does wrong is no failure of ours.
+    // A fault of another cache is no failure of this run.
     figures.first().map_or(Ok(()), Figures::verdict)
 }
 
@@ -334,7 +334,7 @@ fn system(error: std::io::Error) -> String {
     format!("torture: {error}")
 }
 
-/// What readers and writers have seen and done, how often the origin refused, and how long it took.
+/// The counts of readers and writers, how often the origin refused, and how long it took.
 struct Played {
     seen: reader::Seen,
     done: writer::Done,

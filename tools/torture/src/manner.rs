@@ -1,13 +1,13 @@
-//! In which ways a change is told: the modes of a run, and the draws of each.
+//! The ways in which a change is published: the modes of a run, and the draws of each.
 //!
-//! | mode | the change is told by |
+//! | mode | the change is published by |
 //! |---|---|
 //! | mixed | headers and the control interface in turn |
 //! | headers | the response to a POST that went through (RFC 9875, RFC 9111 section 4.4) |
 //! | api | a call of the control interface, after the commit |
 //! | purge | `PURGE` of every address that shows it, after the commit |
 //! | ban | `BAN`, `PURGEKEYS` and `PURGETAGS` with tags; `BAN` with an expression over addresses |
-//! | keys | `PURGEKEYS` with tags, `PURGE` of addresses: what a Varnish with xkey understands as well |
+//! | keys | `PURGEKEYS` with tags, `PURGE` of addresses: a Varnish with xkey understands both as well |
 //! | soft | a soft call of the control interface; one in ten is hard |
 //! | litespeed | `X-LiteSpeed-Purge` on the response to a POST, or to a GET |
 
@@ -18,7 +18,7 @@ const ALL_ONE_IN: usize = 200;
 /// In the mode `soft` one change in so many is hard.
 const HARD_ONE_IN: usize = 10;
 
-/// The way in which a run's changes are told.
+/// The way in which a run's changes are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// By headers and by the control interface, in turn
@@ -60,7 +60,7 @@ impl By {
 pub enum Strength {
     /// Once it is acknowledged nobody gets what was before.
     Hard,
-    /// What was before may still be served where the site allows, for as long as it allows.
+    /// The old page may still be served where the site allows it, for as long as it allows.
     Soft,
 }
 

@@ -173,7 +173,7 @@ fn serve(shared: &Shared, mut stream: TcpStream, mut chance: Chance) -> io::Resu
         let last = steps.iter().rposition(|step| matches!(step, Step::Send(_)));
         for (at, step) in steps.into_iter().enumerate() {
             if Some(at) == last {
-                // Whoever has the last byte may ask again at once.
+                // A client that has the last byte may send its next request at once.
                 running = None;
             }
             match step {

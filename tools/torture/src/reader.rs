@@ -1,9 +1,9 @@
 //! A reader: asks for pages over a kept connection, one after the other, as fast as they come
 //! unless the run has them take their time.
 //!
-//! Before each request he notes what has been acknowledged; whatever comes back is held against
-//! that. Mostly he wants the whole page; sometimes its head, a piece of it, or whether the one he has
-//! seen last still holds. With faults he sometimes leaves in the middle of an answer.
+//! Before each request it notes the acknowledged versions, and compares the answer with them. Mostly it requests
+//! the whole page; sometimes the head, a range, or a validation of the page that it got last. With faults it
+//! sometimes leaves in the middle of an answer.
 
 use super::judge::{Fault, Judgement, Question, judge};
 use super::run::{HOST, Run};
@@ -24,7 +24,7 @@ const LEAVE_ONE_IN: usize = 50;
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// What a reader has seen, counted.
+/// The answers of a reader, counted.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Answers that could be judged.
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What he has seen.
+    /// The answers so far, counted.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }

@@ -1,4 +1,4 @@
-//! What a run has found: the table, the JSON, and whether it may count as passed.
+//! The findings of a run: the table, the JSON, and whether the run may count as passed.
 //!
 //! With the lease check a run passes when no answer was outdated, torn or foreign, nobody was left
 //! without an answer, and it did meet what it is about: hits, renders that were shared, changes, and
@@ -21,19 +21,19 @@ use std::fmt::Write;
 /// From this rate on a run must meet renders that are too late to be stored.
 const OFTEN: u32 = 100;
 
-/// What a run has found.
+/// The findings of a run.
 pub struct Figures {
-    /// Who was tortured.
+    /// The name of the server under torture.
     pub server: &'static str,
-    /// What was asked for.
+    /// The options of the run.
     pub amount: Amount,
     /// Whether the binary checks leases.
     pub lease_check: LeaseCheck,
     /// How long it took.
     pub seconds: f64,
-    /// What the readers have seen.
+    /// The answers of all readers, counted.
     pub seen: Seen,
-    /// What the writers have done.
+    /// The changes of all writers, counted.
     pub done: Done,
     /// Pagewell's own counters, over all of its lives.
     pub counters: BTreeMap<&'static str, u64>,
@@ -45,7 +45,7 @@ pub struct Figures {
     pub cut: u64,
     /// How often the origin refused for a while.
     pub refusals: u64,
-    /// How often Pagewell was killed and started anew.
+    /// How often Pagewell was killed and started again.
     pub restarts: u64,
     /// Requests that got neither an answer nor the end of their connection.
     pub silent: u64,
@@ -56,7 +56,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// What a run has found, from all who took part in it.
+    /// The findings of a run, from all that took part in it.
     #[allow(clippy::too_many_arguments, reason = "each took part")]
     pub(super) fn of(
         server: &'static str,
@@ -92,7 +92,7 @@ impl Figures {
     /// Whether the run shows what it is to show.
     ///
     /// # Errors
-    /// What it found, or what it did not meet.
+    /// The faults, or the events that the run did not meet.
     pub fn verdict(&self) -> Result<(), String> {
         self.all_answered()?;
         let [outdated, torn, foreign] = self.seen.wrong;
@@ -127,7 +127,7 @@ impl Figures {
         Ok(())
     }
 
-    /// What the run should have met and has not.
+    /// The event that the run should have met and has not.
     fn missed(&self) -> Option<&'static str> {
         let often = match self.amount.writes_per_second {
             Rate::Max => true,

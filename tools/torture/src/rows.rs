@@ -1,11 +1,11 @@
 //! The torture of changes that are read from a database (`--database`).
 //!
 //! Writers change rows straight in MariaDB or PostgreSQL, by transactions of one to three rows, some rolled back; none
-//! of them tells Pagewell. Another asks the database what is committed, sends a request that writes
-//! nothing through Pagewell, and when that is answered, everything he had seen is applied: from then on
-//! no page may show less. Others write through Pagewell, and must find at least what they were answered
-//! on the very next page. Readers hold each page against what was applied when they asked. With faults
-//! the stream is cut again and again, and Pagewell is killed and started anew: with the pages of its
+//! of them publishes anything to Pagewell. Another thread asks the database what is committed, then sends a
+//! request that writes nothing through Pagewell. When that is answered, everything committed before is applied:
+//! from then on no page may show less. Others write through Pagewell, and the very next page must show at least
+//! the value of their answer. Readers compare each page with the values that were applied when they asked. With
+//! faults the stream is cut again and again, and Pagewell is killed and started again: with the pages of its
 //! last snapshot, while the writers go on.
 
 use super::writer::Rate;
@@ -37,7 +37,7 @@ struct Run<'a> {
     until: Deadline,
     /// Up to how many wrong answers it goes on.
     enough: u64,
-    /// What of each item is applied at least.
+    /// The value of each item that is applied at least.
     applied: Vec<AtomicU64>,
     answers: AtomicU64,
     hits: AtomicU64,
@@ -48,7 +48,7 @@ struct Run<'a> {
     synced: AtomicU64,
     late: AtomicU64,
     cuts: AtomicU64,
-    /// Held while Pagewell is killed and started anew; and how often that was.
+    /// Held while Pagewell is killed and started again; and how often that was.
     dying: Mutex<()>,
     deaths: AtomicU64,
     /// Of all lives together.
@@ -57,7 +57,7 @@ struct Run<'a> {
     refused: AtomicU64,
 }
 
-/// Somebody who asks Pagewell, and in which of its lives he has begun to.
+/// A client of Pagewell, and the life of Pagewell in which it began.
 struct Visitor {
     client: Client,
     born: u64,

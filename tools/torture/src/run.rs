@@ -1,4 +1,4 @@
-//! What the threads of a run share: the site, the time, whether Pagewell is there, what went wrong.
+//! The state that the threads of a run share: the site, the time, whether Pagewell is up, the faults.
 //!
 //! Wrong answers are all counted, and the first of each kind kept with every detail; so a run that goes
 //! wrong from its first second stays bounded in memory. Nothing is judged here.
@@ -34,7 +34,7 @@ pub struct Run {
     pub pagewell: SocketAddr,
     /// Where its control interface is.
     pub control: SocketAddr,
-    /// What readers do between two requests.
+    /// The pause of a reader between two requests.
     pub pause: Duration,
     clock: Stopwatch,
     until: Deadline,
@@ -51,7 +51,7 @@ pub struct Run {
 /// A wrong answer, or none, with all that is known of it.
 #[derive(Debug, Clone)]
 pub struct Wrong {
-    /// What is wrong, by name.
+    /// The name of the fault.
     pub name: &'static str,
     /// When it came, in microseconds since the start of the run.
     pub at_micros: u64,

@@ -1,4 +1,4 @@
-//! What the origin does for a request: reads versions or commits them, then answers in steps.
+//! The work of the origin for a request: it reads versions or commits them, then answers in steps.
 //!
 //! A render reads its versions first, one after the other as a script does with its queries, then
 //! takes up to eight milliseconds. A write commits, goes on for up to two, and names what it has
@@ -17,7 +17,7 @@ use std::time::Duration;
 const RENDER_MICROS: usize = 8000;
 /// How long a write goes on after its commit, in microseconds.
 const WRITE_MICROS: usize = 2000;
-/// How long a slow page takes besides, in each of its pauses.
+/// The additional time of a slow page, in each of its pauses.
 const SLOW: Duration = Duration::from_millis(80);
 /// With faults, one answer in so many is cut.
 const CUT_ONE_IN: usize = 120;
@@ -25,7 +25,7 @@ const CUT_ONE_IN: usize = 120;
 const FAIL_ONE_IN: usize = 300;
 const PIECES: usize = 4;
 
-/// What the origin reads of a request.
+/// The parts of a request that the origin reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The method.
@@ -119,7 +119,7 @@ fn etag(stamp: &Stamp) -> String {
     format!("\"{}\"", stamp.to_string().replace(' ', "-"))
 }
 
-/// What the page says of itself: how long it is good, what it is made from, two dialects in turn.
+/// The fields by which the page describes itself: TTL and dependencies, in two kinds of headers in turn.
 fn fields(by: By, page: &Page, stamp: &Stamp, chance: &mut Chance) -> String {
     let lifetime = page.cache_control(by);
     let tags: Vec<String> = page.items().iter().map(|item| tag(*item)).collect();
@@ -202,7 +202,7 @@ fn commit(site: &Site, cells: &[usize]) -> String {
     let mut fields = format!("X-Committed: {}\r\n", versions.join(" "));
     let groups: Vec<String> =
         cells.iter().filter(|cell| **cell < site.items).map(|item| tag(*item)).collect();
-    // Changes that others tell of are not told twice.
+    // Changes that another request publishes are not published twice.
     let _ = match site.by {
         By::Litespeed => write!(fields, "X-LiteSpeed-Purge: {}\r\n", announced(site, cells)),
         By::Mixed | By::Headers if !groups.is_empty() => {

@@ -46,7 +46,7 @@ pub enum Kind {
     Varying,
     /// Stored, and validated each time (`no-cache`, `ETag`, 304).
     Validated,
-    /// Good for a second, and to be served stale while it is made anew or cannot be made.
+    /// Fresh for a second, then stale while it is refreshed or cannot be rendered.
     Brief,
     /// Sets a cookie, every other time.
     Personal,
@@ -106,7 +106,7 @@ impl Page {
         self.reads[ITEMS]
     }
 
-    /// What it says in `Cache-Control`.
+    /// The value of its `Cache-Control`.
     pub fn cache_control(&self, by: By) -> &'static str {
         match (self.kind, by) {
             (Kind::Validated, _) => "no-cache",
@@ -169,7 +169,7 @@ pub struct Site {
     pub pages: Vec<Page>,
     /// How many items there are: cells 0 to `items` − 1.
     pub items: usize,
-    /// How its changes are told.
+    /// How its changes are published.
     pub by: By,
     cells: Vec<Cell>,
 }
@@ -197,7 +197,7 @@ impl Site {
         Site { pages, items, by: By::Mixed, cells }
     }
 
-    /// The same site, whose changes are told in another way.
+    /// The same site, whose changes are published in another way.
     pub fn by(self, by: By) -> Site {
         Site { by, ..self }
     }

@@ -1,4 +1,4 @@
-//! What a page was made from, written into the page: its number, its variant, five versions.
+//! The versions that a page was made from, written into the page: its number, its variant, five versions.
 //!
 //! Every line of the content repeats the stamp and says which line of how many it is. So any piece
 //! of a page that holds a whole line tells what the rest must be, byte for byte: a page that was cut
@@ -13,7 +13,7 @@ pub const READS: usize = 5;
 /// The versions that a page was made from, in the order in which it reads them.
 pub type Versions = [u64; READS];
 
-/// What a page was made from.
+/// The number and variant of a page, and the versions that it was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// The page's number.
@@ -29,7 +29,7 @@ pub struct Stamp {
 pub struct Shape {
     /// How many lines.
     pub lines: usize,
-    /// How many bytes each line has besides stamp and count.
+    /// How many bytes each line has in addition to stamp and count.
     pub filling_bytes: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Pagewell under torture, through all of its lives.
 //!
-//! It is killed as a crash would and started anew at the same addresses; its counters, which begin at
+//! It is killed as by a crash and started again at the same addresses; its counters, which begin at
 //! nothing with each life, are added up. At the end nothing may be left under way.
 
 use super::manner::By;
@@ -48,7 +48,7 @@ pub struct Victim<'a> {
     arguments: Vec<String>,
     /// Its own counters, over all of its lives.
     pub counters: BTreeMap<&'static str, u64>,
-    /// How often it was started anew.
+    /// How often it was started again.
     pub restarts: u64,
     _dir: PrivateDir,
 }
@@ -57,7 +57,7 @@ impl Victim<'_> {
     /// Starts it on these ports: for visitors, and for its control interface.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start<'a>(
         binary: &'a Path,
         origin: &Origin,
@@ -88,13 +88,13 @@ impl Victim<'_> {
         Ok(Victim { pagewell, binary, arguments, counters, restarts: 0, _dir: dir })
     }
 
-    /// Kills it as a crash would, and starts it anew at the same addresses.
+    /// Kills it as a crash would, and starts it again at the same addresses.
     ///
     /// # Errors
     /// When it had ended by itself, or does not come up again.
     pub fn restart(&mut self, run: &Run) -> Result<(), String> {
         self.take_counters()?;
-        // Whoever has sent a request by now is cut off; the others wait.
+        // Clients with a request in flight are cut off; the others wait.
         run.set_down(true);
         self.pagewell.kill();
         let mut tried = 0;
@@ -134,7 +134,7 @@ impl Victim<'_> {
     /// Once nobody asks any more, no render, no lease and nobody who waits may be left.
     ///
     /// # Errors
-    /// What is left.
+    /// The work that is left, with its counters.
     pub fn wait_idle(&self) -> Result<(), String> {
         let deadline = Deadline::after(IDLE_WITHIN);
         loop {

@@ -44,7 +44,7 @@ impl std::fmt::Display for Rate {
     }
 }
 
-/// What a writer has done, counted.
+/// The changes of a writer, counted.
 #[derive(Debug, Default)]
 pub struct Done {
     /// Changes that were acknowledged, by manner, in the order of [`Manner::ALL`].

@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// Runs the demo and tries it.
 ///
 /// # Errors
-/// What did not come up, or how many expectations failed.
+/// The server that did not start, or how many expectations failed.
 pub fn check(profile: Profile) -> Result<(), String> {
     let place = harness::PrivateDir::temporary("check").map_err(|error| error.to_string())?;
     let log = place.path().join("demo.log");
@@ -132,7 +132,7 @@ impl Tries {
         self.page(client, "/news/5/", "the other page was kept", Made::Before);
     }
 
-    /// What is so a moment later: a page is kept again once every reader of the database sees the row.
+    /// Expects a state within a moment: a page is stored again once every reader of the database sees the row.
     fn soon(
         &mut self,
         client: &mut Client,

@@ -1,4 +1,4 @@
-//! `docs/operating/limits.md`: each limit with its default, what it bounds, how it is told that it was
+//! `docs/operating/limits.md`: each limit with its default, what it bounds, how operators see that it was
 //! reached, and which test shows it. Limits and their counters are tables of the `pagewell` crate; which
 //! test shows which is said here, and held to be there.
 
@@ -8,7 +8,7 @@ use pagewell::reached::{Limit, NOT_COUNTED};
 use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
-/// What shows each limit, from the root of the repository.
+/// The test that shows each limit, from the root of the repository.
 const SHOWN_BY: [(&str, &str); 38] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),

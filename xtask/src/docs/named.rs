@@ -33,7 +33,7 @@ const PAGES: &[Page] = &[
 ];
 const LOG: &str = "docs/operating/log.md";
 
-/// What the pages leave out: a sentence each.
+/// The names that the pages leave out, each with a sentence.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -104,7 +104,7 @@ fn levels(text: &str) -> BTreeSet<(String, String)> {
     found
 }
 
-/// What stands below the heading `## level…`, to the next heading.
+/// The text below the heading `## level…`, to the next heading.
 fn section<'a>(text: &'a str, level: &str) -> &'a str {
     let mut sections = text.split("\n## ").skip(1);
     sections.find(|section| section.starts_with(level)).unwrap_or_default()

@@ -8,7 +8,7 @@ use super::{Finding, finding};
 
 const DIRECTORY: &str = "docs/decisions/";
 const INDEX: &str = "docs/decisions/README.md";
-/// What a record says in its first lines when a later one changes or replaces it, in lower case.
+/// The words in the first lines of a record that a later one changes or replaces, in lower case.
 const CHANGED: [&str; 3] = ["changed by [", "replaced by [", "extended by ["];
 /// How many lines at the head of a record are looked at.
 const HEAD_LINES: usize = 6;

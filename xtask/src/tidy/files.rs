@@ -21,12 +21,12 @@ const TEXT_BY_NAME: [&str; 5] = ["Makefile", "commit-msg", "run", "setup", "use-
 pub struct SourceFile {
     /// Its path from the root, with `/`.
     pub path: String,
-    /// What it says.
+    /// The whole text of the file.
     pub text: String,
 }
 
 impl SourceFile {
-    /// What its name ends with, without the dot.
+    /// The end of its name, without the dot.
     pub fn extension(&self) -> &str {
         self.path.rsplit_once('.').map_or("", |(_, extension)| extension)
     }
@@ -51,7 +51,7 @@ pub fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
     let mut files = Vec::new();
     for path in paths {
         let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-        // What is not UTF-8 is no text of ours.
+        // A file that is not UTF-8 is no text of this repository.
         if let Ok(text) = fs::read_to_string(&path) {
             files.push(SourceFile { path: relative, text });
         }

@@ -24,7 +24,7 @@ pub const OF_A_PAGE: usize = 4;
 /// How often a start is tried that finds its port taken.
 const STARTS_MAX: usize = 5;
 
-/// What is to run.
+/// The programs that are to run, and their settings.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     /// Pagewell's program.
@@ -35,9 +35,9 @@ pub struct Wanted<'a> {
     pub items: usize,
     /// Pagewell's memory.
     pub memory: &'a str,
-    /// What stands in `[[database]]` besides.
+    /// Further lines of `[[database]]`.
     pub more: &'a str,
-    /// What stands behind all tables: `[snapshot]`, say. `DIRECTORY` is one that is there.
+    /// Lines behind all tables: `[snapshot]`, say. `DIRECTORY` stands for a directory that exists.
     pub last: &'a str,
 }
 
@@ -47,7 +47,7 @@ pub struct Rows {
     binary: PathBuf,
     arguments: Vec<String>,
     address: Address,
-    /// What makes the pages.
+    /// The origin, which renders the pages.
     pub origin: Origin,
     /// The database.
     pub database: Server,
@@ -59,7 +59,7 @@ impl Rows {
     /// Starts everything.
     ///
     /// # Errors
-    /// What did not start.
+    /// A server that did not start.
     pub fn start(wanted: &Wanted<'_>) -> Result<Rows, String> {
         let dir = PrivateDir::temporary("rows").map_err(told)?;
         let database = Server::start(wanted.kind, wanted.items)?;
@@ -111,7 +111,7 @@ impl Rows {
         self.pagewell().pid()
     }
 
-    /// Kills Pagewell as a crash would, and starts it anew at the same address.
+    /// Kills Pagewell as a crash would, and starts it again at the same address.
     ///
     /// # Errors
     /// It does not come up again.

@@ -27,7 +27,7 @@ impl Server {
     /// Starts it, with so many items.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start(kind: Kind, items: usize) -> Result<Server, String> {
         let dir = PrivateDir::temporary("rows-db").map_err(super::told)?;
         match kind {
@@ -119,7 +119,7 @@ fn mariadb(dir: PrivateDir, items: usize) -> Result<MariaDb, String> {
 }
 
 fn postgres(dir: PrivateDir, items: usize) -> Result<Postgres, String> {
-    // Many write and read, each by a connection of his own.
+    // Many threads write and read, each by a connection of its own.
     let settings = ["max_connections=300", "max_slot_wal_keep_size=4GB"];
     let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
     let options = PostgresOptions { settings, ..PostgresOptions::default() };

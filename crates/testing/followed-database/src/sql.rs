@@ -1,6 +1,6 @@
 //! A small blocking connection to a database over its Unix socket, for statements.
 //!
-//! Reads are bounded in time. Whatever goes wrong is a sentence: nobody here can do anything about it.
+//! Reads are bounded in time. An error is a sentence: no caller can do anything about it.
 
 mod mariadb;
 mod postgres;
@@ -39,7 +39,7 @@ impl Sql {
     /// Runs a statement.
     ///
     /// # Errors
-    /// What the server says, or the network.
+    /// The error of the server or of the network.
     pub fn run(&mut self, statement: &str) -> Result<Vec<Row>, String> {
         match self {
             Sql::MariaDb(connection) => connection.run(statement),

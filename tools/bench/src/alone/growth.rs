@@ -17,7 +17,7 @@ const DRAWS: usize = 100_000;
 /// Measures.
 ///
 /// # Errors
-/// What did not start; pages that were not stored.
+/// A server that did not start; pages that were not stored.
 pub fn growth(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let sizes: &[u32] =
         if amount.short { &[1000, 10_000] } else { &[1000, 10_000, 100_000, 1_000_000] };

@@ -1,4 +1,4 @@
-//! What has to hold while something else goes on: hits while changes are taken in, idle connections,
+//! Promises that have to hold while something else goes on: hits while changes are applied, idle connections,
 //! millions of requests, a page that takes seconds to render. Where something must not happen at all (a
 //! failed request, a cut connection), it is an error and not a figure.
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Hits of one page while tags of others are invalidated, so many times a second.
 ///
 /// # Errors
-/// What did not start; a change that was not taken in.
+/// A server that did not start; a change that was not applied.
 pub fn invalidations(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let subject = Subject::start(binary, "1G")?;
     subject.fill(10_000)?;
@@ -93,7 +93,7 @@ pub fn change(pagewell: &Pagewell, rate: u64, over: &AtomicBool) -> Result<(), S
 /// it, which the HTTP library answers.
 ///
 /// # Errors
-/// What did not start; connections that cannot be made, or were cut.
+/// A server that did not start; connections that cannot be made, or were cut.
 pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let wanted: usize = if amount.short { 1000 } else { 10_000 };
     let title = "Idle connections";
@@ -135,8 +135,8 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
     Ok(Found { name: "connections".into(), text, figures })
 }
 
-/// So many connections come at once, and after so long they are idle: what they needed to be answered has
-/// been let go of.
+/// So many connections come at once, and after so long they are idle: the memory for their answers has been
+/// released.
 const COME_AT_ONCE: usize = 2500;
 const REST: Duration = Duration::from_secs(2);
 /// Until what a crowd has left behind is given back to the system: two looks, five seconds apart.
@@ -160,7 +160,7 @@ fn asked_once(subject: &Subject, range: &str) -> std::io::Result<TcpStream> {
 /// Millions of requests over 250 connections; none may fail.
 ///
 /// # Errors
-/// What did not start; a request that failed.
+/// A server that did not start; a request that failed.
 pub fn soak(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let requests: u64 = if amount.short { 200_000 } else { 5_000_000 };
     eprintln!("bench: {requests} requests");
@@ -200,7 +200,7 @@ pub fn soak(amount: &Amount, binary: &Path) -> Result<Found, String> {
 /// A page that takes 8.1 s of PHP: the first visitor, and the next.
 ///
 /// # Errors
-/// What did not start; an answer that is wrong.
+/// A server that did not start; an answer that is wrong.
 pub fn slow_page(binary: &Path) -> Result<Found, String> {
     let pages = Pages::start(4)?;
     let php = format!("unix:{}", pages.php.socket().display());

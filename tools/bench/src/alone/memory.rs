@@ -13,7 +13,7 @@ use std::path::Path;
 /// Measures: pages alone, a hundred thousand and a million, and with their codings beside them.
 ///
 /// # Errors
-/// What did not start; pages that were not stored.
+/// A server that did not start; pages that were not stored.
 pub fn memory(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let [some, many] = if amount.short { [2000, 10_000] } else { [100_000, 1_000_000] };
     let title = "Memory";

@@ -2,11 +2,11 @@
 //! snapshot written.
 //!
 //! Two connections ask for one page that stays in memory, each request when the one before is answered, so
-//! that every pause is met once. All of Pagewell's threads share one core, the hardest case: what works
-//! beside the hits takes the processor from them, too. The first line has nothing beside it: what its worst
-//! is, is the machine's. What Pagewell does itself it does in each round, what the machine does comes in
-//! some: so the worst of the quietest round is told as well. What is to go on is seen to (by the counters): a
-//! round in which nothing happened is an error, and so is a failed request.
+//! that every pause is met once. All of Pagewell's threads share one core, the hardest case: work
+//! beside the hits takes the processor from them, too. The first line has nothing beside it: its worst time is
+//! the machine's own. Pagewell's work happens in each round, the machine's in some: so the worst time of the
+//! quietest round is shown as well. Counters show that the work goes on: a round in which nothing happened is an
+//! error, and so is a failed request.
 
 use super::super::figures::shown_time;
 use super::super::pages::Pages;
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Rounds of the slowest cases, which fill the memory before each.
 const ROUNDS: usize = 4;
 
-/// What goes on beside the hits.
+/// The work that goes on beside the hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -75,7 +75,7 @@ impl Beside {
 /// Measures.
 ///
 /// # Errors
-/// What did not start; a failed request; something that did not go on.
+/// A server that did not start; a failed request; something that did not go on.
 pub fn pauses(amount: &Amount, binary: &Path) -> Result<Found, String> {
     let pages = if amount.short { 5000 } else { 100_000 };
     let title = "The worst a hit waits while something else goes on";
@@ -182,7 +182,7 @@ fn start(
     }
 }
 
-/// What has to be there before the round: the page that is asked for, and others.
+/// Stores the pages that the round needs: the requested page, and others.
 fn fill(subject: &Subject, beside: Beside, pages: u32) -> Result<(), String> {
     match beside {
         Beside::Nothing | Beside::Stores | Beside::Codings => {}
@@ -260,7 +260,7 @@ fn work(
     }
 }
 
-/// What the pages of [`Subject::fill`] are below.
+/// The prefix of the pages of [`Subject::fill`].
 fn target_prefix() -> String {
     target(0).trim_end_matches("0/").to_owned()
 }

@@ -1,7 +1,7 @@
 //! The servers that are flushed, each set up for this job as its manual advises.
 //!
-//! Pagewell is told by its control interface. nginx has no way to be told (the module that purges is
-//! not part of it): its cache is emptied as people do, by deleting its files.
+//! Pagewell is flushed by its control interface. nginx has no such request (the module that purges is
+//! not part of it): its cache is emptied in the usual way, by deleting its files.
 
 use super::site::Site;
 use harness::{Address, NginxConf, OnPort, Pagewell, PrivateDir, StartError, nginx};
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub enum Way {
     /// Pages are gone.
     PagewellHard,
-    /// Pages are gone, and rendered anew in the background.
+    /// Pages are gone, and rendered again in the background.
     PagewellRewarm,
-    /// Pages are marked, and served while they are rendered anew.
+    /// Pages are marked, and served while they are refreshed.
     PagewellSoft,
     /// nginx, of whose requests for a page one renders it and the others wait (at most 5 s).
     NginxLock,
@@ -77,7 +77,7 @@ impl Server {
     /// Starts one before the site's PHP.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start(way: Way, binary: &Path, site: &Site, children: u32) -> Result<Server, String> {
         match way {
             Way::NginxLock => nginx(site, "on"),
@@ -97,7 +97,7 @@ impl Server {
     /// Invalidates everything it has.
     ///
     /// # Errors
-    /// What kept it from that.
+    /// The reason why the cache was not emptied.
     pub fn flush(&self) -> Result<(), String> {
         match self {
             Server::Pagewell(one) => {

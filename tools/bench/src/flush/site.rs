@@ -62,7 +62,7 @@ impl Site {
     /// Starts database and php-fpm.
     ///
     /// # Errors
-    /// What did not start.
+    /// A server that did not start.
     pub fn start(pages: u32, children: u32, render_ms: u32) -> Result<Site, String> {
         let temporary = |name: &str| PrivateDir::temporary(name).map_err(told);
         let dir = temporary("flush")?;
@@ -183,7 +183,7 @@ fn read(notes: &str) -> Renders {
 fn at_once(times: &[(f64, f64)]) -> u64 {
     let mut steps: Vec<(f64, i64)> =
         times.iter().flat_map(|(begun, ended)| [(*begun, 1), (*ended, -1)]).collect();
-    // What ends when another begins was there before it.
+    // A render that ends when another begins was there before it.
     steps.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
     let (mut now, mut most) = (0_i64, 0_i64);
     for (_, step) in steps {

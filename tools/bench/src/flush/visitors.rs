@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// Who asks for what, how often and how long.
+/// The load: which pages are requested, how often and how long.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The server.
@@ -34,7 +34,7 @@ pub struct Plan {
     pub after: Duration,
 }
 
-/// What they got, from the flush on.
+/// The answers, from the flush on.
 #[derive(Debug, Default)]
 pub struct Visits {
     /// Answers with a page.

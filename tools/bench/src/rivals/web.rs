@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What all nginx have in common.
+/// The configuration that all nginx have in common.
 pub const NGINX: &str = "sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_timeout 60s; \
      keepalive_requests 1000000000;\nopen_file_cache max=10000 inactive=2h; \
      open_file_cache_valid 1h; reset_timedout_connection on;\ntypes { text/html html; }\n\

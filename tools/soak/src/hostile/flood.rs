@@ -6,7 +6,7 @@ use super::{Arena, Chance, DRIPS, HELD, said};
 use std::io::{self, Write};
 use std::thread;
 
-/// Requests on end, of which no answer is read.
+/// Sends requests without end, and reads no answer.
 pub fn pipelined(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     let request = b"GET /item.php?id=7 HTTP/1.1\r\nHost: soak.test\r\n\r\n".repeat(500);
     let mut held = Vec::new();

@@ -123,7 +123,7 @@ pub fn compression(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     send_all(begin(arena, &[])?, &frames)
 }
 
-/// What the standard forbids, one thing at a time.
+/// Frames that the standard forbids, one kind at a time.
 pub fn malformed(arena: &Arena, chance: &mut Chance) -> io::Result<()> {
     let odd = [
         frame(DATA, END_STREAM, 0, b"on no stream"),

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Waits to be told to go on, and is gone.
+/// Waits for `100 Continue`, and leaves.
 pub fn expect(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     let mut stream = arena.visit()?;
     stream.write_all(
@@ -46,7 +46,7 @@ pub fn long_target(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     arena.say(format!("GET /{path} HTTP/1.1\r\nHost: soak.test\r\n\r\n").as_bytes())
 }
 
-/// What two readers would take for two different things.
+/// Requests that two readers would understand in two ways.
 pub fn smuggling(arena: &Arena, chance: &mut Chance) -> io::Result<()> {
     let framings = [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",

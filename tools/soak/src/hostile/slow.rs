@@ -28,7 +28,7 @@ pub fn chunks(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     arena.drip(arena.visitors, begin, b"1\r\na\r\n")
 }
 
-/// Long pages of which a byte is taken at a time.
+/// Requests long pages, and reads a byte at a time.
 pub fn read(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     let mut held = Vec::new();
     for _ in 0..HELD {

@@ -1,9 +1,9 @@
-//! What is asked while nothing is disturbed any more, and all along: has a machine told what was late, and
-//! does every machine show the newest of every page in the end?
+//! Two questions. During the run: has a machine published the changes that were late? At the end: does every
+//! machine show the newest version of every page?
 //!
-//! In the end nobody writes and nothing goes wrong. Every machine has to get rid of what it has untold, and
-//! every page, in every variant, has to show all that is owed; a page that does not is asked for again until
-//! the time is up. To ask makes no outdated page a new one.
+//! At the end nobody writes and nothing fails. Every machine has to publish its pending changes, and every
+//! page, in every variant, has to show all versions that are due. A page that does not is requested again until
+//! the time is up. A request makes no outdated page a new one.
 
 use super::machine::Machine;
 use super::stand::Stand;
@@ -26,7 +26,7 @@ const ANSWER: Duration = Duration::from_secs(15);
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Looks all along what machines have told, until that is over.
+/// Checks during the run which changes machines have published.
 pub fn watch(stand: &Stand, is_over: &AtomicBool) {
     while !is_over.load(SeqCst) {
         for machine in &stand.machines {
@@ -36,7 +36,7 @@ pub fn watch(stand: &Stand, is_over: &AtomicBool) {
     }
 }
 
-/// Whether a machine has told everything; none where it cannot be asked now.
+/// Whether a machine has published everything; none where it does not answer now.
 fn look(stand: &Stand, machine: &Machine) -> Option<bool> {
     let held = machine.hold_if_free()?;
     let pagewell = held.as_ref()?;
@@ -61,7 +61,7 @@ pub fn counters(stand: &Stand) -> BTreeMap<String, u64> {
     all
 }
 
-/// Waits, bounded, until every machine shows all that is owed; what remains outdated, in words.
+/// Waits, bounded, until every machine shows all versions that are due; returns the outdated pages, in words.
 pub fn settle(stand: &Stand) -> Vec<String> {
     let deadline = Deadline::after(WITHIN);
     for machine in &stand.machines {

@@ -1,7 +1,7 @@
 //! The faults, and the order in which they come: drawn from a seed, in rounds of all that were chosen.
 //!
 //! Mostly one at a time; one in three comes together with one of the other sort, a fault of a machine with one
-//! of the stream or its server, a moment later. Never together: the server started anew, and a machine; then a machine need
+//! of the stream or its server, a moment later. Never together: a restart of the server, and of a machine; then a machine need
 //! not know of the others (`docs/guide/several-machines.md`). When each begins is up to who does it.
 
 use harness::Chance;
@@ -24,12 +24,12 @@ const AWAY_MS: usize = 4_500;
 /// The longest that a machine is away.
 const DOWN_MS: usize = 1_200;
 
-/// What goes wrong.
+/// A fault that the run causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Fault {
     /// A machine is killed, and started again
     Kill,
-    /// A machine is told to stop, and started again
+    /// A machine is stopped in order, and started again
     Stop,
     /// A new process takes over from a machine's
     TakeOver,
@@ -45,9 +45,9 @@ pub enum Fault {
     Trim,
     /// Some of the last entries are taken out, again and again
     Pick,
-    /// What says how far each machine has read is deleted
+    /// The positions up to which each machine has read are deleted
     Forget,
-    /// The stream is begun anew with smaller ids, as where the server's clock was put back
+    /// The stream begins again with smaller ids, as where the server's clock was put back
     Back,
     /// The stream's server has no room for anything, for up to some seconds
     Full,
@@ -151,7 +151,7 @@ pub struct Plan {
     round: VecDeque<Fault>,
 }
 
-/// What happens at once, and how long nothing is done before.
+/// The faults that happen at once, and the pause before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// How long it is calm before, in milliseconds.

@@ -1,12 +1,12 @@
 //! Writes through one machine that were answered before every machine had applied them: until it is known
-//! that the machine has told them, they are lost with it.
+//! that the machine has published them, they are lost with it.
 //!
-//! | | |
+//! | event | the write |
 //! |---|---|
 //! | written late | waits, with the *life* of the machine in which the write began |
-//! | the machine had nothing untold, when asked later | told: owed by everybody |
+//! | the machine has nothing pending, when asked later | published: every machine has to show it |
 //! | another process has taken its place, and the old one has ended | waits as if written there |
-//! | killed, with nothing that it would find again | lost: owed by nobody |
+//! | killed, with nothing that it would find again | lost: no machine has to show it |
 
 use super::truth::Version;
 
@@ -14,9 +14,9 @@ use super::truth::Version;
 #[derive(Debug, Default)]
 pub struct Late {
     life: u64,
-    /// What was written in earlier lives than this is lost.
+    /// Writes of earlier lives than this are lost.
     lost_below: u64,
-    /// What was written in earlier lives than this is in this one's hands.
+    /// Writes of earlier lives than this are pending in this one.
     kept_below: u64,
     waiting: Vec<(u64, Version)>,
     /// How many were lost.
@@ -46,12 +46,12 @@ impl Late {
         self.waiting.extend(versions.iter().map(|version| (life, *version)));
     }
 
-    /// Before the machine is asked whether it has anything untold.
+    /// The moment before the machine is asked whether it has pending changes.
     pub fn moment(&self) -> Moment {
         Moment { life: self.life, count: self.waiting.len() }
     }
 
-    /// It had nothing untold after that moment; what it has told by then.
+    /// It had nothing pending after that moment; returns the versions that it has published by then.
     pub fn told(&mut self, moment: Moment) -> Vec<Version> {
         let mut told = Vec::new();
         if moment.life == self.life {
@@ -68,7 +68,7 @@ impl Late {
         told
     }
 
-    /// Another process serves, besides the one before or instead of it.
+    /// Another process serves, beside the previous one or instead of it.
     pub fn next_life(&mut self) {
         self.life += 1;
     }

@@ -1,8 +1,8 @@
 //! A machine through all of its lives: a Pagewell at addresses of its own, with memory of its own, some with
-//! snapshots of their own. What it says is in one file, whichever process says it.
+//! snapshots of their own. All its processes log to one file.
 //!
-//! Lock: `process`, by whoever starts, ends or stops it, and by whoever asks it how far it is, who leaves it
-//! alone while it is taken; `late`, for a moment.
+//! Locks: `process` is held by the thread that starts, ends or stops it, and by a thread that asks how far it
+//! is, which does not wait for the lock; `late` is held for a moment.
 
 use super::late::Late;
 use super::locked;
@@ -17,14 +17,14 @@ use std::time::Duration;
 
 /// How long a machine answers from memory although it hears nothing.
 pub const LAG_MAX: Duration = Duration::from_secs(3);
-/// How long others wait for one of which they hear nothing: until it has noticed, as it says of itself.
+/// How long others wait for a machine that is silent: the time in which it notices that by its own account.
 pub const WAITED_FOR: Duration = Duration::from_secs(13);
 /// How often a start is tried that finds its port taken.
 const STARTS_MAX: usize = 5;
-/// How long a process may take to end, at least: what is in hand, what is to be told, the last snapshot.
+/// How long a process may take to end, at least: requests in flight, pending changes, the last snapshot.
 const END_WITHIN: Duration = Duration::from_secs(30);
 
-/// What all machines have in common.
+/// The settings that all machines have in common.
 pub struct Common<'a> {
     /// Pagewell's program.
     pub binary: &'a Path,
@@ -46,7 +46,7 @@ pub struct Machine {
     pub has_snapshots: bool,
     /// Where visitors are served, and its control interface.
     pub ports: (Port, Port),
-    /// What was written through it and was late.
+    /// Writes through this machine that were late.
     pub late: Mutex<Late>,
     binary: PathBuf,
     directory: PathBuf,
@@ -60,7 +60,7 @@ impl Machine {
     /// Starts one, with its files in a new directory.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start(number: usize, common: &Common<'_>, directory: &Path) -> Result<Machine, String> {
         let take = || Port::take().map_err(|error| error.to_string());
         let machine = Machine {
@@ -82,7 +82,7 @@ impl Machine {
         self.directory.join("pagewell.toml")
     }
 
-    /// What it has said in all of its lives.
+    /// The log of all its lives.
     pub fn log(&self) -> PathBuf {
         self.directory.join("pagewell.log")
     }
@@ -172,7 +172,7 @@ impl Machine {
     /// Starts it after it was ended.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start_again(&self, held: &mut Held<'_>) -> Result<(), String> {
         **held = Some(self.run(&[])?);
         Ok(())

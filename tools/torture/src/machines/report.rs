@@ -1,5 +1,5 @@
-//! What the torture of several machines has found: in a table, with every kept fault in words, and whether it
-//! may count as passed.
+//! The findings of the torture of several machines: in a table, with every kept fault in words, and whether the
+//! run may count as passed.
 //!
 //! Outdated is what was asked for after a write had been answered in time and shows what was before. It is put
 //! down to the fault that had begun last; the words have the one before as well.
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// How many pages that remained outdated are shown.
 const LEFT_SHOWN: usize = 20;
 
-/// What was found.
+/// The findings of a run.
 pub struct Figures {
     amount: Amount,
     machines: usize,
@@ -83,7 +83,7 @@ impl Figures {
     /// Whether it may count as passed.
     ///
     /// # Errors
-    /// What was wrong, or what the run has not met.
+    /// The faults, or the events that the run should have met and has not.
     pub fn verdict(&self) -> Result<(), String> {
         let [outdated, torn, foreign] = self.seen.wrong;
         let (left, failed, silent) = (self.left.len(), self.failed.len(), self.silent);

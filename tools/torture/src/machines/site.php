@@ -46,7 +46,7 @@ function commit(array $cells): void
     }
 }
 
-/** What a page says of itself. */
+/** The header fields by which a page describes itself. */
 function describe(array $page, string $stamp): void
 {
     $tags = array_map(fn (int $item): string => "item:$item", array_slice($page['reads'], 0, -1));

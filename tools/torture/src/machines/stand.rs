@@ -36,9 +36,9 @@ pub struct Stand {
     pub machines: Vec<Machine>,
     /// For each machine the run of its readers.
     pub runs: Vec<Run>,
-    /// What is true.
+    /// The true versions.
     pub truth: Truth,
-    /// What became of writes.
+    /// The outcomes of writes.
     pub tally: Tally,
     /// The stream's server.
     pub server: Mutex<Valkey>,
@@ -55,7 +55,7 @@ impl Stand {
     /// Starts everything.
     ///
     /// # Errors
-    /// What kept it from starting.
+    /// The reason why it did not start.
     pub fn start(
         amount: &Amount,
         machines: usize,

@@ -1,7 +1,7 @@
 //! The faults, done: to a machine, to the stream, to its server.
 //!
-//! What cannot be done, or does not come up again, has failed; a machine that is not there any more is started
-//! anew, so that the run goes on. Only processes of the stand are ended or stopped, by their ids.
+//! A fault that cannot be caused, or a process that does not come up again, has failed; a machine that is not
+//! there any more is started again, so that the run goes on. Only processes of the stand are ended or stopped, by their ids.
 
 use super::fault::{Fault, Plan, Planned, Step};
 use super::machine::{Held, Machine};
@@ -17,8 +17,8 @@ use std::time::Duration;
 pub const KEY: &str = "pagewell";
 /// Nothing goes wrong for so long at first.
 const CALM: Duration = Duration::from_millis(500);
-/// Where the stream's server is started anew, and then a machine, or the other way round, that many
-/// microseconds are between: a machine does not know at once who was there before.
+/// The pause between a restart of the stream's server and one of a machine, in either order, in microseconds: a
+/// machine does not know at once which others were there before.
 const APART_MICROS: u64 = 6_000_000;
 /// How often a command is tried; the server may be away because of another fault.
 const TRIED: usize = 200;
@@ -114,7 +114,7 @@ fn suffer(stand: &Stand, planned: Planned) {
     }
 }
 
-/// What is done to the stream by a command.
+/// Disturbs the stream by a command.
 fn say(stand: &Stand, fault: Fault, time_no: usize) {
     let round = time_no.to_string();
     let words: &[&str] = match fault {

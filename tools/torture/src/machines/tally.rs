@@ -1,4 +1,4 @@
-//! What became of writes, counted by the fault before their answer; and when which fault began.
+//! The outcomes of writes, counted by the fault before their answer; and when which fault began.
 //!
 //! Where a machine was killed, those who write through the others, or through one that was started since, wait
 //! in vain for as long as it might have answered from memory: such writes are counted by themselves.
@@ -16,14 +16,14 @@ const KILLED: usize = Fault::ALL.len() + 1;
 /// Of how many faults it is known when they began.
 const BEGUN: usize = 100_000;
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was answered, and every machine shows it from then on.
     InTime,
     /// It was answered, and the answer says that it is late.
     Late,
-    /// It was told by hand, so nobody is told when it is applied.
+    /// It was published by hand, so no answer says when it is applied.
     ByHand,
     /// There was no answer.
     Unanswered,
@@ -85,7 +85,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of so many machines, each of which is waited for so long after its end.
+    /// An empty tally of so many machines; the others wait so long for each after its end.
     pub fn new(machines: usize, shadow_micros: u64) -> Tally {
         Tally {
             clock: Stopwatch::start(),

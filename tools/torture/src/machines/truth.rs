@@ -1,9 +1,9 @@
-//! What is true: a file for each cell, whose number goes up, and what every machine has to show in the end.
+//! The truth: a file for each cell, whose number goes up, and the versions that every machine has to show in the
+//! end.
 //!
-//! Scripts and writers commit under the same lock, by putting a new file in the old one's place, so who reads
-//! gets a whole number. What is *owed* is the newest version of a cell of which it is certain that the machines
-//! tell each other sooner or later; `site` has what was acknowledged, which has to be shown at once. Both only
-//! grow.
+//! Scripts and writers commit under the same lock, by putting a new file in the old one's place, so a reader
+//! gets a whole number. The version that is *due* is the newest one of a cell that the machines certainly publish
+//! sooner or later; `site` has the acknowledged versions, which have to be shown at once. Both only grow.
 
 use crate::site::{Page, Site};
 use crate::stamp::Versions;
@@ -71,7 +71,7 @@ impl Truth {
         }
     }
 
-    /// What a page has to be made from in the end, at least.
+    /// The versions that a page has to be made from in the end, at least.
     pub fn wanted(&self, page: &Page) -> Versions {
         let mut wanted = self.site.acknowledged(page);
         for (version, cell) in wanted.iter_mut().zip(page.reads) {

@@ -1,7 +1,7 @@
 //! A connection to the stream's server: a command, its reply.
 //!
-//! What fails once is connected anew the next time. Every wait is bounded, so what was not answered may have
-//! been done all the same.
+//! A connection that fails is opened again the next time. Every wait is bounded, so a command without an answer
+//! may have taken effect all the same.
 
 use harness::{Address, Stream};
 use std::io::{Read, Write};

@@ -1,15 +1,15 @@
 //! A writer: changes what pages are made from through one machine after the other, in every manner, and by
-//! hand; notes what each answer is worth.
+//! hand; notes the outcome of each write.
 //!
-//! He pours for a moment, and then takes his time. Every other time, and more seldom while he pours, he looks
-//! at a page that is made from it, on every machine: before, so that they have it in memory, and once the write
-//! is answered in time.
+//! A writer sends a burst of writes, and then writes slowly. After every other slow write, and one in ten of a
+//! burst, it reads a page that depends on the write, on every machine: before, so that they have it in memory,
+//! and once the write is answered in time.
 //!
-//! | answer | |
+//! | answer | outcome of the write |
 //! |---|---|
 //! | in time | acknowledged: from now on nobody shows what was before |
-//! | late | waits until the machine is known to have told it ([`super::late`]) |
-//! | by hand, an entry of the stream | owed in the end |
+//! | late | waits until the machine is known to have published it ([`super::late`]) |
+//! | by hand, an entry of the stream | due in the end |
 //! | none, to a request that went through | nobody knows |
 //! | none, to a call or a purge | it is made again, through another machine: the commit stands |
 
@@ -32,14 +32,14 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
-/// One change in so many is told by hand.
+/// One change in so many is published by hand.
 const BY_HAND_ONE_IN: usize = 8;
-/// How often he looks, one write in so many: while he takes his time, and while he pours.
+/// After which share of the writes a page is read, one in so many: of slow ones, and of a burst.
 const LOOK_ONE_IN: [usize; 2] = [2, 10];
-/// How long he pours, and how long he takes his time, in microseconds.
+/// How long a burst and the slow writes after it last, in microseconds.
 const POURS: u64 = 250_000;
 const RESTS: u64 = 750_000;
-/// Between two writes while he takes his time, at most, in microseconds.
+/// The longest pause between two slow writes, in microseconds.
 const PAUSE_MICROS: usize = 60_000;
 /// How long entries that nobody needs are added in one way, at most, in microseconds.
 const HUMS_MICROS: usize = 1_500_000;
@@ -61,7 +61,7 @@ struct Writer<'a> {
     wire: Wire,
 }
 
-/// Writes until the run is over, as one of `writers`; returns what he saw when he looked.
+/// Writes until the run is over, as one of `writers`; returns the answers to its reads, counted.
 pub fn write(stand: &Stand, number: usize, writers: usize, rate: Rate) -> Seen {
     let machines = 0..stand.machines.len();
     let reader = |run| Reader::new(run, 1 << 14 | number);
@@ -206,7 +206,7 @@ impl Writer<'_> {
         match late.as_slice() {
             [] => self.acknowledge(&versions),
             [(machine, life)] => self.late(*machine, *life, &versions),
-            // By several, each of which may be lost.
+            // Late by several machines: each may lose it.
             _ => Outcome::Unanswered,
         }
     }
@@ -290,7 +290,7 @@ impl Writer<'_> {
         Outcome::Late
     }
 
-    /// Whoever gets neither an answer nor the end of his connection was forgotten.
+    /// Reports a request that got neither an answer nor the end of its connection.
     fn silence(&self, machine: usize, error: &ClientError, request: &Request) {
         if *error == ClientError::TimedOut {
             self.stand.runs[machine].report_silence(|| format!("{request:?}: {error}"));

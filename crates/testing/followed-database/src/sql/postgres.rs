@@ -1,6 +1,6 @@
 //! Statements to PostgreSQL over its Unix socket, one after the other.
 //!
-//! The bytes are those of `postgres_replication::wire`. Whatever goes wrong ends the connection's use.
+//! The bytes are those of `postgres_replication::wire`. After an error the connection is not used again.
 
 use super::{PATIENCE, READ_BYTES, Row};
 use bytes::BytesMut;
@@ -50,7 +50,7 @@ impl Connection {
     /// Runs a statement.
     ///
     /// # Errors
-    /// What the server says, or the network.
+    /// The error of the server or of the network.
     pub fn run(&mut self, statement: &str) -> Result<Vec<Row>, String> {
         self.send(&query(statement).map_err(|error| error.to_string())?)?;
         let mut reading = Query::new(QueryLimits::default());
