@@ -6,7 +6,7 @@
 
 use super::compare::{self, Measure};
 use super::rivals::Rival;
-use super::{Amount, Found, alone, miss, secure, small};
+use super::{Amount, CaseResult, alone, miss, secure, small};
 use harness::instructions::BROWSER_HEADERS;
 use std::path::Path;
 
@@ -93,7 +93,7 @@ impl Case {
     ///
     /// # Errors
     /// A server that did not start, an answer that is wrong.
-    pub fn run(self, amount: &Amount, binary: &Path) -> Result<Vec<Found>, String> {
+    pub fn run(self, amount: &Amount, binary: &Path) -> Result<Vec<CaseResult>, String> {
         match self {
             Case::Growth => alone::growth(amount, binary).map(|found| vec![found]),
             Case::Tls => secure::run(amount, binary, secure::Protocol::Http1).map(|one| vec![one]),
@@ -115,7 +115,7 @@ impl Case {
                 for measure in self.measures() {
                     eprintln!("bench: {}", measure.title);
                     let (text, figures) = compare::run(&measure, amount, binary)?;
-                    found.push(Found { name: measure.name, text, figures });
+                    found.push(CaseResult { name: measure.name, text, figures });
                 }
                 Ok(found)
             }

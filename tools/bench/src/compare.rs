@@ -170,9 +170,9 @@ fn progress(round: usize, rounds: usize) {
 }
 
 /// Those that started and answer rightly, and for the others why not.
-type Started = (Vec<Server>, Vec<(Rival, String)>);
+type StartedServers = (Vec<Server>, Vec<(Rival, String)>);
 
-fn start_all(measure: &Measure, ground: &Ground) -> Result<Started, String> {
+fn start_all(measure: &Measure, ground: &Ground) -> Result<StartedServers, String> {
     let (mut servers, mut left_out) = (Vec::new(), Vec::new());
     let mut page = None;
     for rival in &measure.rivals {

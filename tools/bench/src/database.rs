@@ -9,7 +9,7 @@
 //! upper bound.
 
 use super::{machine, write};
-use followed_database::{Kind, Rows, Wanted};
+use followed_database::{Kind, Rows, RowsSetup};
 use harness::root::{self, Profile};
 use harness::{Client, Histogram, Request, Stopwatch, cpu};
 use serde_json::json;
@@ -56,7 +56,7 @@ pub struct Amount {
 /// A server that did not start, or a page that was not dropped.
 pub fn run(amount: &Amount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
-    let rows = Rows::start(&Wanted {
+    let rows = Rows::start(&RowsSetup {
         binary: &binary,
         kind: amount.of,
         items: amount.pages as usize,
@@ -176,12 +176,12 @@ fn lag(rows: &Rows, amount: &Amount) -> Result<(Histogram, u64), String> {
 }
 
 /// How many rows can be followed.
-struct Followed {
+struct FollowRate {
     per_second: f64,
     per_cpu_second: f64,
 }
 
-fn throughput(rows: &Rows, amount: &Amount) -> Result<Followed, String> {
+fn throughput(rows: &Rows, amount: &Amount) -> Result<FollowRate, String> {
     let (pid, core) = (rows.pid(), cpu::cores().first().copied().unwrap_or_default());
     cpu::bind(pid, core).map_err(|error| format!("bench: core {core}: {error}"))?;
     let transactions = amount.rows.div_ceil(amount.of_a_transaction);
@@ -207,7 +207,7 @@ fn throughput(rows: &Rows, amount: &Amount) -> Result<Followed, String> {
         return Err("bench: it has fallen behind by more than a minute".into());
     }
     let written = f64::from(transactions) * f64::from(amount.of_a_transaction);
-    Ok(Followed {
+    Ok(FollowRate {
         per_second: written / clock.elapsed().as_secs_f64(),
         per_cpu_second: written / (cpu::seconds(pid) - cpu_before),
     })

@@ -60,7 +60,7 @@ pub struct Amount {
 
 /// A server, over all rounds.
 #[derive(Debug)]
-struct Found {
+struct ServerTotals {
     way: Way,
     renders: Renders,
     visits: Visits,
@@ -73,9 +73,9 @@ struct Found {
 pub fn run(amount: Amount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
     let site = Site::start(amount.pages, amount.children, amount.render_ms)?;
-    let mut all: Vec<Found> = Way::ALL
+    let mut all: Vec<ServerTotals> = Way::ALL
         .into_iter()
-        .map(|way| Found { way, renders: Renders::default(), visits: Visits::default() })
+        .map(|way| ServerTotals { way, renders: Renders::default(), visits: Visits::default() })
         .collect();
     for round in 1..=amount.rounds {
         for found in &mut all {
@@ -96,7 +96,7 @@ fn flush_once(
     amount: Amount,
     site: &Site,
     server: &Server,
-    found: &mut Found,
+    found: &mut ServerTotals,
 ) -> Result<(), String> {
     site.warm(true)?;
     warm(server, amount.pages)?;
@@ -161,12 +161,12 @@ fn title(amount: Amount) -> String {
 }
 
 /// As a table of the manual; renders are those of one flush.
-fn table(all: &[Found], rounds: u32) -> String {
+fn table(all: &[ServerTotals], rounds: u32) -> String {
     let mut text = String::from(
         "| | renders | pages rendered | of a page at once | median | 99 % | worst | failed | \
          pages from before |\n|---|---|---|---|---|---|---|---|---|\n",
     );
-    for Found { way, renders, visits } in all {
+    for ServerTotals { way, renders, visits } in all {
         let ms = |nanoseconds: u64| shown_ms(nanoseconds);
         let _ = writeln!(
             text,
@@ -194,7 +194,7 @@ fn shown_ms(nanoseconds: u64) -> String {
     }
 }
 
-fn figures(amount: Amount, all: &[Found]) -> Value {
+fn figures(amount: Amount, all: &[ServerTotals]) -> Value {
     let times = |times: &Histogram| {
         json!({
             "median_micros": times.quantile(0.5) / 1000,
@@ -202,7 +202,7 @@ fn figures(amount: Amount, all: &[Found]) -> Value {
             "worst_micros": times.worst() / 1000,
         })
     };
-    let one = |found: &Found| {
+    let one = |found: &ServerTotals| {
         json!({
             "name": found.way.name(),
             "renders": found.renders.count,
@@ -239,7 +239,7 @@ mod tests {
         visits.times.record(1_000_000);
         visits.times.record(64_000_000);
         let renders = Renders { count: 10, pages: 8, most_of_a_page: 2, most: 4 };
-        let table = table(&[Found { way: Way::PagewellHard, renders, visits }], 2);
+        let table = table(&[ServerTotals { way: Way::PagewellHard, renders, visits }], 2);
         let line = table.lines().last().expect("a line");
         assert!(line.contains("| 5 | 4 | 2 | 1.0 ms |"), "{line}");
         assert!(line.contains("| 1 of 100 | 0 |"), "{line}");

@@ -106,7 +106,7 @@ fn rounds(text: &str) -> Result<usize, String> {
 }
 
 /// The result of a case: its name, the table, and the figures.
-pub struct Found {
+pub struct CaseResult {
     name: String,
     text: String,
     figures: Value,
@@ -151,7 +151,7 @@ pub fn run(bench: Bench) -> Result<(), String> {
     let mut tables = String::new();
     for case in cases {
         let mut all = serde_json::Map::new();
-        for Found { name, text, figures } in case.run(&amount, &binary)? {
+        for CaseResult { name, text, figures } in case.run(&amount, &binary)? {
             println!("{text}");
             tables.push_str(&text);
             tables.push('\n');

@@ -15,7 +15,7 @@ use super::compare::{let_php_finish, two_cores};
 use super::figures::{Round, Series, Spread, shown};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
-use super::{Amount, Found};
+use super::{Amount, CaseResult};
 use harness::{Load, Until, cpu};
 use serde_json::json;
 use std::cell::RefCell;
@@ -23,19 +23,19 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// A page, and how many of it are asked for in a round.
-struct Rendered {
+struct MissCase {
     title: &'static str,
     target: &'static str,
     requests: u64,
 }
 
-const PAGES: [Rendered; 2] = [
-    Rendered {
+const PAGES: [MissCase; 2] = [
+    MissCase {
         title: "2,042 bytes, a script that does little",
         target: "/p/2042-0",
         requests: 4000,
     },
-    Rendered { title: "21 KB, 20 ms of PHP", target: "/p/21000-20", requests: 100 },
+    MissCase { title: "21 KB, 20 ms of PHP", target: "/p/21000-20", requests: 100 },
 ];
 const CONNECTIONS: [usize; 2] = [1, 8];
 
@@ -43,7 +43,7 @@ const CONNECTIONS: [usize; 2] = [1, 8];
 ///
 /// # Errors
 /// A server that did not start; a request that failed, or was not rendered.
-pub fn miss(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn miss(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let title = "A miss: PHP makes the page, Pagewell keeps it";
     let mut text = format!(
         "### {title}\n\n| page | connections | CPU with nginx, PHP's in it | with Pagewell | × nginx | a request takes \
@@ -72,7 +72,11 @@ pub fn miss(amount: &Amount, binary: &Path) -> Result<Found, String> {
             "servers": [nginx.json(&nginx), pagewell.json(&nginx)],
         }));
     }
-    Ok(Found { name: "miss".into(), text, figures: json!({ "title": title, "pages": figures }) })
+    Ok(CaseResult {
+        name: "miss".into(),
+        text,
+        figures: json!({ "title": title, "pages": figures }),
+    })
 }
 
 /// How much longer a request takes, one after the other, by round.
@@ -84,7 +88,7 @@ fn longer_micros(nginx: &Series, pagewell: &Series) -> Spread {
 
 /// nginx, and Pagewell.
 fn measure(
-    page: &Rendered,
+    page: &MissCase,
     connections: usize,
     amount: &Amount,
     binary: &Path,
@@ -124,7 +128,7 @@ fn measure(
 }
 
 fn one_round(
-    page: &Rendered,
+    page: &MissCase,
     connections: usize,
     requests: u64,
     name: &str,

@@ -7,7 +7,7 @@ use super::compare::two_cores;
 use super::figures::{Round, Series, table};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
-use super::{Amount, Found, plot, told};
+use super::{Amount, CaseResult, plot, told};
 use harness::{PrivateDir, cpu};
 use serde_json::json;
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ impl Protocol {
 ///
 /// # Errors
 /// A server that did not start; a program that is missing.
-pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<Found, String> {
+pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseResult, String> {
     let (core, load_core) = two_cores()?;
     let (name, title) = protocol.names();
     eprintln!("bench: {title}");
@@ -85,11 +85,11 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<Found, 
         "title": title,
         "servers": series.iter().map(|one| one.json(&series[0])).collect::<Vec<_>>(),
     });
-    Ok(Found { name: name.to_owned(), text, figures })
+    Ok(CaseResult { name: name.to_owned(), text, figures })
 }
 
 /// What h2load found.
-struct Asked {
+struct H2loadResult {
     per_second: f64,
     failed: u64,
     micros: Vec<u64>,
@@ -101,7 +101,7 @@ fn ask(
     core: usize,
     requests: u64,
     dir: &Path,
-) -> Result<Asked, String> {
+) -> Result<H2loadResult, String> {
     let log = dir.join("times");
     let _ = fs::remove_file(&log);
     let mut command = Command::new(harness::program(&["h2load"]).map_err(told)?);
@@ -121,7 +121,7 @@ fn ask(
 }
 
 /// Reads h2load's summary, and its log: start, status and time of each request, in tabs.
-fn read(said: &str, times: &str, protocol: Protocol) -> Option<Asked> {
+fn read(said: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
     let version = if protocol == Protocol::Http2 { "Application protocol: h2" } else { "" };
     let finished = said.lines().find(|line| line.starts_with("finished in "))?;
     let per_second = finished.split(", ").nth(1)?.split(' ').next()?.parse().ok()?;
@@ -135,7 +135,11 @@ fn read(said: &str, times: &str, protocol: Protocol) -> Option<Asked> {
         }
         micros.push(fields.next()?.parse().ok()?);
     }
-    (said.contains(version) && !micros.is_empty()).then_some(Asked { per_second, failed, micros })
+    (said.contains(version) && !micros.is_empty()).then_some(H2loadResult {
+        per_second,
+        failed,
+        micros,
+    })
 }
 
 /// A certificate for 127.0.0.1, good for a day.

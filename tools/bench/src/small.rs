@@ -7,7 +7,7 @@
 //! the kernel does not enforce it here ([0042](../../../docs/decisions/0042-a-machine-of-256-mb.md)).
 
 use super::figures::{shown_bytes, shown_time};
-use super::{Amount, Found, told};
+use super::{Amount, CaseResult, told};
 use harness::Chance;
 use harness::root;
 use harness::{
@@ -54,7 +54,7 @@ struct Peaks {
 ///
 /// # Errors
 /// A server that did not start; a request that failed; more memory than there is.
-pub fn small(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn small(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let (articles, seconds) = if amount.short { (50, 3) } else { (2000, 60) };
     let site = NewsSite::start_with(
         &root::repository(),
@@ -160,7 +160,7 @@ fn drawn(articles: u32) -> Vec<String> {
     (0..DRAWS).map(draw).collect()
 }
 
-fn found(articles: u32, report: &LoadReport, peaks: &Peaks, renders: u64) -> Found {
+fn found(articles: u32, report: &LoadReport, peaks: &Peaks, renders: u64) -> CaseResult {
     let title = "A machine of 256 MB: Pagewell, php-fpm, MariaDB and the news site under load";
     let mut text = format!("### {title}\n\n| | |\n|---|---|\n");
     let failed = report.failures + report.unexpected;
@@ -195,7 +195,7 @@ fn found(articles: u32, report: &LoadReport, peaks: &Peaks, renders: u64) -> Fou
         "database_bytes": peaks.database,
         "together_bytes": peaks.together,
     });
-    Found { name: "small".into(), text, figures }
+    CaseResult { name: "small".into(), text, figures }
 }
 
 #[cfg(test)]

@@ -13,27 +13,27 @@ use std::thread;
 use std::time::Duration;
 
 /// A bound of one process that was lowered.
-pub struct Lowered {
+pub struct LoweredLimit {
     pid: Pid,
     what: Resource,
     before: Rlimit,
 }
 
-impl Lowered {
+impl LoweredLimit {
     /// Lowers it to so many; what the process may raise it to stays.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn to(pid: u32, what: Resource, most: u64) -> Result<Lowered, String> {
+    pub fn to(pid: u32, what: Resource, most: u64) -> Result<LoweredLimit, String> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no process")?;
         let before = rustix::process::getrlimit(what);
         let wanted = Rlimit { current: Some(most), maximum: before.maximum };
         let before = prlimit(Some(pid), what, wanted).map_err(told)?;
-        Ok(Lowered { pid, what, before })
+        Ok(LoweredLimit { pid, what, before })
     }
 }
 
-impl Drop for Lowered {
+impl Drop for LoweredLimit {
     fn drop(&mut self) {
         // The process may have ended meanwhile.
         let _ = prlimit(Some(self.pid), self.what, self.before);
@@ -52,7 +52,7 @@ pub enum Memory {
     /// A bound of one process, which is raised again when this is dropped.
     Process {
         /// The lowered bound.
-        _bound: Lowered,
+        _bound: LoweredLimit,
     },
 }
 
@@ -66,7 +66,7 @@ impl Memory {
             return Ok(group);
         }
         let taken = address_space(pid).ok_or("its memory cannot be read")?;
-        let _bound = Lowered::to(pid, Resource::As, taken + more)?;
+        let _bound = LoweredLimit::to(pid, Resource::As, taken + more)?;
         Ok(Memory::Process { _bound })
     }
 
@@ -153,7 +153,7 @@ mod tests {
     fn what_is_lowered_is_given_back() {
         let own = std::process::id();
         let before = getrlimit(Resource::Core);
-        let lowered = Lowered::to(own, Resource::Core, 0).expect("one's own can be lowered");
+        let lowered = LoweredLimit::to(own, Resource::Core, 0).expect("one's own can be lowered");
         assert_eq!(getrlimit(Resource::Core).current, Some(0));
         drop(lowered);
         assert_eq!(getrlimit(Resource::Core).current, before.current);

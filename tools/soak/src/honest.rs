@@ -6,7 +6,7 @@
 //! A visitor's own page must name that visitor.
 
 use super::site::{HOST, ITEMS, filler};
-use super::tally::{Asked, name_of};
+use super::tally::{RequestKind, name_of};
 use super::{Run, WRITERS};
 use harness::Chance;
 use harness::{Client, ClientError, Request, Response, Stopwatch};
@@ -46,8 +46,10 @@ pub fn warm(run: &Run) -> Result<(), String> {
     for item in 0..ITEMS {
         let answer = client.get(&format!("/item.php?id={item}"));
         match judge_item(run, item, 1, &answer) {
-            Judged::Right { .. } => {}
-            Judged::Failed(name) | Judged::Wrong(name) => return Err(format!("soak: {name}")),
+            AnswerJudgement::Right { .. } => {}
+            AnswerJudgement::Failed(name) | AnswerJudgement::Wrong(name) => {
+                return Err(format!("soak: {name}"));
+            }
         }
     }
     Ok(())
@@ -56,7 +58,7 @@ pub fn warm(run: &Run) -> Result<(), String> {
 /// Whether PHP, the database and all between them answer now.
 pub fn is_served(run: &Run) -> bool {
     let answer = client(run).within(Duration::from_secs(2)).get("/fresh.php?id=0");
-    matches!(judge_item(run, 0, 1, &answer), Judged::Right { .. })
+    matches!(judge_item(run, 0, 1, &answer), AnswerJudgement::Right { .. })
 }
 
 fn client(run: &Run) -> Client {
@@ -76,14 +78,14 @@ pub fn visit(run: &Run, number: usize) {
         let least = run.truth.acknowledged[item].load(SeqCst);
         let (fault, watch) = (run.now(), Stopwatch::start());
         let (asked, judged) = match chance.below(10) {
-            0 => (Asked::Rendered, judge_own(&own, &client.send(&own_page(&own)))),
+            0 => (RequestKind::Rendered, judge_own(&own, &client.send(&own_page(&own)))),
             1 => {
                 let answer = client.get(&format!("/fresh.php?id={item}"));
-                (Asked::Rendered, judge_item(run, item, least, &answer))
+                (RequestKind::Rendered, judge_item(run, item, least, &answer))
             }
             _ => {
                 let answer = client.get(&format!("/item.php?id={item}"));
-                (Asked::Page, judge_item(run, item, least, &answer))
+                (RequestKind::Page, judge_item(run, item, least, &answer))
             }
         };
         note(run, fault, asked, judged, &watch);
@@ -112,29 +114,29 @@ pub fn write(run: &Run, number: usize) {
         let (fault, watch) = (run.now(), Stopwatch::start());
         let answer = client.post(&format!("/write.php?id={item}&value={value}"), "a=b");
         let judged = judge_write(item, value, &answer);
-        if matches!(judged, Judged::Right { .. }) {
+        if matches!(judged, AnswerJudgement::Right { .. }) {
             run.truth.acknowledged[item].fetch_max(value, SeqCst);
-            note(run, fault, Asked::Write, judged, &watch);
+            note(run, fault, RequestKind::Write, judged, &watch);
             let watch = Stopwatch::start();
             let answer = client.get(&format!("/item.php?id={item}"));
-            note(run, fault, Asked::Page, judge_item(run, item, value, &answer), &watch);
+            note(run, fault, RequestKind::Page, judge_item(run, item, value, &answer), &watch);
         } else {
             // Its outcome is unknown; the value that it sent may be shown from now on.
-            note(run, fault, Asked::Write, judged, &watch);
+            note(run, fault, RequestKind::Write, judged, &watch);
         }
         thread::park_timeout(WRITE_PAUSE);
     }
 }
 
-fn note(run: &Run, fault: usize, asked: Asked, judged: Judged, watch: &Stopwatch) {
+fn note(run: &Run, fault: usize, asked: RequestKind, judged: AnswerJudgement, watch: &Stopwatch) {
     let took = watch.elapsed();
     let mut tally = run.tally(fault);
     match judged {
-        Judged::Right { is_hit } => tally.right(asked, is_hit, took),
-        Judged::Wrong(what) => tally.wrong(what),
-        Judged::Failed(name) => {
+        AnswerJudgement::Right { is_hit } => tally.right(asked, is_hit, took),
+        AnswerJudgement::Wrong(what) => tally.wrong(what),
+        AnswerJudgement::Failed(name) => {
             tally.failed(match asked {
-                Asked::Write => format!("{name} to a write"),
+                RequestKind::Write => format!("{name} to a write"),
                 _ => name,
             });
             drop(tally);
@@ -145,7 +147,7 @@ fn note(run: &Run, fault: usize, asked: Asked, judged: Judged, watch: &Stopwatch
 
 /// The judgement of an answer.
 #[derive(Debug)]
-enum Judged {
+enum AnswerJudgement {
     Right {
         is_hit: bool,
     },
@@ -157,18 +159,18 @@ enum Judged {
 
 type Answer = Result<Response, ClientError>;
 
-fn whole(answer: &Answer) -> Result<&Response, Judged> {
+fn whole(answer: &Answer) -> Result<&Response, AnswerJudgement> {
     match answer {
         Ok(response) if response.status == 200 => Ok(response),
-        Ok(response) => Err(Judged::Failed(shown(response))),
+        Ok(response) => Err(AnswerJudgement::Failed(shown(response))),
         Err(error) => Err(match name_of(error) {
-            Some(name) => Judged::Failed(name.to_owned()),
-            None => Judged::Wrong(format!("unreadable: {error}")),
+            Some(name) => AnswerJudgement::Failed(name.to_owned()),
+            None => AnswerJudgement::Wrong(format!("unreadable: {error}")),
         }),
     }
 }
 
-fn judge_item(run: &Run, item: usize, least: u64, answer: &Answer) -> Judged {
+fn judge_item(run: &Run, item: usize, least: u64, answer: &Answer) -> AnswerJudgement {
     let response = match whole(answer) {
         Ok(response) => response,
         Err(judged) => return judged,
@@ -180,20 +182,24 @@ fn judge_item(run: &Run, item: usize, least: u64, answer: &Answer) -> Judged {
         _ => (None, None),
     };
     let (Some(shown), Some(value)) = (shown, value) else {
-        return Judged::Wrong(format!("torn: item {item} begins {:?}", start(&text)));
+        return AnswerJudgement::Wrong(format!("torn: item {item} begins {:?}", start(&text)));
     };
     let most = run.truth.sent[item].load(SeqCst);
     let status = response.header("cache-status").unwrap_or_default();
     if shown != item {
-        Judged::Wrong(format!("foreign: item {shown} for item {item} ({status})"))
+        AnswerJudgement::Wrong(format!("foreign: item {shown} for item {item} ({status})"))
     } else if value < least {
-        Judged::Wrong(format!("outdated: {value} for item {item}, after {least} ({status})"))
+        AnswerJudgement::Wrong(format!(
+            "outdated: {value} for item {item}, after {least} ({status})"
+        ))
     } else if value > most {
-        Judged::Wrong(format!("from nowhere: {value} for item {item}, of {most} ({status})"))
+        AnswerJudgement::Wrong(format!(
+            "from nowhere: {value} for item {item}, of {most} ({status})"
+        ))
     } else if text != page(item, value) {
-        Judged::Wrong(format!("torn: item {item} has {} bytes ({status})", text.len()))
+        AnswerJudgement::Wrong(format!("torn: item {item} has {} bytes ({status})", text.len()))
     } else {
-        Judged::Right { is_hit: status.starts_with("pagewell; hit") }
+        AnswerJudgement::Right { is_hit: status.starts_with("pagewell; hit") }
     }
 }
 
@@ -202,25 +208,27 @@ fn page(item: usize, value: u64) -> String {
     format!("item {item} {value}\n{}\nend {item} {value}\n", "x".repeat(filler(item)))
 }
 
-fn judge_own(own: &str, answer: &Answer) -> Judged {
+fn judge_own(own: &str, answer: &Answer) -> AnswerJudgement {
     match whole(answer) {
-        Ok(response) if response.text() == format!("me {own}\n") => Judged::Right { is_hit: false },
+        Ok(response) if response.text() == format!("me {own}\n") => {
+            AnswerJudgement::Right { is_hit: false }
+        }
         Ok(response) => {
             let text = response.text();
-            Judged::Wrong(format!("foreign: {:?} for {own}", start(&text)))
+            AnswerJudgement::Wrong(format!("foreign: {:?} for {own}", start(&text)))
         }
         Err(judged) => judged,
     }
 }
 
-fn judge_write(item: usize, value: u64, answer: &Answer) -> Judged {
+fn judge_write(item: usize, value: u64, answer: &Answer) -> AnswerJudgement {
     match whole(answer) {
         Ok(response) if response.text() == format!("written {item} {value}\n") => {
-            Judged::Right { is_hit: false }
+            AnswerJudgement::Right { is_hit: false }
         }
         Ok(response) => {
             let text = response.text();
-            Judged::Wrong(format!("foreign: {:?} for a write of {item}", start(&text)))
+            AnswerJudgement::Wrong(format!("foreign: {:?} for a write of {item}", start(&text)))
         }
         Err(judged) => judged,
     }
@@ -253,20 +261,20 @@ mod tests {
         let run = Run::new(SocketAddr::from(([127, 0, 0, 1], 1)), 1);
         run.truth.sent[3].store(7, SeqCst);
         let wrong = |text: &str| match judge_item(&run, 3, 5, &answered(text)) {
-            Judged::Wrong(what) => what.split(':').next().unwrap_or_default().to_owned(),
+            AnswerJudgement::Wrong(what) => what.split(':').next().unwrap_or_default().to_owned(),
             other => format!("{other:?}"),
         };
         for value in 5..=7 {
             let judged = judge_item(&run, 3, 5, &answered(&page(3, value)));
-            assert!(matches!(judged, Judged::Right { .. }), "{judged:?}");
+            assert!(matches!(judged, AnswerJudgement::Right { .. }), "{judged:?}");
         }
         assert_eq!(wrong(&page(3, 4)), "outdated");
         assert_eq!(wrong(&page(3, 8)), "from nowhere");
         assert_eq!(wrong(&page(2, 6)), "foreign");
         assert_eq!(wrong(&page(3, 6)[..900]), "torn");
         assert_eq!(wrong(""), "torn");
-        assert!(matches!(judge_own("a", &answered("me b\n")), Judged::Wrong(_)));
+        assert!(matches!(judge_own("a", &answered("me b\n")), AnswerJudgement::Wrong(_)));
         let cut = Err(ClientError::Closed { after_bytes: 9 });
-        assert!(matches!(judge_item(&run, 3, 5, &cut), Judged::Failed(_)));
+        assert!(matches!(judge_item(&run, 3, 5, &cut), AnswerJudgement::Failed(_)));
     }
 }

@@ -2,7 +2,7 @@
 //! everything is well again: when a page that needs PHP and the database has come three times on end. What is
 //! killed, filled or taken here is ours, and known by its process id.
 
-use super::faults::{Lowered, Memory};
+use super::faults::{LoweredLimit, Memory};
 use super::site::Site;
 use super::stand::{Disk, Stand};
 use super::{Run, bad_origin, honest, hostile, told};
@@ -280,7 +280,7 @@ fn disk(run: &Run, stand: &mut Stand<'_>, until: Deadline) -> Result<(), String>
         }
         Err(_) => {
             run.tally(place).did("files that may not grow (there can be no full file system here)");
-            Some(Lowered::to(stand.pagewell().pid(), Resource::Fsize, 1)?)
+            Some(LoweredLimit::to(stand.pagewell().pid(), Resource::Fsize, 1)?)
         }
     };
     thread::sleep(until.remaining());
@@ -329,7 +329,7 @@ fn counter(stand: &Stand<'_>, name: &str) -> Result<u64, String> {
 
 fn descriptors(run: &Run, site: &Site, stand: &Stand<'_>, until: Deadline) -> Result<(), String> {
     let pid = stand.pagewell().pid();
-    let lowered = Lowered::to(pid, Resource::Nofile, cpu::open_fds(pid) as u64 + 2)?;
+    let lowered = LoweredLimit::to(pid, Resource::Nofile, cpu::open_fds(pid) as u64 + 2)?;
     let idle = hostile::idle(&site.ports, IDLE);
     run.tally(Fault::Descriptors.place()).did_many("idle connections besides", idle.len() as u64);
     thread::sleep(until.remaining());

@@ -11,7 +11,7 @@ const WRONG_SHOWN: usize = 8;
 
 /// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestKind {
     /// A page that may come from memory.
     Page,
     /// What PHP has to be asked for: a visitor's own page, or one that is never stored.
@@ -47,13 +47,13 @@ pub struct Tally {
 
 impl Tally {
     /// A right answer.
-    pub fn right(&mut self, asked: Asked, is_hit: bool, took: Duration) {
+    pub fn right(&mut self, asked: RequestKind, is_hit: bool, took: Duration) {
         self.answers += 1;
         self.hits += u64::from(is_hit);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         match asked {
-            Asked::Page => self.pages.record(nanos),
-            Asked::Rendered | Asked::Write => self.rendered.record(nanos),
+            RequestKind::Page => self.pages.record(nanos),
+            RequestKind::Rendered | RequestKind::Write => self.rendered.record(nanos),
         }
     }
 

@@ -24,12 +24,12 @@ pub enum Way {
     /// A request that goes through to the origin, which changes something and says so.
     Through(Request),
     /// Something is committed, and then each of these requests is sent.
-    Tell(Told, Strength, Vec<Request>),
+    Tell(ChangeRecipient, Strength, Vec<Request>),
 }
 
 /// The address to which a change is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum ChangeRecipient {
     /// The control interface.
     Control,
     /// The address where visitors are served.
@@ -58,7 +58,7 @@ impl Change {
             Manner::Tags => call(site, items, json!({ "tags": tags })),
             Manner::HardTags => {
                 let call = vec![api(&json!({ "tags": tags }))];
-                let way = Way::Tell(Told::Control, Strength::Hard, call);
+                let way = Way::Tell(ChangeRecipient::Control, Strength::Hard, call);
                 Change { cells: items.to_vec(), way }
             }
             Manner::Urls => call(site, &[item], json!({ "urls": site.pages_with(item) })),
@@ -111,13 +111,16 @@ fn call(site: &Site, cells: &[usize], mut what: Value) -> Change {
         }
         _ => Strength::Hard,
     };
-    let way = Way::Tell(Told::Control, strength, vec![api(&what)]);
+    let way = Way::Tell(ChangeRecipient::Control, strength, vec![api(&what)]);
     Change { cells: cells.to_vec(), way }
 }
 
 /// Requests to where visitors are served.
 fn front(cells: &[usize], requests: Vec<Request>) -> Change {
-    Change { cells: cells.to_vec(), way: Way::Tell(Told::Front, Strength::Hard, requests) }
+    Change {
+        cells: cells.to_vec(),
+        way: Way::Tell(ChangeRecipient::Front, Strength::Hard, requests),
+    }
 }
 
 fn api(what: &Value) -> Request {

@@ -91,14 +91,14 @@ pub fn judge(question: &Question<'_>, response: &Response) -> Judgement {
     }
 }
 
-type Found = Result<Stamp, (Fault, Option<Stamp>)>;
+type StampResult = Result<Stamp, (Fault, Option<Stamp>)>;
 
-fn stamp_of(response: &Response) -> Found {
+fn stamp_of(response: &Response) -> StampResult {
     let field = response.header("x-made-from").and_then(|value| value.parse().ok());
     field.ok_or((Fault::Foreign, None))
 }
 
-fn head(question: &Question<'_>, response: &Response) -> Found {
+fn head(question: &Question<'_>, response: &Response) -> StampResult {
     let stamp = stamp_of(response)?;
     let length = response.header("content-length").map(str::parse);
     match length {
@@ -109,7 +109,7 @@ fn head(question: &Question<'_>, response: &Response) -> Found {
     }
 }
 
-fn whole(question: &Question<'_>, response: &Response) -> Found {
+fn whole(question: &Question<'_>, response: &Response) -> StampResult {
     let stamp = stamp_of(response)?;
     if response.content == stamp.content(question.page.shape) {
         Ok(stamp)
@@ -119,7 +119,7 @@ fn whole(question: &Question<'_>, response: &Response) -> Found {
 }
 
 /// RFC 9110 section 14.4: `bytes 100-199/2048`.
-fn piece(question: &Question<'_>, response: &Response) -> Found {
+fn piece(question: &Question<'_>, response: &Response) -> StampResult {
     let stamp = stamp_of(response)?;
     let torn = (Fault::Torn, Some(stamp));
     let range = response.header("content-range").and_then(read_range).ok_or(torn)?;
@@ -145,7 +145,7 @@ fn read_range(value: &str) -> Option<Range> {
 }
 
 /// A 304 says: what you have is what there is now.
-fn unchanged(question: &Question<'_>, response: &Response) -> Found {
+fn unchanged(question: &Question<'_>, response: &Response) -> StampResult {
     let Some((etag, stamp)) = question.condition else { return Err((Fault::Foreign, None)) };
     match response.header("etag") {
         Some(other) if other != etag => Err((Fault::Foreign, Some(*stamp))),

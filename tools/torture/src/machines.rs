@@ -19,7 +19,7 @@ mod truth;
 mod wire;
 mod writer;
 
-use super::reader::{self, Seen};
+use super::reader::{self, AnswerCounts};
 use super::writer::Rate;
 use super::{Amount, root};
 use fault::Plan;
@@ -48,7 +48,7 @@ pub fn torture(amount: &Amount, machines: usize, enough: u64) -> Result<Figures,
 }
 
 /// Readers, writers and faults, until all of them have ended.
-fn play(amount: &Amount, stand: &Stand) -> Result<Seen, String> {
+fn play(amount: &Amount, stand: &Stand) -> Result<AnswerCounts, String> {
     let watched = AtomicBool::new(false);
     thread::scope(|scope| {
         let watching = scope.spawn(|| end::watch(stand, &watched));
@@ -65,7 +65,7 @@ fn play(amount: &Amount, stand: &Stand) -> Result<Seen, String> {
         }
         let humming = scope.spawn(|| writer::hum(stand, amount.seed));
         suffer::disturb(stand, Plan::new(amount.seed, stand.machines.len(), &amount.only));
-        let mut seen = Seen::default();
+        let mut seen = AnswerCounts::default();
         for one in all {
             seen.add(&one.join().map_err(|_| "torture: a reader or writer panicked")?);
         }

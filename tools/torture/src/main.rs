@@ -336,7 +336,7 @@ fn system(error: std::io::Error) -> String {
 
 /// The counts of readers and writers, how often the origin refused, and how long it took.
 struct Played {
-    seen: reader::Seen,
+    seen: reader::AnswerCounts,
     done: writer::Done,
     refusals: u64,
     seconds: f64,
@@ -357,7 +357,7 @@ fn play(
             .map(|number| scope.spawn(move || writer::write(run, number, amount.writers, rate)))
             .collect();
         let refusals = meanwhile();
-        let (mut seen, mut done) = (reader::Seen::default(), writer::Done::default());
+        let (mut seen, mut done) = (reader::AnswerCounts::default(), writer::Done::default());
         for reader in readers {
             seen.add(&reader.join().map_err(|_| "torture: a reader panicked")?);
         }

@@ -6,7 +6,7 @@
 //! and how many of one page run at once.
 
 use super::renders::Renders;
-use super::script::{Asked, Faults, Step, perform};
+use super::script::{Faults, ReceivedRequest, Step, perform};
 use super::site::Site;
 use harness::Chance;
 use harness::Port;
@@ -28,11 +28,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A running origin.
 pub struct Origin {
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
     listening: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct OriginState {
     site: Arc<Site>,
     faults: Faults,
     seed: u64,
@@ -51,7 +51,7 @@ impl Origin {
     /// # Errors
     /// Those of the system.
     pub fn start(site: &Arc<Site>, seed: u64, faults: Faults) -> io::Result<Origin> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OriginState {
             site: site.clone(),
             faults,
             seed,
@@ -113,13 +113,13 @@ impl Drop for Origin {
     }
 }
 
-impl Shared {
+impl OriginState {
     fn is(&self, order: &AtomicBool) -> bool {
         order.load(SeqCst)
     }
 }
 
-fn listen(shared: &Arc<Shared>, first: TcpListener) {
+fn listen(shared: &Arc<OriginState>, first: TcpListener) {
     let mut listener = Some(first);
     while !shared.is(&shared.stopping) {
         if let Some(open) = listener.take().or_else(|| TcpListener::bind(shared.address()).ok()) {
@@ -131,14 +131,14 @@ fn listen(shared: &Arc<Shared>, first: TcpListener) {
     }
 }
 
-impl Shared {
+impl OriginState {
     fn address(&self) -> SocketAddr {
         self.port.address()
     }
 }
 
 /// Accepts until there is another order.
-fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+fn accept(shared: &Arc<OriginState>, listener: &TcpListener) {
     for stream in listener.incoming() {
         if shared.is(&shared.stopping) || shared.is(&shared.refusing) {
             return;
@@ -158,7 +158,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
     }
 }
 
-fn serve(shared: &Shared, mut stream: TcpStream, mut chance: Chance) -> io::Result<()> {
+fn serve(shared: &OriginState, mut stream: TcpStream, mut chance: Chance) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(SILENCE))?;
     stream.set_write_timeout(Some(SILENCE))?;
@@ -191,11 +191,12 @@ fn serve(shared: &Shared, mut stream: TcpStream, mut chance: Chance) -> io::Resu
 }
 
 /// The next request; none when the other side has closed the connection.
-fn read_request(from: &mut impl BufRead) -> io::Result<Option<Asked>> {
+fn read_request(from: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>> {
     let Some(first) = line(from)? else { return Ok(None) };
     let mut words = first.split(' ');
     let mut word = || words.next().unwrap_or_default().to_owned();
-    let mut asked = Asked { method: word(), target: word(), ..Asked::default() };
+    let mut asked =
+        ReceivedRequest { method: word(), target: word(), ..ReceivedRequest::default() };
     let mut content_bytes = 0;
     while let Some(field) = line(from)? {
         if field.is_empty() {

@@ -26,7 +26,7 @@ const WITHIN: Duration = Duration::from_secs(15);
 
 /// The answers of a reader, counted.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct AnswerCounts {
     /// Answers that could be judged.
     pub answers: u64,
     /// Of these, from memory.
@@ -55,10 +55,10 @@ pub struct Seen {
     pub times: Histogram,
 }
 
-impl Seen {
+impl AnswerCounts {
     /// Adds what another reader has seen.
-    pub fn add(&mut self, other: &Seen) {
-        let Seen { answers, hits, stale, collapsed, unchanged, pieces, heads, .. } = other;
+    pub fn add(&mut self, other: &AnswerCounts) {
+        let AnswerCounts { answers, hits, stale, collapsed, unchanged, pieces, heads, .. } = other;
         self.answers += answers;
         self.hits += hits;
         self.stale += stale;
@@ -94,11 +94,11 @@ pub struct Reader<'a> {
     client: Client,
     /// The validator seen last for a page and variant, and what that page was made from.
     last_seen: HashMap<(usize, char), (String, Stamp)>,
-    seen: Seen,
+    seen: AnswerCounts,
 }
 
 /// Reads until the run is over.
-pub fn read(run: &Run, number: usize) -> Seen {
+pub fn read(run: &Run, number: usize) -> AnswerCounts {
     let mut reader = Reader::new(run, number);
     while !run.is_over() {
         run.wait_up();
@@ -116,12 +116,12 @@ impl<'a> Reader<'a> {
             chance: Chance::new(run.seed, 1 << 16 | number as u64),
             client: Client::new(run.pagewell).host(HOST).within(WITHIN),
             last_seen: HashMap::new(),
-            seen: Seen::default(),
+            seen: AnswerCounts::default(),
         }
     }
 
     /// The answers so far, counted.
-    pub fn seen(&self) -> &Seen {
+    pub fn seen(&self) -> &AnswerCounts {
         &self.seen
     }
 

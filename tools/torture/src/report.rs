@@ -7,9 +7,9 @@
 
 use super::manner::By;
 use super::origin::Origin;
-use super::reader::{Seen, wrong_by_name};
+use super::reader::{AnswerCounts, wrong_by_name};
 use super::renders::{Most, most_of_a_page};
-use super::run::{Run, Wrong};
+use super::run::{Run, WrongAnswer};
 use super::script::Faults;
 use super::site::Kind;
 use super::writer::{Done, Rate};
@@ -32,7 +32,7 @@ pub struct Figures {
     /// How long it took.
     pub seconds: f64,
     /// The answers of all readers, counted.
-    pub seen: Seen,
+    pub seen: AnswerCounts,
     /// The changes of all writers, counted.
     pub done: Done,
     /// Pagewell's own counters, over all of its lives.
@@ -50,7 +50,7 @@ pub struct Figures {
     /// Requests that got neither an answer nor the end of their connection.
     pub silent: u64,
     /// The first wrong answers.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<WrongAnswer>,
     /// When the first came, in seconds since the start.
     pub first_wrong_seconds: Option<f64>,
 }
@@ -117,7 +117,7 @@ impl Figures {
         if self.silent > 0 {
             return Err(format!("torture: {} requests were never answered", self.silent));
         }
-        let Seen { none, incomplete, unreached, .. } = self.seen;
+        let AnswerCounts { none, incomplete, unreached, .. } = self.seen;
         if self.amount.faults() == Faults::Off && none + incomplete + unreached > 0 {
             return Err(format!(
                 "torture: {none} errors, {incomplete} incomplete answers, {unreached} requests \
@@ -203,7 +203,7 @@ impl Figures {
         }
         for wrong in &self.wrong {
             let seconds = float(wrong.at_micros) / 1e6;
-            let Wrong { name, detail, .. } = wrong;
+            let WrongAnswer { name, detail, .. } = wrong;
             let _ = writeln!(table, "\n  {name}, {seconds:.3} s after the start: {detail}");
         }
         table
@@ -363,12 +363,12 @@ mod tests {
             amount: Amount::read(arguments),
             lease_check,
             seconds: 2.0,
-            seen: Seen {
+            seen: AnswerCounts {
                 answers: 100,
                 hits: 90,
                 collapsed: 2,
                 wrong: [outdated, 0, 0],
-                ..Seen::default()
+                ..AnswerCounts::default()
             },
             done: Done { acknowledged, ..Done::default() },
             counters,

@@ -10,7 +10,7 @@
 
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};
-use followed_database::{Kind, Rows, Wanted, items_of};
+use followed_database::{Kind, Rows, RowsSetup, items_of};
 use harness::Chance;
 use harness::{Client, Deadline, Request, Response};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -73,7 +73,7 @@ pub fn torture(
     lease_check: LeaseCheck,
     enough: u64,
 ) -> Result<String, String> {
-    let rows = Rows::start(&Wanted {
+    let rows = Rows::start(&RowsSetup {
         binary: &binary(lease_check)?,
         kind,
         items: amount.items,

@@ -44,13 +44,13 @@ pub struct Run {
     wrong: Arc<AtomicU64>,
     silent: AtomicU64,
     first_wrong_micros: AtomicU64,
-    kept: Mutex<Vec<Wrong>>,
+    kept: Mutex<Vec<WrongAnswer>>,
     outdated_at: Mutex<Vec<u64>>,
 }
 
 /// A wrong answer, or none, with all that is known of it.
 #[derive(Debug, Clone)]
-pub struct Wrong {
+pub struct WrongAnswer {
     /// The name of the fault.
     pub name: &'static str,
     /// When it came, in microseconds since the start of the run.
@@ -162,12 +162,12 @@ impl Run {
         let at_micros = self.micros();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.iter().filter(|other| other.name == name).count() < KEPT {
-            kept.push(Wrong { name, at_micros, detail: detail() });
+            kept.push(WrongAnswer { name, at_micros, detail: detail() });
         }
     }
 
     /// The first wrong answers.
-    pub fn first_wrong(&self) -> Vec<Wrong> {
+    pub fn first_wrong(&self) -> Vec<WrongAnswer> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -27,7 +27,7 @@ const PIECES: usize = 4;
 
 /// The parts of a request that the origin reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The method.
     pub method: String,
     /// Path and query.
@@ -59,7 +59,12 @@ pub enum Faults {
 }
 
 /// Does what is asked for, and says how it is answered.
-pub fn perform(site: &Site, asked: &Asked, faults: Faults, chance: &mut Chance) -> Vec<Step> {
+pub fn perform(
+    site: &Site,
+    asked: &ReceivedRequest,
+    faults: Faults,
+    chance: &mut Chance,
+) -> Vec<Step> {
     let cut = faults == Faults::On && chance.one_in(CUT_ONE_IN);
     if cut && chance.one_in(4) {
         // Before anything is done.
@@ -82,7 +87,7 @@ fn head(status: &str, fields: &str) -> Vec<u8> {
 }
 
 /// Reads what the page is made from, and makes it.
-fn render(site: &Site, page: &Page, asked: &Asked, chance: &mut Chance) -> Vec<Step> {
+fn render(site: &Site, page: &Page, asked: &ReceivedRequest, chance: &mut Chance) -> Vec<Step> {
     let micros = chance.below(RENDER_MICROS);
     let query = Duration::from_micros(micros as u64 / 16);
     let versions = page.reads.map(|cell| {
@@ -257,7 +262,7 @@ mod tests {
     }
 
     fn ask(site: &Site, method: &str, target: &str, condition: Option<&str>) -> String {
-        let asked = Asked {
+        let asked = ReceivedRequest {
             method: method.into(),
             target: target.into(),
             condition: condition.map(str::to_owned),

@@ -4,7 +4,7 @@
 //! A write that goes through without a good answer is not acknowledged, whatever the origin has done.
 //! A call or a request to purge without one is made again until it has: the commit stands.
 
-use super::change::{Change, Told, Way};
+use super::change::{Change, ChangeRecipient, Way};
 use super::manner::{Manner, Strength};
 use super::run::{HOST, Run};
 use harness::Chance;
@@ -87,7 +87,7 @@ struct Writer<'a> {
 
 /// Whether a change has its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answered {
+enum Acknowledgement {
     Yes,
     No,
 }
@@ -120,15 +120,15 @@ impl Writer<'_> {
         let begun_micros = self.run.micros();
         let manner = Manner::draw(self.run.site.by, &mut self.chance);
         match self.change_by(manner) {
-            Answered::Yes => {
+            Acknowledgement::Yes => {
                 self.done.acknowledged[manner as usize] += 1;
                 self.done.times.record((self.run.micros() - begun_micros) * 1000);
             }
-            Answered::No => self.done.unanswered += 1,
+            Acknowledgement::No => self.done.unanswered += 1,
         }
     }
 
-    fn change_by(&mut self, manner: Manner) -> Answered {
+    fn change_by(&mut self, manner: Manner) -> Acknowledgement {
         let Change { cells, way } = Change::draw(&self.run.site, manner, &mut self.chance);
         match way {
             Way::Through(request) => self.write(&request),
@@ -136,27 +136,27 @@ impl Writer<'_> {
         }
     }
 
-    fn write(&mut self, request: &Request) -> Answered {
+    fn write(&mut self, request: &Request) -> Acknowledgement {
         let response = match self.visitor.send(request) {
             Ok(response) => response,
             Err(error) => {
                 if error == ClientError::TimedOut {
                     self.run.report_silence(|| format!("{request:?}: {error}"));
                 }
-                return Answered::No;
+                return Acknowledgement::No;
             }
         };
         let committed = response.header("x-committed").filter(|_| response.status < 400);
-        let Some(committed) = committed else { return Answered::No };
+        let Some(committed) = committed else { return Acknowledgement::No };
         let at_micros = self.run.micros();
         for pair in committed.split(' ') {
-            let Some((cell, version)) = pair.split_once(':') else { return Answered::No };
+            let Some((cell, version)) = pair.split_once(':') else { return Acknowledgement::No };
             let (Ok(cell), Ok(version)) = (cell.parse(), version.parse()) else {
-                return Answered::No;
+                return Acknowledgement::No;
             };
             self.run.site.acknowledge(cell, version, Strength::Hard, at_micros);
         }
-        Answered::Yes
+        Acknowledgement::Yes
     }
 
     /// Commits, then sends each request until it is answered.
@@ -164,42 +164,42 @@ impl Writer<'_> {
         &mut self,
         cells: &[usize],
         strength: Strength,
-        whom: Told,
+        whom: ChangeRecipient,
         requests: &[Request],
-    ) -> Answered {
+    ) -> Acknowledgement {
         let commit = |cell: &usize| (*cell, self.run.site.commit(*cell));
         let committed: Vec<(usize, u64)> = cells.iter().map(commit).collect();
         for request in requests {
-            if self.until_answered(whom, request) == Answered::No {
-                return Answered::No;
+            if self.until_answered(whom, request) == Acknowledgement::No {
+                return Acknowledgement::No;
             }
         }
         let at_micros = self.run.micros();
         for (cell, version) in committed {
             self.run.site.acknowledge(cell, version, strength, at_micros);
         }
-        Answered::Yes
+        Acknowledgement::Yes
     }
 
-    fn until_answered(&mut self, whom: Told, request: &Request) -> Answered {
+    fn until_answered(&mut self, whom: ChangeRecipient, request: &Request) -> Acknowledgement {
         loop {
             let client = match whom {
-                Told::Control => &mut self.operator,
-                Told::Front => &mut self.visitor,
+                ChangeRecipient::Control => &mut self.operator,
+                ChangeRecipient::Front => &mut self.visitor,
             };
             match client.send(request) {
-                Ok(response) if response.status == 200 => return Answered::Yes,
+                Ok(response) if response.status == 200 => return Acknowledgement::Yes,
                 Ok(response) => self.run.keep("refused", || {
                     format!("{request:?}\n    {} {}", response.status, response.text())
                 }),
                 Err(ClientError::TimedOut) => {
                     self.run.report_silence(|| format!("{request:?}"));
-                    return Answered::No;
+                    return Acknowledgement::No;
                 }
                 Err(_) => {}
             }
             if self.run.is_over() {
-                return Answered::No;
+                return Acknowledgement::No;
             }
             self.done.unanswered += 1;
             self.run.wait_up();

@@ -26,7 +26,7 @@ const STARTS_MAX: usize = 5;
 
 /// The programs that are to run, and their settings.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct RowsSetup<'a> {
     /// Pagewell's program.
     pub binary: &'a Path,
     /// The database.
@@ -60,7 +60,7 @@ impl Rows {
     ///
     /// # Errors
     /// A server that did not start.
-    pub fn start(wanted: &Wanted<'_>) -> Result<Rows, String> {
+    pub fn start(wanted: &RowsSetup<'_>) -> Result<Rows, String> {
         let dir = PrivateDir::temporary("rows").map_err(told)?;
         let database = Server::start(wanted.kind, wanted.items)?;
         let origin = Origin::start(database.kind(), &database.socket(), wanted.items)?;

@@ -25,12 +25,12 @@ const LINES: usize = 100;
 
 /// A running origin.
 pub struct Origin {
-    shared: Arc<Shared>,
+    shared: Arc<OriginState>,
     address: SocketAddr,
     listening: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct OriginState {
     kind: Kind,
     socket: PathBuf,
     items: usize,
@@ -47,7 +47,7 @@ impl Origin {
         let fault = |error: std::io::Error| format!("origin: {error}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OriginState {
             kind,
             socket: socket.to_owned(),
             items,
@@ -89,7 +89,7 @@ impl Drop for Origin {
     }
 }
 
-fn serve(shared: &Shared, stream: TcpStream) {
+fn serve(shared: &OriginState, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let Ok(mut writer) = stream.try_clone() else { return };
     let mut reader = BufReader::new(stream);
@@ -128,7 +128,7 @@ fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
 }
 
 fn answer(
-    shared: &Shared,
+    shared: &OriginState,
     sql: &mut Option<Sql>,
     method: &str,
     path: &str,
@@ -159,7 +159,7 @@ fn answer(
     Ok(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
 }
 
-fn page_of(shared: &Shared, sql: &mut Sql, page: usize) -> Result<String, String> {
+fn page_of(shared: &OriginState, sql: &mut Sql, page: usize) -> Result<String, String> {
     let made = shared.renders.fetch_add(1, Ordering::SeqCst);
     let items = items_of(page, shared.items);
     let ids = items.map(|item| item.to_string()).join(",");

@@ -3,7 +3,7 @@
 //! None may be rendered again while it is measured: then all were in memory.
 
 use super::super::figures::{Round, Series, shown, shown_bytes};
-use super::super::{Amount, Found};
+use super::super::{Amount, CaseResult};
 use super::{Subject, micros_each, target};
 use harness::Chance;
 use harness::{Load, Until};
@@ -18,7 +18,7 @@ const DRAWS: usize = 100_000;
 ///
 /// # Errors
 /// A server that did not start; pages that were not stored.
-pub fn growth(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn growth(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let sizes: &[u32] =
         if amount.short { &[1000, 10_000] } else { &[1000, 10_000, 100_000, 1_000_000] };
     let mut subjects = Vec::new();
@@ -52,7 +52,11 @@ pub fn growth(amount: &Amount, binary: &Path) -> Result<Found, String> {
         );
     }
     let servers: Vec<_> = subjects.iter().map(|(_, _, series)| series.json(&fewest)).collect();
-    Ok(Found { name: "growth".into(), text, figures: json!({ "title": title, "sizes": servers }) })
+    Ok(CaseResult {
+        name: "growth".into(),
+        text,
+        figures: json!({ "title": title, "sizes": servers }),
+    })
 }
 
 fn one_round(subject: &Subject, load: &Load, series: &mut Series) -> Result<(), String> {

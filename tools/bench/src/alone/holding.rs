@@ -4,7 +4,7 @@
 
 use super::super::figures::{Round, Series, shown_bytes, shown_time, table};
 use super::super::pages::Pages;
-use super::super::{Amount, Found, told};
+use super::super::{Amount, CaseResult, told};
 use super::{Subject, micros_each, target};
 use harness::{Client, Pagewell, Stopwatch, Until};
 use serde_json::json;
@@ -20,7 +20,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// A server that did not start; a change that was not applied.
-pub fn invalidations(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn invalidations(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let subject = Subject::start(binary, "1G")?;
     subject.fill(10_000)?;
     let mut series: Vec<(u64, Series)> = [0, 10, 100, 1000]
@@ -37,7 +37,7 @@ pub fn invalidations(amount: &Amount, binary: &Path) -> Result<Found, String> {
         .replace("× the loop", "× without changes");
     let servers: Vec<_> = series.iter().map(|one| one.json(&series[0])).collect();
     let figures = json!({ "title": title, "rates": servers });
-    Ok(Found { name: "invalidations".into(), text, figures })
+    Ok(CaseResult { name: "invalidations".into(), text, figures })
 }
 
 fn under_changes(
@@ -94,7 +94,7 @@ pub fn change(pagewell: &Pagewell, rate: u64, over: &AtomicBool) -> Result<(), S
 ///
 /// # Errors
 /// A server that did not start; connections that cannot be made, or were cut.
-pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn connections(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let wanted: usize = if amount.short { 1000 } else { 10_000 };
     let title = "Idle connections";
     let mut text = format!(
@@ -132,7 +132,7 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<Found, String> {
         }));
     }
     let figures = json!({ "title": title, "connections": figures });
-    Ok(Found { name: "connections".into(), text, figures })
+    Ok(CaseResult { name: "connections".into(), text, figures })
 }
 
 /// So many connections come at once, and after so long they are idle: the memory for their answers has been
@@ -161,7 +161,7 @@ fn asked_once(subject: &Subject, range: &str) -> std::io::Result<TcpStream> {
 ///
 /// # Errors
 /// A server that did not start; a request that failed.
-pub fn soak(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn soak(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let requests: u64 = if amount.short { 200_000 } else { 5_000_000 };
     eprintln!("bench: {requests} requests");
     let subject = Subject::start(binary, "64M")?;
@@ -192,7 +192,7 @@ pub fn soak(amount: &Amount, binary: &Path) -> Result<Found, String> {
         "rss_before_bytes": before, "rss_after_bytes": after,
     });
     match failed {
-        0 => Ok(Found { name: "soak".into(), text, figures }),
+        0 => Ok(CaseResult { name: "soak".into(), text, figures }),
         failed => Err(format!("bench: {failed} of {requests} requests failed\n{text}")),
     }
 }
@@ -201,7 +201,7 @@ pub fn soak(amount: &Amount, binary: &Path) -> Result<Found, String> {
 ///
 /// # Errors
 /// A server that did not start; an answer that is wrong.
-pub fn slow_page(binary: &Path) -> Result<Found, String> {
+pub fn slow_page(binary: &Path) -> Result<CaseResult, String> {
     let pages = Pages::start(4)?;
     let php = format!("unix:{}", pages.php.socket().display());
     let root = pages.site().display().to_string();
@@ -228,5 +228,5 @@ pub fn slow_page(binary: &Path) -> Result<Found, String> {
         shown_time(later[later.len() / 2])
     );
     let figures = json!({ "title": title, "first_nanos": first, "next_nanos": later[50] });
-    Ok(Found { name: "o4-page".into(), text, figures })
+    Ok(CaseResult { name: "o4-page".into(), text, figures })
 }

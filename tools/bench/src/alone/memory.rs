@@ -3,7 +3,7 @@
 //! off the way of visitors: what is full is looked at when they are done.
 
 use super::super::figures::shown_bytes;
-use super::super::{Amount, Found, told};
+use super::super::{Amount, CaseResult, told};
 use super::{PAGE_BYTES, Subject, target};
 use harness::{Client, PrivateDir};
 use serde_json::json;
@@ -14,7 +14,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A server that did not start; pages that were not stored.
-pub fn memory(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn memory(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let [some, many] = if amount.short { [2000, 10_000] } else { [100_000, 1_000_000] };
     let title = "Memory";
     let mut text = format!(
@@ -55,10 +55,14 @@ pub fn memory(amount: &Amount, binary: &Path) -> Result<Found, String> {
             "counted_beyond_content_bytes": found.counted,
         }));
     }
-    Ok(Found { name: "memory".into(), text, figures: json!({ "title": title, "ways": figures }) })
+    Ok(CaseResult {
+        name: "memory".into(),
+        text,
+        figures: json!({ "title": title, "ways": figures }),
+    })
 }
 
-struct Taken {
+struct MemoryUse {
     idle: u64,
     full: u64,
     lines: i64,
@@ -66,7 +70,7 @@ struct Taken {
     counted: i64,
 }
 
-fn pages_of(subject: &Subject, pages: u32, codings: &str) -> Result<Taken, String> {
+fn pages_of(subject: &Subject, pages: u32, codings: &str) -> Result<MemoryUse, String> {
     subject.fill(1)?;
     let (idle, one) = (subject.pagewell.rss_bytes(), subject.stat("memory_bytes")?);
     subject.fill(pages)?;
@@ -79,7 +83,7 @@ fn pages_of(subject: &Subject, pages: u32, codings: &str) -> Result<Taken, Strin
     let beyond = |bytes: u64| i64::try_from(bytes / u64::from(pages)).unwrap_or(0) - PAGE_CONTENT;
     let counted = beyond(subject.stat("memory_bytes")?.saturating_sub(one));
     let resident = beyond(full.saturating_sub(idle));
-    Ok(Taken { idle, full, lines: lines_of(subject)?, resident, counted })
+    Ok(MemoryUse { idle, full, lines: lines_of(subject)?, resident, counted })
 }
 
 /// The bytes of a page's header lines, without those that are made for each hit.

@@ -10,7 +10,7 @@
 
 use super::super::figures::shown_time;
 use super::super::pages::Pages;
-use super::super::{Amount, Found, told};
+use super::super::{Amount, CaseResult, told};
 use super::{Subject, target};
 use harness::{Client, Histogram, PrivateDir, Request, Stopwatch, Until, cpu};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const ROUNDS: usize = 4;
 
 /// The work that goes on beside the hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum BackgroundWork {
     Nothing,
     Stores,
     Changes,
@@ -36,38 +36,40 @@ enum Beside {
     Snapshots,
 }
 
-impl Beside {
-    const EACH: [Beside; 7] = [
-        Beside::Nothing,
-        Beside::Stores,
-        Beside::Changes,
-        Beside::Flush,
-        Beside::Evictions,
-        Beside::Codings,
-        Beside::Snapshots,
+impl BackgroundWork {
+    const EACH: [BackgroundWork; 7] = [
+        BackgroundWork::Nothing,
+        BackgroundWork::Stores,
+        BackgroundWork::Changes,
+        BackgroundWork::Flush,
+        BackgroundWork::Evictions,
+        BackgroundWork::Codings,
+        BackgroundWork::Snapshots,
     ];
 
     fn name(self, pages: u32) -> String {
         match self {
-            Beside::Nothing => "nothing".into(),
-            Beside::Stores => "1,000 pages a second are stored".into(),
-            Beside::Changes => "1,000 pages a second are invalidated one by one".into(),
-            Beside::Flush => format!("{pages} pages are invalidated at once"),
-            Beside::Evictions => "1,000 pages a second are stored, as many evicted".into(),
-            Beside::Codings => "50 pages a second of 100 KB are stored and compressed".into(),
-            Beside::Snapshots => format!("a snapshot of {pages} pages is written"),
+            BackgroundWork::Nothing => "nothing".into(),
+            BackgroundWork::Stores => "1,000 pages a second are stored".into(),
+            BackgroundWork::Changes => "1,000 pages a second are invalidated one by one".into(),
+            BackgroundWork::Flush => format!("{pages} pages are invalidated at once"),
+            BackgroundWork::Evictions => "1,000 pages a second are stored, as many evicted".into(),
+            BackgroundWork::Codings => {
+                "50 pages a second of 100 KB are stored and compressed".into()
+            }
+            BackgroundWork::Snapshots => format!("a snapshot of {pages} pages is written"),
         }
     }
 
     /// The counter that says that it went on.
     fn counter(self) -> Option<&'static str> {
         match self {
-            Beside::Nothing => None,
-            Beside::Stores => Some("stored"),
-            Beside::Changes | Beside::Flush => Some("dropped"),
-            Beside::Evictions => Some("evicted"),
-            Beside::Codings => Some("coded"),
-            Beside::Snapshots => Some("snapshots_written"),
+            BackgroundWork::Nothing => None,
+            BackgroundWork::Stores => Some("stored"),
+            BackgroundWork::Changes | BackgroundWork::Flush => Some("dropped"),
+            BackgroundWork::Evictions => Some("evicted"),
+            BackgroundWork::Codings => Some("coded"),
+            BackgroundWork::Snapshots => Some("snapshots_written"),
         }
     }
 }
@@ -76,14 +78,14 @@ impl Beside {
 ///
 /// # Errors
 /// A server that did not start; a failed request; something that did not go on.
-pub fn pauses(amount: &Amount, binary: &Path) -> Result<Found, String> {
+pub fn pauses(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let pages = if amount.short { 5000 } else { 100_000 };
     let title = "The worst a hit waits while something else goes on";
     let mut text = format!(
         "### {title}\n\n| beside the hits | hits | median | 99 % | 99.99 % | worst | worst of the quietest round |\n|---|---|---|---|---|---|---|\n"
     );
     let mut figures = Vec::new();
-    for beside in Beside::EACH {
+    for beside in BackgroundWork::EACH {
         let name = beside.name(pages);
         eprintln!("bench: {name}");
         let (times, quietest) = measure(beside, pages, amount, binary)?;
@@ -100,7 +102,11 @@ pub fn pauses(amount: &Amount, binary: &Path) -> Result<Found, String> {
         );
         figures.push(shown_json(&name, &times, quietest));
     }
-    Ok(Found { name: "pauses".into(), text, figures: json!({ "title": title, "beside": figures }) })
+    Ok(CaseResult {
+        name: "pauses".into(),
+        text,
+        figures: json!({ "title": title, "beside": figures }),
+    })
 }
 
 fn shown_json(name: &str, times: &Histogram, quietest: u64) -> Value {
@@ -117,24 +123,24 @@ fn shown_json(name: &str, times: &Histogram, quietest: u64) -> Value {
 
 /// How long hits took in all rounds; and the worst of the round in which that was least, in nanoseconds.
 fn measure(
-    beside: Beside,
+    beside: BackgroundWork,
     pages: u32,
     amount: &Amount,
     binary: &Path,
 ) -> Result<(Histogram, u64), String> {
     let dir = PrivateDir::temporary("pauses").map_err(told)?;
     let rendered = match beside {
-        Beside::Codings => Some(Pages::start(4)?),
+        BackgroundWork::Codings => Some(Pages::start(4)?),
         _ => None,
     };
     let subject = start(beside, &dir, rendered.as_ref(), binary)?;
     let rounds = match beside {
-        Beside::Flush | Beside::Snapshots => amount.rounds.min(ROUNDS),
+        BackgroundWork::Flush | BackgroundWork::Snapshots => amount.rounds.min(ROUNDS),
         _ => amount.rounds,
     };
     let (mut times, mut quietest) = (Histogram::default(), u64::MAX);
     for round in 0..rounds {
-        if matches!(beside, Beside::Changes | Beside::Flush) || round == 0 {
+        if matches!(beside, BackgroundWork::Changes | BackgroundWork::Flush) || round == 0 {
             fill(&subject, beside, pages)?;
         }
         let before = counted(&subject, beside)?;
@@ -150,24 +156,24 @@ fn measure(
 
 /// A Pagewell in which this can go on.
 fn start(
-    beside: Beside,
+    beside: BackgroundWork,
     dir: &PrivateDir,
     rendered: Option<&Pages>,
     binary: &Path,
 ) -> Result<Subject, String> {
     let place = dir.path().join("snapshots");
     let mut config = match beside {
-        Beside::Evictions => String::from("memory = \"64M\"\n"),
+        BackgroundWork::Evictions => String::from("memory = \"64M\"\n"),
         _ => String::from("memory = \"1G\"\n"),
     };
-    if beside == Beside::Snapshots {
+    if beside == BackgroundWork::Snapshots {
         let _ = writeln!(
             config,
             "[snapshot]\ndirectory = \"{}\"\nevery = \"1s\"\nunwatched = \"serve\"",
             place.display()
         );
     }
-    if beside != Beside::Codings {
+    if beside != BackgroundWork::Codings {
         config.push_str("[codings]\nmake = []\n");
     }
     let file = dir.path().join("pagewell.toml");
@@ -183,33 +189,34 @@ fn start(
 }
 
 /// Stores the pages that the round needs: the requested page, and others.
-fn fill(subject: &Subject, beside: Beside, pages: u32) -> Result<(), String> {
+fn fill(subject: &Subject, beside: BackgroundWork, pages: u32) -> Result<(), String> {
     match beside {
-        Beside::Nothing | Beside::Stores | Beside::Codings => {}
-        Beside::Changes => subject.fill(pages.min(10_000))?,
-        Beside::Evictions => subject.fill(40_000)?,
-        Beside::Flush | Beside::Snapshots => subject.fill(pages)?,
+        BackgroundWork::Nothing | BackgroundWork::Stores | BackgroundWork::Codings => {}
+        BackgroundWork::Changes => subject.fill(pages.min(10_000))?,
+        BackgroundWork::Evictions => subject.fill(40_000)?,
+        BackgroundWork::Flush | BackgroundWork::Snapshots => subject.fill(pages)?,
     }
     let page = Client::new(subject.address).get(asked(beside));
     page.map(|_| ()).map_err(|error| format!("bench: {error}"))
 }
 
 /// The page that is asked for.
-fn asked(beside: Beside) -> &'static str {
-    if beside == Beside::Codings { "/p/2042-0" } else { "/" }
+fn asked(beside: BackgroundWork) -> &'static str {
+    if beside == BackgroundWork::Codings { "/p/2042-0" } else { "/" }
 }
 
-fn counted(subject: &Subject, beside: Beside) -> Result<u64, String> {
+fn counted(subject: &Subject, beside: BackgroundWork) -> Result<u64, String> {
     beside.counter().map_or(Ok(0), |name| subject.stat(name))
 }
 
 fn one_round(
     subject: &Subject,
-    beside: Beside,
+    beside: BackgroundWork,
     round: usize,
     amount: &Amount,
 ) -> Result<Histogram, String> {
-    let slice = if beside == Beside::Snapshots { amount.slice() * 4 } else { amount.slice() };
+    let slice =
+        if beside == BackgroundWork::Snapshots { amount.slice() * 4 } else { amount.slice() };
     let mut load = subject.load(2, Until::Elapsed(slice));
     load.targets = vec![asked(beside).to_owned()];
     let over = AtomicBool::new(false);
@@ -233,21 +240,23 @@ fn one_round(
 /// Does what is to go on, until it is over.
 fn work(
     subject: &Subject,
-    beside: Beside,
+    beside: BackgroundWork,
     round: usize,
     slice: Duration,
     over: &AtomicBool,
 ) -> Result<(), String> {
     let page = |n: u64| format!("/stored/{round}-{n}/");
     match beside {
-        Beside::Nothing | Beside::Snapshots => Ok(()),
-        Beside::Stores | Beside::Evictions => ask(subject.address, 1000, over, page),
+        BackgroundWork::Nothing | BackgroundWork::Snapshots => Ok(()),
+        BackgroundWork::Stores | BackgroundWork::Evictions => {
+            ask(subject.address, 1000, over, page)
+        }
         // Each twice: codings are made of what is asked for again.
-        Beside::Codings => {
+        BackgroundWork::Codings => {
             ask(subject.address, 100, over, |n| format!("/p/100000-0?{round}-{}", n / 2))
         }
-        Beside::Changes => super::holding::change(&subject.pagewell, 1000, over),
-        Beside::Flush => {
+        BackgroundWork::Changes => super::holding::change(&subject.pagewell, 1000, over),
+        BackgroundWork::Flush => {
             thread::sleep(slice / 3);
             let what = format!("{{\"prefixes\":[\"{}\"]}}", target_prefix());
             let answer = subject.pagewell.invalidate(&what);

@@ -57,7 +57,7 @@ impl Visits {
     }
 }
 
-struct Shared<'a> {
+struct VisitorState<'a> {
     plan: &'a Plan,
     clock: Stopwatch,
     /// Where the pages stand on a line from 0 to 1, by how often they are asked for.
@@ -72,7 +72,7 @@ struct Shared<'a> {
 /// # Errors
 /// That of the flush.
 pub fn visit(plan: &Plan, flush: impl FnOnce() -> Result<u64, String>) -> Result<Visits, String> {
-    let shared = &Shared {
+    let shared = &VisitorState {
         plan,
         clock: Stopwatch::start(),
         places: zipf(plan.pages),
@@ -96,7 +96,7 @@ pub fn visit(plan: &Plan, flush: impl FnOnce() -> Result<u64, String>) -> Result
     })
 }
 
-impl Shared<'_> {
+impl VisitorState<'_> {
     /// One connection, until the end.
     fn come(&self, number: u32) -> Visits {
         let Plan { address, connections, per_second, before, after, .. } = *self.plan;
@@ -169,7 +169,7 @@ mod tests {
             before: Duration::ZERO,
             after: Duration::ZERO,
         };
-        let shared = Shared {
+        let shared = VisitorState {
             plan: &plan,
             clock: Stopwatch::start(),
             places: zipf(plan.pages),

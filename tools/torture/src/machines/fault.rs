@@ -109,7 +109,7 @@ impl Fault {
 
 /// A fault with all that is drawn of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedFault {
     /// Which.
     pub fault: Fault,
     /// On which machine, if it is one of a machine.
@@ -124,9 +124,9 @@ pub struct Planned {
     pub delay_ms: usize,
 }
 
-impl fmt::Display for Planned {
+impl fmt::Display for PlannedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Planned { fault, machine, ms, times, other_way, .. } = *self;
+        let PlannedFault { fault, machine, ms, times, other_way, .. } = *self;
         let name = fault.as_str();
         match fault {
             Fault::TakeOver => write!(f, "{name} of machine {machine}"),
@@ -157,7 +157,7 @@ pub struct Step {
     /// How long it is calm before, in milliseconds.
     pub calm_ms: usize,
     /// One or two.
-    pub faults: Vec<Planned>,
+    pub faults: Vec<PlannedFault>,
 }
 
 impl Plan {
@@ -176,7 +176,7 @@ impl Plan {
             && let Some(second) = self.beside(first)
         {
             let delay_ms = self.chance.below(DELAY_MS);
-            faults.push(Planned { delay_ms, ..self.planned(second) });
+            faults.push(PlannedFault { delay_ms, ..self.planned(second) });
         }
         Step { calm_ms, faults }
     }
@@ -209,7 +209,7 @@ impl Plan {
         self.round.remove(place)
     }
 
-    fn planned(&mut self, fault: Fault) -> Planned {
+    fn planned(&mut self, fault: Fault) -> PlannedFault {
         let (times, ms) = match fault {
             Fault::Kill | Fault::Stop => (1, self.chance.below(DOWN_MS)),
             Fault::TakeOver => (1, 0),
@@ -224,7 +224,7 @@ impl Plan {
             Fault::Trim | Fault::Pick => (1 + self.chance.below(100), self.chance.below(10)),
         };
         let (machine, other_way) = (self.chance.below(self.machines), self.chance.one_in(2));
-        Planned { fault, machine, ms, times, other_way, delay_ms: 0 }
+        PlannedFault { fault, machine, ms, times, other_way, delay_ms: 0 }
     }
 }
 

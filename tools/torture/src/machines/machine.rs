@@ -54,7 +54,7 @@ pub struct Machine {
 }
 
 /// The process of a machine, kept from everybody else.
-pub type Held<'a> = MutexGuard<'a, Option<Pagewell>>;
+pub type ProcessGuard<'a> = MutexGuard<'a, Option<Pagewell>>;
 
 impl Machine {
     /// Starts one, with its files in a new directory.
@@ -125,12 +125,12 @@ impl Machine {
     }
 
     /// Its process, which nobody else touches as long as this is held.
-    pub fn hold(&self) -> Held<'_> {
+    pub fn hold(&self) -> ProcessGuard<'_> {
         locked(&self.process)
     }
 
     /// The same, unless somebody holds it.
-    pub fn hold_if_free(&self) -> Option<Held<'_>> {
+    pub fn hold_if_free(&self) -> Option<ProcessGuard<'_>> {
         match self.process.try_lock() {
             Ok(held) => Some(held),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -139,7 +139,7 @@ impl Machine {
     }
 
     /// Kills it as a crash would.
-    pub fn kill(&self, held: &mut Held<'_>) {
+    pub fn kill(&self, held: &mut ProcessGuard<'_>) {
         if let Some(mut pagewell) = held.take() {
             pagewell.kill();
         }
@@ -157,7 +157,7 @@ impl Machine {
     ///
     /// # Errors
     /// It had to be killed.
-    pub fn stop(&self, held: &mut Held<'_>) -> Result<(), String> {
+    pub fn stop(&self, held: &mut ProcessGuard<'_>) -> Result<(), String> {
         let end = |pagewell: Pagewell| {
             pagewell.signal(Signal::TERM);
             ended(pagewell)
@@ -173,7 +173,7 @@ impl Machine {
     ///
     /// # Errors
     /// The reason why it did not start.
-    pub fn start_again(&self, held: &mut Held<'_>) -> Result<(), String> {
+    pub fn start_again(&self, held: &mut ProcessGuard<'_>) -> Result<(), String> {
         **held = Some(self.run(&[])?);
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Machine {
     ///
     /// # Errors
     /// It did not, or the old one did not end by itself.
-    pub fn take_over(&self, held: &mut Held<'_>) -> Result<(), String> {
+    pub fn take_over(&self, held: &mut ProcessGuard<'_>) -> Result<(), String> {
         let new = match self.run(&["--take-over"]) {
             Ok(new) => new,
             Err(error) => {
@@ -205,7 +205,7 @@ impl Machine {
     ///
     /// # Errors
     /// It has ended.
-    pub fn check(&self, held: &mut Held<'_>) -> Result<(), String> {
+    pub fn check(&self, held: &mut ProcessGuard<'_>) -> Result<(), String> {
         match held.as_mut().map(|pagewell| pagewell.wait(Duration::ZERO)) {
             Some(Wait::Running) => Ok(()),
             Some(Wait::Ended(status)) => Err(format!("it has ended by itself, {status}")),

@@ -10,7 +10,7 @@ use super::locked;
 use super::stand::Stand;
 use super::tally::Counts;
 use crate::Amount;
-use crate::reader::{Seen, wrong_by_name};
+use crate::reader::{AnswerCounts, wrong_by_name};
 use harness::root;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ pub struct Figures {
     pub seconds: f64,
     /// When the first wrong answer came, in seconds since the start.
     pub first_wrong_seconds: Option<f64>,
-    seen: Seen,
+    seen: AnswerCounts,
     silent: u64,
     /// By cause: its name, how often it was, what became of writes, outdated answers.
     rows: Vec<(&'static str, u64, Counts, u64)>,
@@ -45,7 +45,12 @@ pub struct Figures {
 
 impl Figures {
     /// From all who took part.
-    pub(super) fn of(amount: &Amount, stand: &Stand, seen: Seen, left: Vec<String>) -> Figures {
+    pub(super) fn of(
+        amount: &Amount,
+        stand: &Stand,
+        seen: AnswerCounts,
+        left: Vec<String>,
+    ) -> Figures {
         let tally = &stand.tally;
         let outdated_at = stand.runs.iter().flat_map(|run| run.outdated_at());
         let mut outdated: BTreeMap<&str, u64> = BTreeMap::new();
@@ -205,7 +210,7 @@ fn wrong(stand: &Stand) -> Vec<String> {
         .flat_map(|(machine, run)| run.first_wrong().into_iter().map(move |one| (machine, one)))
         .collect();
     all.sort_by_key(|(_, one)| one.at_micros);
-    let text = |(machine, one): &(usize, crate::run::Wrong)| {
+    let text = |(machine, one): &(usize, crate::run::WrongAnswer)| {
         let before = stand.tally.before(one.at_micros);
         let at = seconds(one.at_micros);
         format!(
@@ -252,7 +257,7 @@ mod tests {
             machines: 3,
             seconds: 20.0,
             first_wrong_seconds: None,
-            seen: Seen { answers: 100, hits: 90, ..Seen::default() },
+            seen: AnswerCounts { answers: 100, hits: 90, ..AnswerCounts::default() },
             silent: 0,
             rows: vec![("none yet", 0, [3, 0, 0, 0], 0), ("cut", 2, [6, 2, 1, 0], 1)],
             writes: [9, 2, 1, 0],
@@ -269,7 +274,8 @@ mod tests {
     #[test]
     fn nothing_wrong_passes_and_anything_wrong_does_not() {
         assert_eq!(figures(&[]).verdict(), Ok(()));
-        let outdated = Seen { answers: 100, hits: 90, wrong: [1, 0, 0], ..Seen::default() };
+        let outdated =
+            AnswerCounts { answers: 100, hits: 90, wrong: [1, 0, 0], ..AnswerCounts::default() };
         let one = || vec!["it".to_owned()];
         let wrong = [
             Figures { seen: outdated, ..figures(&[]) },
@@ -277,7 +283,7 @@ mod tests {
             Figures { failed: one(), ..figures(&[]) },
             Figures { left: one(), ..figures(&[]) },
             Figures { writes: [0, 9, 0, 0], ..figures(&[]) },
-            Figures { seen: Seen::default(), ..figures(&[]) },
+            Figures { seen: AnswerCounts::default(), ..figures(&[]) },
         ];
         assert!(wrong.iter().all(|figures| figures.verdict().is_err()));
     }
@@ -285,7 +291,7 @@ mod tests {
     #[test]
     fn where_nobody_waits_outdated_answers_are_wanted() {
         assert!(figures(&["--without-wait"]).verdict().is_err());
-        let seen = Seen { wrong: [1, 0, 0], ..Seen::default() };
+        let seen = AnswerCounts { wrong: [1, 0, 0], ..AnswerCounts::default() };
         let found = Figures { seen, ..figures(&["--without-wait"]) };
         assert_eq!(found.verdict(), Ok(()));
     }

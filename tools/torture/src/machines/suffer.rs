@@ -3,8 +3,8 @@
 //! A fault that cannot be caused, or a process that does not come up again, has failed; a machine that is not
 //! there any more is started again, so that the run goes on. Only processes of the stand are ended or stopped, by their ids.
 
-use super::fault::{Fault, Plan, Planned, Step};
-use super::machine::{Held, Machine};
+use super::fault::{Fault, Plan, PlannedFault, Step};
+use super::machine::{Machine, ProcessGuard};
 use super::stand::Stand;
 use super::wire::Wire;
 use super::{locked, pause};
@@ -50,7 +50,7 @@ pub fn disturb(stand: &Stand, mut plan: Plan) {
     }
 }
 
-fn suffer(stand: &Stand, planned: Planned) {
+fn suffer(stand: &Stand, planned: PlannedFault) {
     pause(Duration::from_millis(planned.delay_ms as u64));
     keep_apart(stand, planned.fault);
     if stand.is_over() {
@@ -185,7 +185,7 @@ fn noted(
     machine: &Machine,
     fault: Fault,
     outcome: Result<(), String>,
-    mut held: Held<'_>,
+    mut held: ProcessGuard<'_>,
 ) {
     if let Err(error) = outcome {
         let at = Duration::from_micros(stand.tally.micros()).as_secs_f64();
@@ -197,7 +197,7 @@ fn noted(
 }
 
 /// A machine that is not there is started.
-fn revive(stand: &Stand, machine: &Machine, held: &mut Held<'_>) {
+fn revive(stand: &Stand, machine: &Machine, held: &mut ProcessGuard<'_>) {
     if let Err(error) = machine.check(held) {
         stand.fail(format!("machine {}: {error}", machine.number));
         machine.kill(held);

@@ -3,7 +3,7 @@
 //! Where a machine was killed, those who write through the others, or through one that was started since, wait
 //! in vain for as long as it might have answered from memory: such writes are counted by themselves.
 
-use super::fault::{Fault, Planned};
+use super::fault::{Fault, PlannedFault};
 use super::locked;
 use harness::Stopwatch;
 use std::sync::Mutex;
@@ -76,7 +76,7 @@ pub struct Tally {
     clock: Stopwatch,
     now: AtomicUsize,
     writes: [[AtomicU64; 4]; CAUSES],
-    begun: Mutex<Vec<(u64, Planned)>>,
+    begun: Mutex<Vec<(u64, PlannedFault)>>,
     /// Until when writes through each machine are late because of a kill, in microseconds.
     shadows: Vec<AtomicU64>,
     stretches: Vec<Mutex<Stretches>>,
@@ -105,7 +105,7 @@ impl Tally {
     }
 
     /// This begins.
-    pub fn begin(&self, planned: Planned) {
+    pub fn begin(&self, planned: PlannedFault) {
         self.now.store(planned.fault as usize, SeqCst);
         let mut begun = locked(&self.begun);
         if begun.len() < BEGUN {

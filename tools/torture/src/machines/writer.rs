@@ -19,9 +19,9 @@ use super::tally::Outcome;
 use super::truth::{Version, committed};
 use super::wire::Wire;
 use super::{fault::Fault, locked, pause};
-use crate::change::{Change, Told, Way};
+use crate::change::{Change, ChangeRecipient, Way};
 use crate::manner::{By, Manner, Strength};
-use crate::reader::{Reader, Seen};
+use crate::reader::{AnswerCounts, Reader};
 use crate::run::HOST;
 use crate::site::{Page, tag};
 use crate::writer::Rate;
@@ -62,7 +62,7 @@ struct Writer<'a> {
 }
 
 /// Writes until the run is over, as one of `writers`; returns the answers to its reads, counted.
-pub fn write(stand: &Stand, number: usize, writers: usize, rate: Rate) -> Seen {
+pub fn write(stand: &Stand, number: usize, writers: usize, rate: Rate) -> AnswerCounts {
     let machines = 0..stand.machines.len();
     let reader = |run| Reader::new(run, 1 << 14 | number);
     let visitor = |machine| Client::new(stand.address(machine)).host(HOST).within(WITHIN);
@@ -88,7 +88,7 @@ pub fn write(stand: &Stand, number: usize, writers: usize, rate: Rate) -> Seen {
         }
         writer.change();
     }
-    let mut seen = Seen::default();
+    let mut seen = AnswerCounts::default();
     writer.readers.iter().for_each(|reader| seen.add(reader.seen()));
     seen
 }
@@ -191,7 +191,13 @@ impl Writer<'_> {
     }
 
     /// Commits, then sends each request until it is answered.
-    fn tell(&mut self, machine: usize, cells: &[usize], whom: Told, all: &[Request]) -> Outcome {
+    fn tell(
+        &mut self,
+        machine: usize,
+        cells: &[usize],
+        whom: ChangeRecipient,
+        all: &[Request],
+    ) -> Outcome {
         let Some(versions) = self.commit(cells) else { return Outcome::Unanswered };
         let mut late: Vec<(usize, u64)> = Vec::new();
         for request in all {
@@ -215,15 +221,15 @@ impl Writer<'_> {
     fn until_answered(
         &mut self,
         first: usize,
-        whom: Told,
+        whom: ChangeRecipient,
         request: &Request,
     ) -> Option<(usize, u64, Response)> {
         let (mut machine, mut longer) = (first, None);
         loop {
             let life = locked(&self.stand.machines[machine].late).life();
             let client = match whom {
-                Told::Control => &mut self.operators[machine],
-                Told::Front => &mut self.visitors[machine],
+                ChangeRecipient::Control => &mut self.operators[machine],
+                ChangeRecipient::Front => &mut self.visitors[machine],
             };
             match client.send(request) {
                 Ok(response) if response.status == 200 => return Some((machine, life, response)),
