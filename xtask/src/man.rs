@@ -83,9 +83,8 @@ fn head(name: &str, section: u8, title: &str) -> String {
 /// A text that is nothing but text to roff.
 fn text(plain: &str) -> String {
     let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
-    let lines = escaped.lines().map(|line| match line.starts_with(['.', '\'']) {
-        true => format!("\\&{line}"),
-        false => line.to_owned(),
+    let lines = escaped.lines().map(|line| {
+        if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -162,9 +162,10 @@ fn gzipped(content: &[u8]) -> Result<Vec<u8>, String> {
 fn said(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|error| format!("package: {program}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(format!("package: {program}: {}", String::from_utf8_lossy(&output.stderr))),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(format!("package: {program}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 

@@ -151,9 +151,10 @@ fn certificate(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
     command.arg("subjectAltName=IP:127.0.0.1,DNS:localhost");
     command.arg("-keyout").arg(&key).arg("-out").arg(&certificate);
     let output = command.output().map_err(|error| format!("bench: openssl: {error}"))?;
-    match output.status.success() {
-        true => Ok((certificate, key)),
-        false => Err(format!("bench: openssl: {}", String::from_utf8_lossy(&output.stderr))),
+    if output.status.success() {
+        Ok((certificate, key))
+    } else {
+        Err(format!("bench: openssl: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 

@@ -200,8 +200,9 @@ fn certify(dir: &Path) -> Result<(), String> {
     command.arg("subjectAltName=DNS:soak.test,DNS:bad.test");
     command.arg("-keyout").arg(dir.join("key.pem")).arg("-out").arg(dir.join("cert.pem"));
     let output = command.output().map_err(|error| format!("openssl: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("openssl: {}", String::from_utf8_lossy(&output.stderr))),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("openssl: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }

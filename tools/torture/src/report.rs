@@ -229,9 +229,10 @@ impl Figures {
     fn title(&self) -> String {
         let Amount { items, pages, readers, writers, writes_per_second, seed, .. } = &self.amount;
         let faults = if self.amount.faults() == Faults::On { "with faults" } else { "no faults" };
-        let leases = match self.counters.is_empty() {
-            true => String::new(),
-            false => format!(", leases {}", self.lease_check.as_str()),
+        let leases = if self.counters.is_empty() {
+            String::new()
+        } else {
+            format!(", leases {}", self.lease_check.as_str())
         };
         format!(
             "torture of {} by {}: {items} items, {pages} pages of 4, {readers} readers, {writers} \

@@ -155,10 +155,7 @@ impl Run<'_> {
             Err(error) => error,
         };
         self.until_it_lives();
-        match self.deaths.load(SeqCst) == deaths {
-            true => Err(format!("torture: {error}")),
-            false => Ok(None),
-        }
+        if self.deaths.load(SeqCst) == deaths { Err(format!("torture: {error}")) } else { Ok(None) }
     }
 
     fn until_it_lives(&self) {

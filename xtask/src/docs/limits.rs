@@ -145,11 +145,10 @@ mod tests {
                 .find(|(key, _)| *key == row.key)
                 .unwrap_or_else(|| panic!("nothing is said of {}", row.key));
             let path = repository().join(path);
-            let files = match path.is_dir() {
-                true => {
-                    std::fs::read_dir(&path).expect("listed").flatten().map(|e| e.path()).collect()
-                }
-                false => vec![path.clone()],
+            let files = if path.is_dir() {
+                std::fs::read_dir(&path).expect("listed").flatten().map(|e| e.path()).collect()
+            } else {
+                vec![path.clone()]
             };
             let named = |file: &std::path::PathBuf| {
                 std::fs::read_to_string(file).is_ok_and(|text| text.contains(row.key))

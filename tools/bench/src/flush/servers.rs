@@ -160,9 +160,10 @@ fn nginx(site: &Site, lock: &str) -> Result<Server, String> {
 fn delete_files(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let deleted = match entry.file_type()?.is_dir() {
-            true => delete_files(&entry.path()),
-            false => fs::remove_file(entry.path()),
+        let deleted = if entry.file_type()?.is_dir() {
+            delete_files(&entry.path())
+        } else {
+            fs::remove_file(entry.path())
         };
         match deleted {
             // nginx has moved or deleted it itself.

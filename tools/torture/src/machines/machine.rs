@@ -144,12 +144,11 @@ impl Machine {
             pagewell.kill();
         }
         let mut late = locked(&self.late);
-        match self.has_snapshots {
-            true => {
-                late.next_life();
-                late.kept();
-            }
-            false => late.died(),
+        if self.has_snapshots {
+            late.next_life();
+            late.kept();
+        } else {
+            late.died();
         }
     }
 

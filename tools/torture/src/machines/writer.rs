@@ -184,9 +184,10 @@ impl Writer<'_> {
         };
         let versions = response.header("x-committed").filter(|_| response.status < 400);
         let Some(versions) = versions.and_then(committed) else { return Outcome::Unanswered };
-        match is_late(&response) {
-            true => self.late(machine, life, &versions),
-            false => self.acknowledge(&versions),
+        if is_late(&response) {
+            self.late(machine, life, &versions)
+        } else {
+            self.acknowledge(&versions)
         }
     }
 
