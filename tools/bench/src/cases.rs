@@ -10,7 +10,7 @@ use super::{Amount, CaseResult, alone, miss, secure, small};
 use harness::instructions::BROWSER_HEADERS;
 use std::path::Path;
 
-/// A case.
+/// A case of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Case {
     /// Every case, one after the other

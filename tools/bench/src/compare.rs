@@ -59,7 +59,7 @@ impl Measure {
         }
     }
 
-    /// So many connections.
+    /// The same measure, with so many connections.
     pub fn connections(mut self, connections: usize) -> Measure {
         self.connections = connections;
         self
@@ -77,7 +77,7 @@ impl Measure {
         self
     }
 
-    /// With access logs.
+    /// The same measure, with access logs on.
     pub fn logging(mut self) -> Measure {
         self.logs = true;
         self

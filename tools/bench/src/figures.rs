@@ -18,7 +18,7 @@ pub struct Round {
 /// One server over all rounds.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
-    /// Its name.
+    /// The name of the server.
     pub name: String,
     /// Its rounds, in order.
     pub rounds: Vec<Round>,
@@ -33,7 +33,7 @@ pub struct Series {
 /// The middle, and the range that half of the values lie in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The median.
+    /// The median of all rounds.
     pub median: f64,
     /// A quarter of the values lies below.
     pub low: f64,
@@ -152,7 +152,7 @@ pub fn shown_time(nanoseconds: u64) -> String {
     }
 }
 
-/// `12.3 MB`.
+/// A number of bytes in words: `12.3 MB`.
 #[allow(clippy::cast_precision_loss, reason = "memory stays below 2^52 bytes")]
 pub fn shown_bytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)

@@ -51,11 +51,11 @@ const CALIBRATED_WITHIN: Duration = Duration::from_secs(60);
 pub const FILES: [&str; 6] =
     ["/p/13-0", "/p/100-0", "/p/2042-0", "/p/21000-0", "/p/21000-20", "/p/100000-0"];
 
-/// The running site.
+/// The running site: its files and php-fpm.
 pub struct Pages {
     /// The origin that speaks HTTP.
     pub http: OnPort,
-    /// php-fpm.
+    /// The php-fpm that renders its pages.
     pub php: PhpFpm,
     dir: PrivateDir,
 }

@@ -123,7 +123,7 @@ impl Rival {
 
 /// The pages and programs that all servers have in common.
 pub struct Ground {
-    /// The site.
+    /// The site that all servers serve.
     pub pages: Pages,
     /// The binary under measurement.
     pub binary: PathBuf,
@@ -177,9 +177,9 @@ impl Tls {
 
 /// A server under measurement.
 pub struct Server {
-    /// Which.
+    /// The kind of this server.
     pub rival: Rival,
-    /// Where it listens.
+    /// The address at which it listens.
     pub address: SocketAddr,
     /// The roots of its processes.
     pub pids: Vec<u32>,

@@ -41,7 +41,7 @@ pub const PATHS: [(&str, Option<&str>); 14] = [
     ("/good", Some("a good page")),
 ];
 
-/// A running one.
+/// A running origin that misbehaves.
 pub struct BadOrigin {
     port: Port,
     stopping: Arc<AtomicBool>,
@@ -64,7 +64,7 @@ impl BadOrigin {
         Ok(BadOrigin { port, stopping, listening: Some(listening) })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }

@@ -70,7 +70,7 @@ impl Memory {
         Ok(Memory::Process { _bound })
     }
 
-    /// In a word.
+    /// The way in which memory was taken, in words.
     pub fn name(&self) -> &'static str {
         match self {
             Memory::Group { .. } => "memory taken by a control group",

@@ -44,7 +44,7 @@ const fn kind(name: &'static str, act: fn(&Arena, &mut Chance) -> io::Result<()>
     Kind { name, act }
 }
 
-/// All of them.
+/// All kinds of hostile clients.
 pub const KINDS: [Kind; 36] = [
     kind("a header section that never ends (slowloris)", slow::head),
     kind("content byte by byte (slow POST)", slow::content),
@@ -84,7 +84,7 @@ pub const KINDS: [Kind; 36] = [
     kind("HTTP/2: frames that may not be", http2::malformed),
 ];
 
-/// Where they act.
+/// The servers that hostile clients attack.
 pub struct Arena<'a> {
     visitors: SocketAddr,
     proxied: SocketAddr,

@@ -44,7 +44,7 @@ const WRITERS: usize = 2;
 /// those connections.
 const RESIDENT_MAX: u64 = 192 << 20;
 
-/// How much soaking.
+/// How long the run takes, and with which faults.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "cargo soak",

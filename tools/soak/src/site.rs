@@ -80,17 +80,17 @@ pub struct Ports {
     pub proxied: Port,
     /// The same over TLS.
     pub secure: Port,
-    /// The control interface.
+    /// The port of the control interface.
     pub admin: Port,
 }
 
 /// The site. Fields are dropped in this order.
 pub struct Site {
-    /// Its addresses.
+    /// The ports of all its servers.
     pub ports: Ports,
-    /// What misbehaves.
+    /// The origin that misbehaves.
     pub bad: BadOrigin,
-    /// Its database.
+    /// The database of the site.
     pub database: MariaDb,
     /// Where its files are.
     pub dir: PrivateDir,
@@ -118,7 +118,7 @@ impl Site {
         self.dir.path().join("disk")
     }
 
-    /// The configuration.
+    /// The path of Pagewell's configuration.
     pub fn config(&self) -> PathBuf {
         self.dir.path().join("pagewell.toml")
     }

@@ -30,7 +30,7 @@ pub enum Disk {
     Own,
 }
 
-/// Pagewell.
+/// Pagewell, its program and its disk.
 pub struct Stand<'a> {
     pagewell: Pagewell,
     binary: &'a Path,
@@ -53,7 +53,7 @@ impl<'a> Stand<'a> {
         Ok(Stand { pagewell, binary, config, disk, killed: 0, resident_max: 0 })
     }
 
-    /// The running process.
+    /// The running process of Pagewell.
     pub fn pagewell(&self) -> &Pagewell {
         &self.pagewell
     }

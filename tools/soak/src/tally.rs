@@ -25,13 +25,13 @@ pub enum RequestKind {
 pub struct Tally {
     /// How often the fault was put upon Pagewell, by rounds.
     pub rounds: u64,
-    /// Right answers.
+    /// How many answers were right.
     pub answers: u64,
     /// Of them, from memory.
     pub hits: u64,
     /// How long pages took, and what PHP was asked for, and writes.
     pub pages: Histogram,
-    /// See there.
+    /// The times of answers that PHP rendered.
     pub rendered: Histogram,
     /// How often visitors were not served, by its name.
     pub failures: BTreeMap<String, u64>,
@@ -46,7 +46,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A right answer.
+    /// Counts a right answer and its time.
     pub fn right(&mut self, asked: RequestKind, is_hit: bool, took: Duration) {
         self.answers += 1;
         self.hits += u64::from(is_hit);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub struct Change {
     /// The cells that are changed, where the request itself does not change them.
     pub cells: Vec<usize>,
-    /// How.
+    /// How the change is made known.
     pub way: Way,
 }
 

@@ -16,11 +16,11 @@ use harness::Response;
 pub struct Question<'a> {
     /// The site, and the truth about it.
     pub site: &'a Site,
-    /// The page.
+    /// The page that was requested.
     pub page: &'a Page,
-    /// The variant.
+    /// The variant that was requested.
     pub variant: char,
-    /// GET, or HEAD.
+    /// Whether it was HEAD, not GET.
     pub is_head: bool,
     /// The validator that was sent, and what the page behind it was made from.
     pub condition: Option<&'a (String, Stamp)>,
@@ -30,7 +30,7 @@ pub struct Question<'a> {
     pub sent_micros: u64,
 }
 
-/// A wrong answer.
+/// The ways in which an answer is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It is older than what was acknowledged.
@@ -65,7 +65,7 @@ pub enum Judgement {
     Wrong(Fault, Option<Stamp>),
 }
 
-/// Judges an answer.
+/// Judges an answer to a question.
 pub fn judge(question: &Question<'_>, response: &Response) -> Judgement {
     let found = match response.status {
         200 if question.is_head => head(question, response),

@@ -77,7 +77,7 @@ const ROWS_FOUND_RATE: Rate = Rate::PerSecond(40);
 const SHORT_RATE: Rate = Rate::PerSecond(400);
 /// Many wrong answers are enough.
 const WRONG_MAX: u64 = 100_000;
-/// How much torture.
+/// The options of a run: how long, how many, with which faults.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "cargo torture",

@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// How often a listener that refuses looks whether it still should.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A running origin.
+/// A running origin; it ends when it is dropped.
 pub struct Origin {
     shared: Arc<OriginState>,
     listening: Option<JoinHandle<()>>,
@@ -71,7 +71,7 @@ impl Origin {
         Ok(Origin { shared, listening: Some(listening) })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.shared.port.address()
     }
@@ -89,7 +89,7 @@ impl Origin {
         self.shared.cut.load(SeqCst)
     }
 
-    /// Its renders, counted.
+    /// The renders of each page, counted.
     pub fn renders(&self) -> &Renders {
         &self.shared.renders
     }

@@ -35,7 +35,7 @@ pub struct AnswerCounts {
     pub stale: u64,
     /// Of these, by another request's render.
     pub collapsed: u64,
-    /// Of these, 304.
+    /// How many of these were a 304.
     pub unchanged: u64,
     /// Of these, a piece.
     pub pieces: u64,
@@ -87,7 +87,7 @@ enum Manner {
     LastPart,
 }
 
-/// A reader.
+/// A reader of one machine: a client that judges each answer.
 pub struct Reader<'a> {
     run: &'a Run,
     chance: Chance,

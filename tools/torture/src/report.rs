@@ -160,7 +160,7 @@ impl Figures {
         if self.seconds > 0.0 { float(count) / self.seconds } else { 0.0 }
     }
 
-    /// The table.
+    /// The figures as a table for people.
     pub fn table(&self) -> String {
         let (seen, done) = (&self.seen, &self.done);
         let mut rows = vec![
@@ -257,7 +257,7 @@ impl Figures {
         named.collect::<Vec<_>>().join(", ")
     }
 
-    /// Everything, for programs.
+    /// All figures as JSON, for programs.
     #[allow(clippy::cast_precision_loss, reason = "times of a run stay below 2^52 nanoseconds")]
     pub fn json(&self) -> Value {
         let (seen, done, amount) = (&self.seen, &self.done, &self.amount);

@@ -30,7 +30,7 @@ pub struct Run {
     pub faults: Faults,
     /// Where the draws come from.
     pub seed: u64,
-    /// Where Pagewell serves.
+    /// The address at which Pagewell serves pages.
     pub pagewell: SocketAddr,
     /// Where its control interface is.
     pub control: SocketAddr,

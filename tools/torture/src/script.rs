@@ -28,13 +28,13 @@ const PIECES: usize = 4;
 /// The parts of a request that the origin reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceivedRequest {
-    /// The method.
+    /// The method of the request.
     pub method: String,
-    /// Path and query.
+    /// The path and query of the request.
     pub target: String,
-    /// `If-None-Match`.
+    /// The value of `If-None-Match`, if any.
     pub condition: Option<String>,
-    /// `X-Variant`.
+    /// The value of `X-Variant`, if any.
     pub variant: Option<char>,
 }
 

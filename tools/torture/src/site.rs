@@ -83,11 +83,11 @@ impl Kind {
 /// A page of the site.
 #[derive(Debug)]
 pub struct Page {
-    /// Its number.
+    /// The number of the page.
     pub number: usize,
     /// Its path and query.
     pub target: String,
-    /// How it behaves.
+    /// How the page behaves.
     pub kind: Kind,
     /// The cells that it reads: its items, then its own.
     pub reads: [usize; READS],
@@ -96,7 +96,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Its items.
+    /// The items that the page shows.
     pub fn items(&self) -> &[usize] {
         &self.reads[..ITEMS]
     }
@@ -131,7 +131,7 @@ impl Page {
         self.kind == Kind::Validated || by == By::Soft && self.number % 10 == 1
     }
 
-    /// Its variants.
+    /// The variants of the page.
     pub fn variants(&self) -> &'static [char] {
         if self.kind == Kind::Varying { &['a', 'b', 'c'] } else { &['-'] }
     }

@@ -16,7 +16,7 @@ pub type Versions = [u64; READS];
 /// The number and variant of a page, and the versions that it was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The page's number.
+    /// The number of the page.
     pub page: usize,
     /// The variant; `-` for pages that have only one.
     pub variant: char,
@@ -27,7 +27,7 @@ pub struct Stamp {
 /// How long a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// How many lines.
+    /// How many lines the content has.
     pub lines: usize,
     /// How many bytes each line has in addition to stamp and count.
     pub filling_bytes: usize,

@@ -50,7 +50,7 @@ const SHOWN_BY: [(&str, &str); 38] = [
     ("http2_resets", "crates/testing/acceptance/tests/http/protocols_http2.rs"),
 ];
 
-/// The page.
+/// The text of `docs/operating/limits.md`.
 pub fn page() -> String {
     let mut page = format!("{MADE}{BEGIN}");
     for row in LIMITS {

@@ -27,13 +27,13 @@ const STARTS_MAX: usize = 5;
 /// The programs that are to run, and their settings.
 #[derive(Clone, Copy)]
 pub struct RowsSetup<'a> {
-    /// Pagewell's program.
+    /// The path of the program `pagewell`.
     pub binary: &'a Path,
-    /// The database.
+    /// The kind of database to start.
     pub kind: Kind,
     /// How many items there are.
     pub items: usize,
-    /// Pagewell's memory.
+    /// Pagewell's memory budget, as in the option `--memory`.
     pub memory: &'a str,
     /// Further lines of `[[database]]`.
     pub more: &'a str,
@@ -49,7 +49,7 @@ pub struct Rows {
     address: Address,
     /// The origin, which renders the pages.
     pub origin: Origin,
-    /// The database.
+    /// The database that Pagewell follows.
     pub database: Server,
     _ports: (Port, Port),
     _dir: PrivateDir,
@@ -101,12 +101,12 @@ impl Rows {
         })
     }
 
-    /// Where Pagewell answers.
+    /// The address at which Pagewell serves pages.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Pagewell's process.
+    /// The id of Pagewell's process.
     pub fn pid(&self) -> u32 {
         self.pagewell().pid()
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 const LINE_BYTES: u64 = 16 << 10;
 const LINES: usize = 100;
 
-/// A running origin.
+/// A running origin; it ends when it is dropped.
 pub struct Origin {
     shared: Arc<OriginState>,
     address: SocketAddr,
@@ -68,7 +68,7 @@ impl Origin {
         Ok(Origin { shared, address, listening: Some(listening) })
     }
 
-    /// Where it is.
+    /// The URL of the origin, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

@@ -6,7 +6,7 @@
 use super::sql::Sql;
 use harness::{MariaDb, MariaDbOptions, Postgres, PostgresOptions, PrivateDir};
 
-/// Which database.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// MariaDB
@@ -15,7 +15,7 @@ pub enum Kind {
     Postgres,
 }
 
-/// A running one.
+/// A running database; it ends when it is dropped.
 pub enum Server {
     /// MariaDB.
     MariaDb(MariaDb),
@@ -36,7 +36,7 @@ impl Server {
         }
     }
 
-    /// Which it is.
+    /// The kind of this database.
     pub fn kind(&self) -> Kind {
         match self {
             Server::MariaDb(_) => Kind::Mariadb,
@@ -44,7 +44,7 @@ impl Server {
         }
     }
 
-    /// Its Unix socket.
+    /// The path of its Unix socket.
     pub fn socket(&self) -> std::path::PathBuf {
         match self {
             Server::MariaDb(server) => server.socket().to_path_buf(),

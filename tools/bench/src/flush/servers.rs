@@ -57,7 +57,7 @@ impl Way {
     }
 }
 
-/// One that runs.
+/// A running server with its cache.
 pub enum Server {
     /// Pagewell, with what is sent to its control interface.
     Pagewell(Box<Flushable>),
@@ -86,7 +86,7 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         match self {
             Server::Pagewell(one) => one.address,

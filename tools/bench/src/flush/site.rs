@@ -37,7 +37,7 @@ pub fn target(page: u32) -> String {
     format!("/news/{}/", page + 1)
 }
 
-/// The running site.
+/// The running site: PHP and its pages.
 pub struct Site {
     php: PhpFpm,
     news: NewsSite,
@@ -45,10 +45,10 @@ pub struct Site {
     dir: PrivateDir,
 }
 
-/// What PHP has rendered.
+/// The renders of PHP, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Renders {
-    /// How many renders.
+    /// How many renders there were.
     pub count: u64,
     /// Of how many pages.
     pub pages: u64,
@@ -82,7 +82,7 @@ impl Site {
         Ok(Site { php: php.map_err(told)?, news, generation: AtomicU64::new(0), dir })
     }
 
-    /// The site's directory.
+    /// The directory of the site.
     pub fn root(&self) -> &Path {
         self.news.dir()
     }

@@ -20,7 +20,7 @@ const WITHIN: Duration = Duration::from_secs(15);
 /// The load: which pages are requested, how often and how long.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// The server.
+    /// The address of the server.
     pub address: SocketAddr,
     /// How many pages there are.
     pub pages: u32,
@@ -39,7 +39,7 @@ pub struct Plan {
 pub struct Visits {
     /// Answers with a page.
     pub answered: u64,
-    /// Others, or none.
+    /// Other answers, or none at all.
     pub failed: u64,
     /// Pages made before the flush, given to requests that were sent after it was done.
     pub from_before: u64,
@@ -48,7 +48,7 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// Adds others.
+    /// Adds the answers of other visitors.
     pub fn add(&mut self, other: &Visits) {
         self.answered += other.answered;
         self.failed += other.failed;

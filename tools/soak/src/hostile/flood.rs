@@ -59,7 +59,7 @@ pub fn purges(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing but connections.
+/// Opens connections, and sends nothing.
 pub fn connections(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     (0..HELD * 8).try_for_each(|_| arena.visit().map(drop))
 }

@@ -39,7 +39,7 @@ pub fn read(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     hold(arena, held, |stream| stream.read(&mut [0]).is_ok_and(|count| count > 0))
 }
 
-/// Not a word.
+/// Connects, and never sends a byte.
 pub fn silent(arena: &Arena, _: &mut Chance) -> io::Result<()> {
     let held: io::Result<Vec<_>> = (0..HELD * 4).map(|_| arena.visit()).collect();
     hold(arena, held?, |_| true)

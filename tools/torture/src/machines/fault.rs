@@ -110,13 +110,13 @@ impl Fault {
 /// A fault with all that is drawn of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedFault {
-    /// Which.
+    /// The kind of the fault.
     pub fault: Fault,
     /// On which machine, if it is one of a machine.
     pub machine: usize,
     /// How long something is away, or how long is between two times, in milliseconds.
     pub ms: usize,
-    /// How often.
+    /// How often it is caused.
     pub times: usize,
     /// In which of two ways, where there are two.
     pub other_way: bool,
@@ -156,7 +156,7 @@ pub struct Plan {
 pub struct Step {
     /// How long it is calm before, in milliseconds.
     pub calm_ms: usize,
-    /// One or two.
+    /// One fault, or two at once.
     pub faults: Vec<PlannedFault>,
 }
 
@@ -167,7 +167,7 @@ impl Plan {
         Plan { chance: Chance::new(seed, 1 << 40), chosen, machines, round: VecDeque::new() }
     }
 
-    /// The next step.
+    /// Draws the next step of the plan.
     pub fn next(&mut self) -> Step {
         let calm_ms = 100 + self.chance.below(900);
         let first = self.draw();

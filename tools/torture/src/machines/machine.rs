@@ -26,19 +26,19 @@ const END_WITHIN: Duration = Duration::from_secs(30);
 
 /// The settings that all machines have in common.
 pub struct Common<'a> {
-    /// Pagewell's program.
+    /// The path of the program `pagewell`.
     pub binary: &'a Path,
-    /// The site's scripts.
+    /// The directory of the site's scripts.
     pub root: &'a Path,
     /// The responder that runs them.
     pub php: &'a Path,
-    /// The stream's server.
+    /// The Unix socket of the stream's server.
     pub stream: &'a Path,
     /// Whether a write is answered only when all have applied it.
     pub waits: bool,
 }
 
-/// A machine.
+/// A machine, through all of its lives.
 pub struct Machine {
     /// Which, from 0 on.
     pub number: usize,

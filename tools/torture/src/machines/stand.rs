@@ -32,17 +32,17 @@ const FAILED: usize = 30;
 
 /// The stand. Fields are dropped in this order.
 pub struct Stand {
-    /// The machines.
+    /// All machines of the run.
     pub machines: Vec<Machine>,
     /// For each machine the run of its readers.
     pub runs: Vec<Run>,
-    /// The true versions.
+    /// The true version of each cell.
     pub truth: Truth,
     /// The outcomes of writes.
     pub tally: Tally,
-    /// The stream's server.
+    /// The server of the stream.
     pub server: Mutex<Valkey>,
-    /// Where it listens.
+    /// The Unix socket at which that server listens.
     pub socket: PathBuf,
     /// When a machine was started last, and the stream's server, in microseconds since the start.
     pub started: (AtomicU64, AtomicU64),
@@ -117,7 +117,7 @@ impl Stand {
         }
     }
 
-    /// All that failed.
+    /// All faults that could not be caused, in words.
     pub fn failed(&self) -> Vec<String> {
         locked(&self.failed).clone()
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
-/// The stream.
+/// The key of the stream.
 pub const KEY: &str = "pagewell";
 /// Nothing goes wrong for so long at first.
 const CALM: Duration = Duration::from_millis(500);

@@ -104,7 +104,7 @@ impl Tally {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// This begins.
+    /// Notes that a fault begins.
     pub fn begin(&self, planned: PlannedFault) {
         self.now.store(planned.fault as usize, SeqCst);
         let mut begun = locked(&self.begun);

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 /// A version of a cell.
 pub type Version = (usize, u64);
 
-/// The truth.
+/// The true version of each cell.
 pub struct Truth {
     /// The pages, and what was acknowledged.
     pub site: Arc<Site>,
@@ -81,7 +81,7 @@ impl Truth {
     }
 }
 
-/// `X-Committed: 3:17 60:2`.
+/// Reads the field `X-Committed: 3:17 60:2` as cells and versions.
 pub fn committed(field: &str) -> Option<Vec<Version>> {
     let version = |pair: &str| {
         let (cell, version) = pair.split_once(':')?;
